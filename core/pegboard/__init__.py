@@ -1,0 +1,114 @@
+"""Pegboard: a plugin-first coding-agent framework.
+
+These are the names that a plugin may use; each is loaded when it is first asked for, so that
+importing the package costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pegboard.app import App as App
+    from pegboard.app import AppOptions as AppOptions
+    from pegboard.context import ChildResult as ChildResult
+    from pegboard.context import ProcessResult as ProcessResult
+    from pegboard.context import Ruleset as Ruleset
+    from pegboard.context import SessionView as SessionView
+    from pegboard.context import ToolContext as ToolContext
+    from pegboard.errors import AbortedError as AbortedError
+    from pegboard.errors import ContextOverflowError as ContextOverflowError
+    from pegboard.errors import InvalidInputError as InvalidInputError
+    from pegboard.errors import PegboardError as PegboardError
+    from pegboard.errors import PermissionDeniedError as PermissionDeniedError
+    from pegboard.errors import ProviderAuthError as ProviderAuthError
+    from pegboard.errors import ProviderError as ProviderError
+    from pegboard.errors import ToolError as ToolError
+    from pegboard.hookspecs import hookimpl as hookimpl
+    from pegboard.permissions import judge as judge
+    from pegboard.permissions import rules_from_config as rules_from_config
+    from pegboard.permissions import strictest as strictest
+    from pegboard.providers import Call as Call
+    from pegboard.providers import Media as Media
+    from pegboard.providers import ModelMessage as ModelMessage
+    from pegboard.providers import ModelRequest as ModelRequest
+    from pegboard.providers import Provider as Provider
+    from pegboard.providers import Reasoning as Reasoning
+    from pegboard.providers import ReasoningDelta as ReasoningDelta
+    from pegboard.providers import ReasoningEnd as ReasoningEnd
+    from pegboard.providers import ReasoningStart as ReasoningStart
+    from pegboard.providers import Result as Result
+    from pegboard.providers import StreamEvent as StreamEvent
+    from pegboard.providers import StreamFinish as StreamFinish
+    from pegboard.providers import Text as Text
+    from pegboard.providers import TextDelta as TextDelta
+    from pegboard.providers import TextEnd as TextEnd
+    from pegboard.providers import TextStart as TextStart
+    from pegboard.providers import ToolCall as ToolCall
+    from pegboard.providers import ToolDefinition as ToolDefinition
+    from pegboard.providers import ToolInputDelta as ToolInputDelta
+    from pegboard.providers import ToolInputEnd as ToolInputEnd
+    from pegboard.providers import ToolInputStart as ToolInputStart
+    from pegboard.providers import Usage as Usage
+    from pegboard.tools import Attachment as Attachment
+    from pegboard.tools import PendingCall as PendingCall
+    from pegboard.tools import Tool as Tool
+    from pegboard.tools import ToolResult as ToolResult
+    from pegboard.tools import tool as tool
+
+_MODULES = {
+    "app": ("App", "AppOptions"),
+    "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
+    "errors": (
+        "AbortedError",
+        "ContextOverflowError",
+        "InvalidInputError",
+        "PegboardError",
+        "PermissionDeniedError",
+        "ProviderAuthError",
+        "ProviderError",
+        "ToolError",
+    ),
+    "hookspecs": ("hookimpl",),
+    "permissions": ("judge", "rules_from_config", "strictest"),
+    "providers": (
+        "Call",
+        "Media",
+        "ModelMessage",
+        "ModelRequest",
+        "Provider",
+        "Reasoning",
+        "ReasoningDelta",
+        "ReasoningEnd",
+        "ReasoningStart",
+        "Result",
+        "StreamEvent",
+        "StreamFinish",
+        "Text",
+        "TextDelta",
+        "TextEnd",
+        "TextStart",
+        "ToolCall",
+        "ToolDefinition",
+        "ToolInputDelta",
+        "ToolInputEnd",
+        "ToolInputStart",
+        "Usage",
+    ),
+    "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+__all__ = sorted(_HOME)  # noqa: PLE0605 - built from the one table, so that it cannot differ
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'pegboard' has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - nothing is loaded before it is used
+
+    value = getattr(import_module(f"pegboard.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,235 @@
+"""What a plugin is handed: a read-only view of the session, and the context of a tool call."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, Todo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ruleset:
+    """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
+
+    source: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    """A session as plugins see it: a value of the moment, which nothing changes.
+
+    `depth` is 0 for a session that the user talks to, one more for each level of subagents.
+    `rulesets` are the permission rules in force, source by source.
+    """
+
+    info: Session
+    directory: Path
+    worktree: Path
+    agent: Agent
+    agents: tuple[Agent, ...]
+    model: Model
+    config: Config
+    rulesets: tuple[Ruleset, ...]
+    depth: int = 0
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessResult:
+    """How a process ended; `output` is stdout and stderr in the order of arrival.
+
+    `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
+    head and tail when the process wrote more than was asked for; `output_path` then has all.
+    """
+
+    exit_code: int | None
+    output: str
+    timed_out: bool = False
+    aborted: bool = False
+    truncated: bool = False
+    output_path: Path | None = None
+    duration_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildResult:
+    """How a subagent ended; `text` is its last answer."""
+
+    session_id: str
+    outcome: Literal["done", "failed", "timed_out", "cancelled"]
+    text: str
+
+
+class FileAccess(Protocol):
+    """Read stamps and writer locks of files, shared by all tools of an App."""
+
+    def note_read(self, path: Path) -> None:
+        """Remember that this session has seen the file as it is now."""
+        ...
+
+    def check_fresh(self, path: Path) -> None:
+        """Nothing, if this session has seen the file as it is now.
+
+        :raises ToolError: when it has not, with the request to read the file (again).
+        """
+        ...
+
+    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """The one writer of this file, across tools, sessions and subagents of the App."""
+        ...
+
+    async def replace(self, path: Path, content: bytes) -> None:
+        """Put `content` in the place of the file at once, keeping its mode; note it as read.
+
+        :raises OSError: when it cannot be written; the old file is then whole.
+        """
+        ...
+
+
+class ToolContext(Protocol):
+    """What a tool can know and do while it runs; every tool gets the same."""
+
+    @property
+    def session(self) -> SessionView:
+        """The session of the call."""
+        ...
+
+    @property
+    def message_id(self) -> str:
+        """The assistant message that the call belongs to."""
+        ...
+
+    @property
+    def call_id(self) -> str:
+        """The call, by the provider's id."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that calls."""
+        ...
+
+    @property
+    def directory(self) -> Path:
+        """Where the session works; relative paths of arguments start here."""
+        ...
+
+    @property
+    def worktree(self) -> Path:
+        """The root of the repository, or the directory where there is no git."""
+        ...
+
+    @property
+    def cancelled(self) -> bool:
+        """The turn is being stopped; async tools are cancelled anyway, threads look here."""
+        ...
+
+    @property
+    def files(self) -> FileAccess:
+        """Read stamps and writer locks."""
+        ...
+
+    @property
+    def todos(self) -> tuple[Todo, ...]:
+        """The session's list."""
+        ...
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        """Replace the session's list, durably, with its event."""
+        ...
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing, once all patterns are allowed by rule, plugin or user.
+
+        `always` are the patterns that the user's approval for good covers.
+
+        :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
+        """
+        ...
+
+    async def ask_path(self, path: Path) -> Path:
+        """The path with symlinks resolved, once it is inside the worktree or allowed outside.
+
+        :raises PermissionDeniedError: like `ask`, for the permission `external_directory`.
+        """
+        ...
+
+    def progress(
+        self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Show how far the tool is; cheap, and the newest wins."""
+        ...
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 120.0,
+        limit_bytes: int = 1 << 20,
+        on_output: Callable[[str], None] | None = None,
+    ) -> ProcessResult:
+        """How the process ended; with its group it never outlives the call.
+
+        Standard input is closed, the environment is free of provider keys and passes through
+        the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output.
+
+        :raises ToolError: when the program or the directory does not exist.
+        """
+        ...
+
+    async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
+        """What a plugin stored under this key in the session, None if nothing."""
+        ...
+
+    async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        """Store a JSON value under this key in the session, durably."""
+        ...
+
+    async def edited(self, path: Path) -> None:
+        """Say that the call changed this file: the `file.edited` event."""
+        ...
+
+    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+        self,
+        agent: str,
+        prompt: str,
+        *,
+        description: str,
+        session_id: str | None = None,
+        timeout_s: float = 3600.0,
+        on_start: Callable[[str], None] | None = None,
+    ) -> ChildResult:
+        """How a subagent answered in a session of its own, or in the one named.
+
+        Its permissions are never wider than this session's. `on_start` gets the child's id
+        before it works.
+
+        :raises ToolError: for an unknown agent, a session that is no child of this one, or
+            more than the allowed depth of subagents.
+        """
+        ...
+
+
+ToolFunction = Callable[..., Awaitable[object] | object]

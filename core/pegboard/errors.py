@@ -1,0 +1,181 @@
+"""The errors that callers can act on.
+
+::
+
+    PegboardError
+    ├── ConfigError              a config file or key is wrong            (exit 3)
+    ├── TrustError               a project's code may not run             (exit 3)
+    ├── NotFoundError            an id or name that nothing has           (exit 2)
+    ├── ModelNotFoundError       no provider serves this model            (exit 4)
+    ├── ProviderError            the model could not be asked             (exit 4)
+    │   ├── ProviderAuthError    a key is missing or refused
+    │   └── ContextOverflowError the request is longer than the model reads
+    ├── PermissionDeniedError    a rule, a plugin or the user said no     (exit 5)
+    │   ├── PermissionRejectedError   the user said no: the turn ends
+    │   └── PermissionCorrectedError  the user said no and what to do instead
+    ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
+    ├── TimeLimitError           a wait took longer than it may           (exit 7)
+    ├── PluginError              a plugin cannot be loaded or called      (exit 8)
+    ├── InvalidInputError        input that cannot be used as given       (exit 2)
+    ├── SessionBusyError         the session runs a turn already          (exit 1)
+    ├── StorageError             the database cannot be used              (exit 1)
+    ├── ToolError                a tool failed; the text is for the model (exit 1)
+    └── AbortedError             the user stopped the turn                (exit 130)
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+class PegboardError(Exception):
+    """The root: its text names the thing, the value and the way out, and fits on a line."""
+
+    exit_code = 1
+
+
+class ConfigError(PegboardError, ValueError):
+    """A config file cannot be read, or a key in it has a value that cannot be used."""
+
+    exit_code = 3
+
+    def __init__(
+        self, message: str, *, file: Path | None = None, line: int | None = None, key: str = ""
+    ) -> None:
+        place = str(file) if file else ""
+        if place and line:
+            place = f"{place}:{line}"
+        super().__init__(": ".join(part for part in (place, key, message) if part))
+        self.file = file
+        self.line = line
+        self.key = key
+
+
+class TrustError(PegboardError, PermissionError):
+    """Code that a project brings may not run, because its owner has not said yes."""
+
+    exit_code = 3
+
+
+class NotFoundError(PegboardError, LookupError):
+    """Nothing has this id or name; `suggestions` are the nearest that exist."""
+
+    exit_code = 2
+
+    def __init__(self, kind: str, name: str, *, suggestions: Sequence[str] = ()) -> None:
+        hint = f". Did you mean {', '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"{kind} not found: {name}{hint}")
+        self.kind = kind
+        self.name = name
+        self.suggestions = tuple(suggestions)
+
+
+class ModelNotFoundError(PegboardError, LookupError):
+    """No provider serves this model; `suggestions` are the nearest names."""
+
+    exit_code = 4
+
+    def __init__(self, name: str, *, suggestions: Sequence[str] = (), hint: str = "") -> None:
+        nearest = f" Did you mean {', '.join(suggestions)}?" if suggestions else ""
+        way_out = f" {hint}" if hint else " `pegboard models` lists what can be used."
+        super().__init__(f"model not found: {name}.{nearest}{way_out}")
+        self.name = name
+        self.suggestions = tuple(suggestions)
+
+
+class ProviderError(PegboardError):
+    """The model could not be asked, or its answer broke off.
+
+    `retryable` is the provider's own judgement; `status` is the HTTP status, None when there
+    was no HTTP answer. Headers and body are as received, without credentials.
+    """
+
+    exit_code = 4
+
+    def __init__(  # noqa: PLR0913 - the facts of an HTTP failure, all keyword-only
+        self,
+        message: str,
+        *,
+        provider_id: str = "",
+        status: int | None = None,
+        retryable: bool = False,
+        headers: Mapping[str, str] | None = None,
+        body: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.provider_id = provider_id
+        self.status = status
+        self.retryable = retryable
+        self.headers = dict(headers or {})
+        self.body = body
+
+
+class ProviderAuthError(ProviderError):
+    """A credential is missing or was refused; the text says which variable and where it goes."""
+
+
+class ContextOverflowError(ProviderError):
+    """The request is longer than the model's context window."""
+
+
+class PermissionDeniedError(PegboardError, PermissionError):
+    """A rule or a plugin denies the request, or nobody is there to be asked."""
+
+    exit_code = 5
+
+
+class PermissionRejectedError(PermissionDeniedError):
+    """The user said no: the turn ends after this step."""
+
+
+class PermissionCorrectedError(PermissionDeniedError):
+    """The user said no and what to do instead: the text goes back to the model."""
+
+
+class BudgetError(PegboardError):
+    """A limit on money, tokens, minutes, steps or tool calls is reached."""
+
+    exit_code = 6
+
+
+class TimeLimitError(PegboardError, TimeoutError):
+    """A wait took longer than its limit."""
+
+    exit_code = 7
+
+
+class PluginError(PegboardError):
+    """A plugin cannot be loaded, or an answer of its hook cannot be used."""
+
+    exit_code = 8
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(f"plugin {plugin}: {message}")
+        self.plugin = plugin
+
+
+class InvalidInputError(PegboardError, ValueError):
+    """Input that cannot be used as given; the text says what would be."""
+
+    exit_code = 2
+
+
+class SessionBusyError(PegboardError):
+    """The session runs a turn already, and this act cannot wait for its end."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"session {session_id} is busy; wait for its turn to end, or abort it")
+        self.session_id = session_id
+
+
+class StorageError(PegboardError, OSError):
+    """The database cannot be opened, read or written."""
+
+
+class ToolError(PegboardError):
+    """A tool failed in a way that the model should read about; raise it inside a tool."""
+
+
+class AbortedError(PegboardError):
+    """The user stopped the turn."""
+
+    exit_code = 130

@@ -1,0 +1,387 @@
+"""Every hook of Pegboard: this is the one file that the author of a plugin must read.
+
+A plugin is a module (or object) with functions that carry the names below and `@hookimpl`.
+A function names only the arguments that it wants. It may be `async`: then it runs on the
+event loop; a plain function runs in a worker thread. Every call has a time limit (five
+seconds unless the user's configuration, or `@hookimpl(timeout_s=...)`, says otherwise).
+
+How answers combine is the hook's kind:
+
+- `collect`: the answers of all, oldest plugin first, one after the other in one list.
+- `fold`: each plugin gets the value that the one before left; `None` leaves it as it is.
+- `first`: the newest plugin is asked first; the first answer that is not `None` counts.
+- `strictest`: all are asked; deny beats ask beats allow; `None` is no opinion.
+- `notify`: all hear it, in order, each at its own pace; nobody waits for them.
+
+Oldest to newest is: built-in plugins, installed ones by name, the user's, the project's.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+import pluggy
+
+if TYPE_CHECKING:
+    from pegboard.app import App
+    from pegboard.context import SessionView
+    from pegboard.providers import ModelRequest, Provider, ToolDefinition
+    from pegboard.schema.agent import Agent, Command
+    from pegboard.schema.config import Config
+    from pegboard.schema.event import Event
+    from pegboard.schema.message import Turn
+    from pegboard.schema.model import Model
+    from pegboard.schema.part import Part, TextPart
+    from pegboard.schema.permission import PermissionRequest, Verdict
+    from pegboard.tools import PendingCall, Tool, ToolResult
+
+PROJECT = "pegboard"
+Kind = Literal["collect", "fold", "first", "strictest", "notify"]
+
+_spec = pluggy.HookspecMarker(PROJECT)
+_impl = pluggy.HookimplMarker(PROJECT)
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _hookspec(kind: Kind, *, subject: str = "") -> Callable[[_Function], _Function]:
+    """Marks a specification with its kind; `subject` is the argument that a fold replaces."""
+
+    def mark(function: _Function) -> _Function:
+        marked = _spec(function)
+        marked.pegboard_kind = kind  # type: ignore[attr-defined]  # read back by `kinds()`
+        marked.pegboard_subject = subject  # type: ignore[attr-defined]  # read back by `kinds()`
+        return marked
+
+    return mark
+
+
+@overload
+def hookimpl(function: _Function) -> _Function: ...
+@overload
+def hookimpl(
+    *, tryfirst: bool = ..., trylast: bool = ..., timeout_s: float | None = ...
+) -> Callable[[_Function], _Function]: ...
+
+
+def hookimpl(
+    function: Callable[..., Any] | None = None,
+    *,
+    tryfirst: bool = False,
+    trylast: bool = False,
+    timeout_s: float | None = None,
+) -> Any:
+    """Marks a function as an implementation of the hook that it is named after.
+
+    `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
+    """
+
+    def mark(function: _Function) -> _Function:
+        marked = _impl(function, tryfirst=tryfirst, trylast=trylast)
+        marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by dispatch
+        return marked
+
+    return mark if function is None else mark(function)
+
+
+@_hookspec("collect")
+def register_tools(config: "Config") -> "Sequence[Tool] | None":
+    """The plugin's tools.
+
+    Called once when the App opens. The tools are offered to the model under their names.
+    Collect: a plugin that raises is reported and its tools are missing; of two tools with one
+    name the later origin's replaces the earlier's, within one origin it is an error.
+
+    - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_providers(config: "Config") -> "Sequence[Provider] | None":
+    """The plugin's providers of models.
+
+    Called once when the App opens, before any model is named. `provider/model` then asks the
+    provider with that id. Collect: a plugin that raises is reported and left out; of two
+    providers with one id the later replaces the earlier.
+
+    - config: the merged configuration, with the user's `provider` table.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_agents(config: "Config") -> "Sequence[Agent] | None":
+    """The plugin's agents.
+
+    Called once when the App opens. The user's `agent` table is applied on top. Collect: a
+    plugin that raises is reported and left out; a later agent of a name replaces an earlier.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_commands(config: "Config") -> "Sequence[Command] | None":
+    """The plugin's slash commands.
+
+    Called once when the App opens. The user's `command` table is applied on top. Collect: a
+    plugin that raises is reported and left out; a later command of a name replaces an earlier.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_routes() -> "Sequence[object] | None":
+    """Routes that the plugin adds to the server, under its own prefix and the server's auth.
+
+    Called once when the server starts. Each answer is a FastAPI `APIRouter`. Collect: a plugin
+    that raises is reported and left out.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_storage() -> "Mapping[str, Callable[[str], object]] | None":
+    """Kinds of database: URL scheme to a function that opens such a URL.
+
+    Called once when the App opens, before the database. Collect: a plugin that raises is
+    reported and left out; the newest scheme wins.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_compactors() -> "Sequence[object] | None":
+    """Ways to shorten a history that has outgrown the model's window.
+
+    Called when a session has to be compacted; the newest compactor acts. Collect: a plugin
+    that raises is reported and left out.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="config")
+def config_load(config: "Config") -> "Config | None":
+    """The configuration, with what the plugin sets.
+
+    Called once when the App opens, after all files are merged. The answer replaces the
+    configuration for every later plugin and for the App. Fold: a plugin that raises is
+    reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="message")
+def chat_message(session: "SessionView", message: "Turn") -> "Turn | None":
+    """The user's message with its parts, as the model shall get it.
+
+    Called for each prompt, after the message is stored, so that none is ever lost. The answer
+    is stored in its place; ids must stay. Fold: a plugin that raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="messages")
+def chat_messages_transform(
+    session: "SessionView", messages: "tuple[Turn, ...]"
+) -> "tuple[Turn, ...] | None":
+    """The history, as the model shall see it in this one request.
+
+    Called before each request to a model. The answer is not stored. A turn that is the same
+    object as before costs nothing, a new one is encoded again. Fold: a plugin that raises is
+    reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="system")
+def chat_system_transform(
+    session: "SessionView", model: "Model", system: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The system prompt, piece by piece.
+
+    Called before each request to a model, with the pieces that the plugins before have
+    written; the agent's own prompt is the first. An empty answer is an error and skipped.
+    Write the same text every time where you can: providers cache the prefix. Fold: a plugin
+    that raises is reported and skipped.
+
+    - model: the model that is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="request")
+def chat_params(session: "SessionView", request: "ModelRequest") -> "ModelRequest | None":
+    """The request with other parameters: temperature, limits, the provider's options.
+
+    Called before each request to a model, when messages and tools are in place. Fold: a plugin
+    that raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="headers")
+def chat_headers(
+    session: "SessionView", headers: Mapping[str, str]
+) -> Mapping[str, str] | None:
+    """The HTTP headers of a request to a model, the credential's not among them.
+
+    Called before each request to a model, after `chat_params`. Fold: a plugin that raises is
+    reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="text")
+def text_complete(session: "SessionView", part: "TextPart", text: str) -> str | None:
+    """A text of the model, as it shall be stored and shown.
+
+    Called when a block of text is complete, before it is stored for good. Viewers have seen
+    the raw text stream by; the answer replaces it. Fold: a plugin that raises is reported and
+    skipped.
+
+    - part: where the text belongs, with its ids.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("strictest")
+def permission_ask(session: "SessionView", request: "PermissionRequest") -> "Verdict | None":
+    """The plugin's opinion about what a tool wants to do.
+
+    Called for each request, before the user is asked. Deny beats ask beats allow, so a plugin
+    can tighten and never loosen; if nobody has an opinion the user is asked. Strictest: a
+    plugin that raises or exceeds its time limit counts as deny.
+
+    - request: judge every pattern of it; the strictest counts.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="tool")
+def tool_definition(
+    session: "SessionView", tool: "ToolDefinition"
+) -> "ToolDefinition | None":
+    """A tool's description and schema, as the model shall see them.
+
+    Called for each offered tool when a turn begins. The name must stay. Fold: a plugin that
+    raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="call")
+def tool_execute_before(session: "SessionView", call: "PendingCall") -> "PendingCall | None":
+    """A tool call with other arguments; to stop the call, raise `ToolError`.
+
+    Called before each call, when its arguments are valid; changed ones are validated again.
+    Fold: `ToolError` ends the call with its text for the model, any other error is reported
+    and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="result")
+def tool_execute_after(
+    session: "SessionView", call: "PendingCall", result: "ToolResult"
+) -> "ToolResult | None":
+    """A tool's answer, as the model shall get it.
+
+    Called after each call that succeeded, before a long output is cut. Fold: a plugin that
+    raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="parts")
+def command_execute_before(
+    session: "SessionView", command: "Command", parts: "tuple[Part, ...]"
+) -> "tuple[Part, ...] | None":
+    """The parts that a slash command has become, before they are sent.
+
+    Called for each command that the user runs. Fold: a plugin that raises is reported and
+    skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="env")
+def shell_env(session: "SessionView", env: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The environment of the processes that tools start.
+
+    Called before each process. It comes without the variables that hold keys of providers.
+    Fold: a plugin that raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("fold", subject="prompt")
+def session_compacting(session: "SessionView", prompt: str) -> str | None:
+    """The prompt that asks for a summary of the history.
+
+    Called before a session is compacted. Fold: a plugin that raises is reported and skipped.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def model_resolve(name: str) -> "Model | None":
+    """The model of this name.
+
+    Called when no provider has the id before the slash, or there is no slash: for aliases and
+    for providers that serve models of any name. The model's `provider_id` must be that of a
+    registered provider. First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("notify")
+def event(event: "Event") -> None:
+    """Something happened.
+
+    Called for every event of the project, in order. Notify: each plugin has its own queue; one
+    that falls 1,000 events behind loses the oldest and is reported.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("notify")
+def startup(app: "App") -> None:
+    """The App is open: all is registered, nothing runs.
+
+    Called once. Notify: a plugin that raises is reported.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("notify")
+def shutdown(app: "App") -> None:
+    """The App closes: turns have ended, the database is still open.
+
+    Called once; the App waits for it within the plugin's time limit. Notify: a plugin that
+    raises is reported.
+
+    Since 0.1.
+    """

@@ -1,0 +1,256 @@
+"""What a provider is given and what it answers: one stream of events for every kind of model.
+
+A provider yields the events of this module in the order of the model's answer. The engine
+adds the results of tools and the step's frame; no provider sees the session.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from pegboard.schema.model import Model
+
+FinishReason = Literal["stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Text of a model message; `metadata` is the provider's own from an earlier answer."""
+
+    text: str
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """What the model thought in an earlier answer, with its signature in `metadata`."""
+
+    text: str
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """An image, sound, video or PDF; `url` is a `data:` or `https:` URL."""
+
+    mime: str
+    url: str
+    filename: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call that the model made in an earlier answer."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What a tool answered to the call `id`; `media` goes with it where the provider can."""
+
+    id: str
+    name: str
+    output: str
+    is_error: bool = False
+    media: tuple[Media, ...] = ()
+
+
+Content = Text | Reasoning | Media | Call | Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelMessage:
+    """One message of the history, in the shape that every provider can translate.
+
+    A `tool` message holds only results. The engine gives the very same object again in every
+    later request of the session, so a provider keeps the encoded form in `encoded` under a key
+    of its own, and a step costs no more than the bytes that it sends.
+    """
+
+    role: Literal["user", "assistant", "tool"]
+    content: tuple[Content, ...]
+    encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as the model sees it; `parameters` is a JSON Schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    permission: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """All that a model is asked with; None leaves a parameter to the provider."""
+
+    model: Model
+    system: tuple[str, ...]
+    messages: tuple[ModelMessage, ...]
+    tools: tuple[ToolDefinition, ...] = ()
+    temperature: float | None = None
+    top_p: float | None = None
+    max_output_tokens: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    session_id: str = ""
+    idle_timeout_s: float = 120.0
+
+
+class TextStart(msgspec.Struct, frozen=True):
+    """A block of text begins; blocks may interleave, so each has an id."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    """Text is added to a block."""
+
+    id: str
+    text: str
+
+
+class TextEnd(msgspec.Struct, frozen=True):
+    """A block of text is complete."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningStart(msgspec.Struct, frozen=True):
+    """A block of reasoning begins."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    """Reasoning is added to a block."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningEnd(msgspec.Struct, frozen=True):
+    """A block of reasoning is complete; `metadata` may hold its signature."""
+
+    id: str
+    metadata: dict[str, Any] | None = None
+
+
+class ToolInputStart(msgspec.Struct, frozen=True):
+    """The model begins to write a tool call; `id` is the provider's call id."""
+
+    id: str
+    name: str
+
+
+class ToolInputDelta(msgspec.Struct, frozen=True):
+    """A piece of a call's arguments."""
+
+    id: str
+    text: str
+
+
+class ToolInputEnd(msgspec.Struct, frozen=True):
+    """A call's arguments are complete."""
+
+    id: str
+
+
+class ToolCall(msgspec.Struct, frozen=True):
+    """A complete call; `input` is the JSON text as the model wrote it.
+
+    It comes only when the provider is sure that nothing was cut off.
+    """
+
+    id: str
+    name: str
+    input: str
+    metadata: dict[str, Any] | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens of one request: `input` without the cached ones, `output` without `reasoning`."""
+
+    input: int = 0
+    output: int = 0
+    reasoning: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+
+class StreamFinish(msgspec.Struct, frozen=True):
+    """The answer is complete. A stream that ends without it has failed.
+
+    `usage` is None when the provider did not say.
+    """
+
+    reason: FinishReason
+    usage: Usage | None = None
+    metadata: dict[str, Any] | None = None
+
+
+StreamEvent = (
+    TextStart
+    | TextDelta
+    | TextEnd
+    | ReasoningStart
+    | ReasoningDelta
+    | ReasoningEnd
+    | ToolInputStart
+    | ToolInputDelta
+    | ToolInputEnd
+    | ToolCall
+    | StreamFinish
+)
+
+
+class Provider(Protocol):
+    """Where models come from; `id` is the part of a model's name before the first slash."""
+
+    @property
+    def id(self) -> str:
+        """The provider's name in `provider/model`."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The provider's name for people."""
+        ...
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The environment variables that may hold the key."""
+        ...
+
+    def models(self) -> Sequence[Model]:
+        """The models that are known without a request; cheap, and empty when none are."""
+        ...
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The model of this id, None if this provider surely has none of it."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The answer, event by event; closing the iterator ends the request at once.
+
+        :raises ProviderAuthError: when a key is missing or refused.
+        :raises ContextOverflowError: when the request is too long for the model.
+        :raises ProviderError: when the model cannot be asked or the answer breaks off.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open; called once, when the App ends."""
+        ...

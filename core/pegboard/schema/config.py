@@ -1,0 +1,103 @@
+"""The configuration: the keys of `pegboard.toml` and of `opencode.json`.
+
+Keys are spelt as in the files (`small_model`, `default_agent`), whatever the protocol's rule
+for other values is.
+"""
+
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard.schema.permission import Rule
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The settings that every table of the configuration shares."""
+
+
+class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """What the user says about one agent; a name that no plugin gives makes a new agent."""
+
+    model: str | None = None
+    variant: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    prompt: str | None = None
+    description: str | None = None
+    mode: Literal["primary", "subagent", "all"] | None = None
+    hidden: bool | None = None
+    disable: bool = False
+    color: str | None = None
+    steps: int | None = None
+    options: dict[str, Any] = {}
+    permission: Any = None
+
+
+class CommandConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """A slash command of the user's."""
+
+    template: str
+    description: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    subtask: bool | None = None
+
+
+class ProviderConfig(Table, frozen=True):
+    """A provider that the user adds or changes.
+
+    `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`; `npm` is read for files made for
+    OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
+    """
+
+    name: str | None = None
+    npm: str | None = None
+    api: str | None = None
+    env: tuple[str, ...] = ()
+    options: dict[str, Any] = {}
+    models: dict[str, dict[str, Any]] = {}
+
+
+class PluginConfig(Table, frozen=True):
+    """How one plugin is treated; `options` are the plugin's own."""
+
+    enabled: bool = True
+    timeout_s: float | None = None
+    options: dict[str, Any] = {}
+
+
+class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """When the history is summarised."""
+
+    auto: bool = True
+    prune: bool = True
+
+
+class Config(Table, frozen=True, forbid_unknown_fields=True):
+    """All that can be set; a model is named `provider/model`.
+
+    `permission` is what the user's files say, as rules in order; `project_permission` is what
+    the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
+    treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
+    """
+
+    model: str | None = None
+    small_model: str | None = None
+    default_agent: str | None = None
+    username: str | None = None
+    agent: dict[str, AgentConfig] = {}
+    command: dict[str, CommandConfig] = {}
+    provider: dict[str, ProviderConfig] = {}
+    disabled_providers: tuple[str, ...] = ()
+    enabled_providers: tuple[str, ...] | None = None
+    instructions: tuple[str, ...] = ()
+    permission: tuple[Rule, ...] = ()
+    project_permission: tuple[Rule, ...] = ()
+    plugins: dict[str, PluginConfig] = {}
+    plugin_paths: tuple[str, ...] = ()
+    compaction: CompactionConfig = CompactionConfig()
+    snapshot: bool = True
+    hook_timeout_s: float = 5.0
+    tool_timeout_s: float = 600.0
+    stream_idle_timeout_s: float = 120.0
+    trace: bool = False

@@ -1,0 +1,143 @@
+"""Messages, the errors that a message can end with, and a message with its parts."""
+
+from typing import Any
+
+from pegboard.schema.part import ModelChoice, Part
+from pegboard.schema.session import FileDiff, Tokens
+from pegboard.schema.wire import Rest, Wire
+
+
+class MessageTime(Wire, frozen=True):
+    """Instants in milliseconds since the epoch."""
+
+    created: int
+    completed: int | None = None
+
+
+class UserSummary(Wire, frozen=True):
+    """What a turn came to."""
+
+    diffs: tuple[FileDiff, ...]
+    title: str | None = None
+    body: str | None = None
+
+
+class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
+    """What the user sent, with the agent and the model that are to answer."""
+
+    id: str
+    session_id: str
+    time: MessageTime
+    agent: str
+    model: ModelChoice
+    summary: UserSummary | None = None
+    system: str | None = None
+    tools: dict[str, bool] | None = None
+    variant: str | None = None
+
+
+class MessagePath(Rest, frozen=True):
+    """Where the turn worked: the directory and the worktree's root."""
+
+    cwd: str
+    root: str
+
+
+class AuthData(Rest, frozen=True):
+    """Which credential failed, and why."""
+
+    provider_id: str
+    message: str
+
+
+class ProviderAuthFailure(Wire, frozen=True, tag_field="name", tag="ProviderAuthError"):
+    """A credential is missing or was refused."""
+
+    data: AuthData
+
+
+class TextData(Rest, frozen=True):
+    """A sentence for the user."""
+
+    message: str
+
+
+class UnknownFailure(Wire, frozen=True, tag_field="name", tag="UnknownError"):
+    """Anything that no other failure names."""
+
+    data: TextData
+
+
+class NoData(Rest, frozen=True):
+    """Nothing more to say."""
+
+    message: str = ""
+
+
+class OutputLengthFailure(Wire, frozen=True, tag_field="name", tag="MessageOutputLengthError"):
+    """The model's answer was cut at its output limit."""
+
+    data: NoData
+
+
+class AbortedFailure(Wire, frozen=True, tag_field="name", tag="MessageAbortedError"):
+    """The user stopped the turn."""
+
+    data: TextData
+
+
+class APIData(Wire, frozen=True):
+    """What the provider answered."""
+
+    message: str
+    is_retryable: bool
+    status_code: int | None = None
+    response_headers: dict[str, str] | None = None
+    response_body: str | None = None
+    metadata: dict[str, str] | None = None
+
+
+class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
+    """The provider refused the request or its answer broke off."""
+
+    data: APIData
+
+
+Failure = (
+    ProviderAuthFailure | UnknownFailure | OutputLengthFailure | AbortedFailure | APIFailure
+)
+
+
+class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
+    """One answer of a model; every request to a model makes a message of its own.
+
+    `cost` is in US dollars. `finish` is why the model stopped: stop, length, content-filter,
+    tool-calls, error, other or unknown.
+    """
+
+    id: str
+    session_id: str
+    parent_id: str
+    model_id: str
+    provider_id: str
+    mode: str
+    agent: str
+    path: MessagePath
+    cost: float
+    tokens: Tokens
+    time: MessageTime
+    error: Failure | None = None
+    summary: bool = False
+    finish: str | None = None
+    variant: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+Message = UserMessage | AssistantMessage
+
+
+class Turn(Rest, frozen=True):
+    """A message with its parts, as the protocol lists them."""
+
+    info: Message
+    parts: tuple[Part, ...]

@@ -1,0 +1,98 @@
+"""Models and providers, as clients list them."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard.schema.wire import Rest, Wire
+
+
+class ModelApi(Rest, frozen=True):
+    """The model's name at its provider, the base URL, and the client that speaks to it."""
+
+    id: str
+    url: str = ""
+    npm: str = ""
+
+
+class Modalities(Rest, frozen=True):
+    """The kinds of content that a model reads or writes."""
+
+    text: bool = True
+    audio: bool = False
+    image: bool = False
+    video: bool = False
+    pdf: bool = False
+
+
+class Capabilities(Rest, frozen=True):
+    """What a model can do."""
+
+    temperature: bool = True
+    reasoning: bool = False
+    attachment: bool = False
+    toolcall: bool = True
+    input: Modalities = Modalities()
+    output: Modalities = Modalities()
+    interleaved: bool | dict[str, str] = False
+
+
+class CacheCost(Rest, frozen=True):
+    """US dollars per million cached tokens."""
+
+    read: float = 0
+    write: float = 0
+
+
+class LongContextCost(Rest, frozen=True):
+    """US dollars per million tokens once a request reads more than 200,000 tokens."""
+
+    input: float
+    output: float
+    cache: CacheCost = CacheCost()
+
+
+class ModelCost(Wire, frozen=True):
+    """US dollars per million tokens."""
+
+    input: float
+    output: float
+    cache: CacheCost
+    over_200k: LongContextCost | None = msgspec.field(default=None, name="experimentalOver200K")
+
+
+class ModelLimit(Wire, frozen=True):
+    """Tokens: the whole window, what a request may read, what an answer may have; 0 is unknown."""
+
+    context: int
+    output: int
+    input: int | None = None
+
+
+class Model(Rest, frozen=True):
+    """One model of one provider."""
+
+    id: str
+    provider_id: str
+    name: str
+    api: ModelApi
+    capabilities: Capabilities = Capabilities()
+    cost: ModelCost = ModelCost(input=0, output=0, cache=CacheCost())
+    limit: ModelLimit = ModelLimit(context=0, output=0)
+    status: Literal["alpha", "beta", "deprecated", "active"] = "active"
+    family: str = ""
+    release_date: str = msgspec.field(default="", name="release_date")
+    options: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    variants: dict[str, dict[str, Any]] = {}
+
+
+class ProviderListing(Rest, frozen=True):
+    """A provider as clients see it; keys and other secrets are never part of it."""
+
+    id: str
+    name: str
+    source: Literal["env", "config", "custom", "api"]
+    env: tuple[str, ...]
+    models: dict[str, Model]
+    options: dict[str, Any] = {}

@@ -1,0 +1,212 @@
+"""The parts of a message, and the states that a tool part goes through."""
+
+from typing import Any
+
+from pegboard.schema.session import Tokens
+from pegboard.schema.wire import Rest, Wire
+
+
+class Span(Wire, frozen=True):
+    """When something started and ended, in milliseconds since the epoch."""
+
+    start: int
+    end: int | None = None
+
+
+class Pending(Rest, frozen=True, tag_field="status", tag="pending"):
+    """The model writes the call; `raw` is what has come of its arguments."""
+
+    input: dict[str, Any]
+    raw: str
+
+
+class Running(Wire, frozen=True, tag_field="status", tag="running"):
+    """The tool works; `title` and `metadata` are its progress."""
+
+    input: dict[str, Any]
+    time: Span
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class CompletedSpan(Wire, frozen=True):
+    """Like `Span`; `compacted` is when the output was cleared from the model's view."""
+
+    start: int
+    end: int
+    compacted: int | None = None
+
+
+class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
+    """The tool answered; `attachments` are file parts."""
+
+    input: dict[str, Any]
+    output: str
+    title: str
+    metadata: dict[str, Any]
+    time: CompletedSpan
+    attachments: tuple["FilePart", ...] = ()
+
+
+class Failed(Wire, frozen=True, tag_field="status", tag="error"):
+    """The tool failed, was denied or was stopped; `error` is what the model reads."""
+
+    input: dict[str, Any]
+    error: str
+    time: Span
+    metadata: dict[str, Any] | None = None
+
+
+ToolState = Pending | Running | Completed | Failed
+
+
+class SourceText(Rest, frozen=True):
+    """The piece of the user's text that a part stands for; offsets count characters."""
+
+    value: str
+    start: int
+    end: int
+
+
+class TextPart(Wire, frozen=True, tag_field="type", tag="text"):
+    """Text of the user or the model; `synthetic` text is the program's own."""
+
+    id: str
+    session_id: str
+    message_id: str
+    text: str
+    synthetic: bool = False
+    ignored: bool = False
+    time: Span | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ReasoningPart(Wire, frozen=True, tag_field="type", tag="reasoning"):
+    """What the model thought; `metadata` is the provider's, such as a signature."""
+
+    id: str
+    session_id: str
+    message_id: str
+    text: str
+    time: Span
+    metadata: dict[str, Any] | None = None
+
+
+class FilePart(Wire, frozen=True, tag_field="type", tag="file"):
+    """A file by `data:` or `file:` URL."""
+
+    id: str
+    session_id: str
+    message_id: str
+    mime: str
+    url: str
+    filename: str | None = None
+    source: dict[str, Any] | None = None
+
+
+class ToolPart(Wire, frozen=True, tag_field="type", tag="tool"):
+    """One tool call; `metadata` is the provider's own about the call."""
+
+    id: str
+    session_id: str
+    message_id: str
+    call_id: str
+    tool: str
+    state: ToolState
+    metadata: dict[str, Any] | None = None
+
+
+class StepStartPart(Wire, frozen=True, tag_field="type", tag="step-start"):
+    """A request to the model begins; `snapshot` is the tree before it."""
+
+    id: str
+    session_id: str
+    message_id: str
+    snapshot: str | None = None
+
+
+class StepFinishPart(Wire, frozen=True, tag_field="type", tag="step-finish"):
+    """A request to the model ended: why, and what it cost in US dollars."""
+
+    id: str
+    session_id: str
+    message_id: str
+    reason: str
+    cost: float
+    tokens: Tokens
+    snapshot: str | None = None
+
+
+class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
+    """The files that a step changed since the tree `hash`."""
+
+    id: str
+    session_id: str
+    message_id: str
+    hash: str
+    files: tuple[str, ...]
+
+
+class AgentPart(Wire, frozen=True, tag_field="type", tag="agent"):
+    """An `@agent` mention of the user."""
+
+    id: str
+    session_id: str
+    message_id: str
+    name: str
+    source: SourceText | None = None
+
+
+class ModelChoice(Rest, frozen=True):
+    """A model by the ids of its provider and of itself."""
+
+    provider_id: str
+    model_id: str
+
+
+class SubtaskPart(Wire, frozen=True, tag_field="type", tag="subtask"):
+    """Work that the user hands to a subagent directly."""
+
+    id: str
+    session_id: str
+    message_id: str
+    prompt: str
+    description: str
+    agent: str
+    model: ModelChoice | None = None
+    command: str | None = None
+
+
+class CompactionPart(Wire, frozen=True, tag_field="type", tag="compaction"):
+    """A request to summarise what came before."""
+
+    id: str
+    session_id: str
+    message_id: str
+    auto: bool
+
+
+class RetryPart(Wire, frozen=True, tag_field="type", tag="retry"):
+    """An attempt that failed and was dropped."""
+
+    id: str
+    session_id: str
+    message_id: str
+    attempt: int
+    error: dict[str, Any]
+    time: Span
+
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | FilePart
+    | ToolPart
+    | StepStartPart
+    | StepFinishPart
+    | PatchPart
+    | AgentPart
+    | SubtaskPart
+    | CompactionPart
+    | RetryPart
+)

@@ -1,0 +1,32 @@
+"""How values are written: snake_case in Python, the protocol's camelCase with `ID` on the wire.
+
+Structs come from msgspec, because they stand on the start path: 30 of them cost 10 ms,
+where pydantic takes 4 ms for one. A default of a field means that it is absent on the wire.
+"""
+
+from typing import Any
+
+import msgspec
+
+
+def wire_name(name: str) -> str:
+    """The protocol's spelling of a Python field name: `session_id` is `sessionID`."""
+    first, *rest = name.split("_")
+    return first + "".join("ID" if word == "id" else word.capitalize() for word in rest)
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=wire_name):
+    """The settings that every value of the protocol shares; it has no fields and no methods."""
+
+
+encode = msgspec.json.Encoder().encode
+"""The wire form of any value of the schema, as UTF-8 JSON."""
+
+
+def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
+    """The wire form of a value as plain dicts, lists, texts and numbers."""
+    return msgspec.to_builtins(value)
+
+
+class Rest(Wire, omit_defaults=False):
+    """Like `Wire` for values whose readers want every field there, defaults included."""
