@@ -1,0 +1,1 @@
+"""Shared expenses: who owes how much."""

@@ -1,0 +1,1 @@
+"""The tests of ledger; `python3 -m unittest -q` finds them."""
