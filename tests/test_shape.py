@@ -1,0 +1,217 @@
+"""The shape of the code: sizes, names, broad excepts, what a start may import."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = (ROOT / "core", ROOT / "plugins")
+DEMO = "demo_project"
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "misc"}
+BANNED_ENDINGS = {"common", "base", "handler", "handlers", "data", "info"}
+PROTOCOL_NAMES = {"AuthData", "TextData", "NoData", "APIData", "PluginInfo"}
+BROAD = {"Exception", "BaseException"}
+MAY_CATCH_ALL = {
+    "pegboard/dispatch.py",  # where a plugin's hook is called
+    "pegboard/discovery.py",  # where a plugin is imported
+    "pegboard/cli/__init__.py",  # the outermost frame of the command line
+    "pegboard/session/toolcall.py",  # the outermost frame of a tool call
+}
+
+HEAVY = {
+    "docstring_parser",
+    "httpx",
+    "importlib_metadata",
+    "json5",
+    "jsonschema",
+    "litellm",
+    "openai",
+    "pydantic",
+    "rich",
+    "tree_sitter",
+    "tree_sitter_bash",
+    "yaml",
+}
+PLUGINS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
+    "pegboard"
+]
+
+
+def _files(*roots: Path) -> list[Path]:
+    found = (path for root in roots for path in root.rglob("*.py"))
+    return sorted(path for path in found if DEMO not in path.parts)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from `def` to the end, without the docstring."""
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    first = function.body[0]
+    if ast.get_docstring(function) is not None:
+        lines -= (first.end_lineno or 0) - first.lineno + 1
+    return lines
+
+
+def _words(name: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
+    return [word for word in spaced.lower().split("_") if word]
+
+
+def _banned(name: str) -> bool:
+    words = _words(name)
+    if not words or name in PROTOCOL_NAMES:
+        return False
+    return (
+        not BANNED_WORDS.isdisjoint(words)
+        or words[-1] in BANNED_ENDINGS
+        or (words[0] == "base" and name[0].isupper())
+        or words[0] in {"do", "perform"}
+    )
+
+
+def _definitions(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def _is_broad(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(isinstance(node, ast.Name) and node.id in BROAD for node in ast.walk(handler.type))
+
+
+def _passes_on(handler: ast.ExceptHandler) -> bool:
+    """Whether it ends by raising again what it caught, so that nothing is swallowed."""
+    last = handler.body[-1]
+    return isinstance(last, ast.Raise) and last.exc is None
+
+
+def _imported_by(statement: str) -> set[str]:
+    """The top-level modules that are there after a statement and were not before it."""
+    code = (
+        f"import sys; before = set(sys.modules)\n{statement}\nprint(*(set(sys.modules) - before))"
+    )
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return {module.partition(".")[0] for module in done.stdout.split()}
+
+
+@pytest.mark.parametrize("path", _files(*SOURCES, ROOT / "tests", ROOT / "contrib"), ids=_name)
+def test_a_file_fits_in_400_lines(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= FILE_LINES
+
+
+@pytest.mark.parametrize("path", _files(*SOURCES, ROOT / "tests", ROOT / "contrib"), ids=_name)
+def test_a_function_fits_on_a_screen(path: Path) -> None:
+    functions = _functions(ast.parse(path.read_text()))
+
+    long = {f"{each.name}:{each.lineno}": _length(each) for each in functions}
+
+    assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES} == {}
+
+
+@pytest.mark.parametrize("path", _files(*SOURCES), ids=_name)
+def test_names_say_what_a_thing_is(path: Path) -> None:
+    names = {path.stem, *_definitions(ast.parse(path.read_text()))}
+
+    assert {name for name in names if _banned(name)} == set()
+
+
+def test_the_one_processor_is_the_stream_s() -> None:
+    named = {_name(path) for path in _files(*SOURCES) if "processor" in _words(path.stem)}
+
+    assert named <= {"core/pegboard/session/processor.py"}
+
+
+@pytest.mark.parametrize("path", _files(*SOURCES), ids=_name)
+def test_only_foreign_code_is_called_under_a_broad_except(path: Path) -> None:
+    lines = path.read_text().splitlines()
+    handlers = [
+        node
+        for node in ast.walk(ast.parse("\n".join(lines)))
+        if isinstance(node, ast.ExceptHandler)
+    ]
+
+    broad = [each for each in handlers if _is_broad(each) and not _passes_on(each)]
+
+    if path.relative_to(ROOT).as_posix().split("/", 1)[1] not in MAY_CATCH_ALL:
+        assert [each.lineno for each in broad] == []
+    assert [each.lineno for each in broad if "#" not in lines[each.lineno - 1]] == []
+
+
+@pytest.mark.parametrize("path", _files(ROOT / "plugins"), ids=_name)
+def test_a_plugin_imports_only_the_public_names_and_the_schema(path: Path) -> None:
+    """For type checking too, which the import contracts leave out."""
+    package = path.relative_to(ROOT / "plugins").parts[:2]
+    own = ".".join(package).removesuffix(".py")
+    imported = set[str]()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            imported.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            imported.update(alias.name for alias in node.names)
+
+    ours = {name for name in imported if name.partition(".")[0] in {"pegboard", "pegboard_plugins"}}
+    foreign = {
+        name
+        for name in ours
+        if name != "pegboard" and f"{name}.".startswith(("pegboard.schema.", f"{own}.")) is False
+    }
+
+    assert foreign == set()
+
+
+def test_importing_pegboard_costs_nothing() -> None:
+    loaded = _imported_by("import pegboard")
+
+    assert loaded.isdisjoint(
+        {*HEAVY, "asyncio", "msgspec", "pluggy", "inspect", "typing_extensions"}
+    )
+
+
+@pytest.mark.parametrize("module", PLUGINS.values(), ids=list(PLUGINS))
+def test_importing_a_plugin_is_cheap(module: str) -> None:
+    loaded = _imported_by(f"import {module}")
+
+    assert loaded & HEAVY == set()
+
+
+def test_nothing_tells_of_the_place_where_it_was_written() -> None:
+    private = re.compile(r"(?<![\w.])/" + "work" + r"/|/tmp/" + r"(brief|venv|peers)\b")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a git checkout")
+
+    texts = {name: (ROOT / name) for name in listed.stdout.split("\0") if name}
+    telling = {
+        name
+        for name, path in texts.items()
+        if path.is_file() and private.search(path.read_text(errors="replace"))
+    }
+
+    assert telling == set()
