@@ -1,0 +1,317 @@
+"""What a session may do: rules and verdicts as pure functions, and the desk of open requests.
+
+Within one source of rules the last that fits speaks; across sources deny beats ask beats allow.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args
+
+from pegboard.context import Ruleset
+from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
+from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, Verdict
+
+_STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
+_ANYTHING = ("*",)
+_SHOWN_CHARACTERS = 200
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as an expression whose time is bounded by its length times the text's.
+
+    Each piece between two stars is taken at its first place and kept (an atomic group): that
+    is enough for wildcards, and it is what rules out exponential backtracking.
+    """
+    first, *others = (
+        "".join("." if character == "?" else re.escape(character) for character in piece)
+        for piece in pattern.split("*")
+    )
+    if not others:
+        return re.compile(first, re.DOTALL)
+    middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
+    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the whole text fits: `*` is any characters, `?` is one, all else is literal.
+
+    A pattern that ends in a blank and `*` fits without that tail too: `ls *` fits `ls`.
+    """
+    if pattern == "*" or _compiled(pattern).fullmatch(text):
+        return True
+    return pattern.endswith(" *") and _compiled(pattern[:-2]).fullmatch(text) is not None
+
+
+def _below_home(pattern: str) -> str | None:
+    """What stands behind `~` or `$HOME` at the start of a pattern, None for other patterns."""
+    for sign in ("~", "$HOME"):
+        if pattern == sign or pattern.startswith(f"{sign}/"):
+            return pattern.removeprefix(sign)
+    return None
+
+
+def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
+    """The rules with `~` and `$HOME` at the start of a pattern written out, to be shown.
+
+    `judge` wants the rules as they are: it takes the home folder's own `*` and `?` literally.
+    """
+    tails = ((rule, _below_home(rule.pattern)) for rule in rules)
+    return tuple(
+        rule if tail is None else Rule(rule.permission, f"{home}{tail}", rule.action)
+        for rule, tail in tails
+    )
+
+
+def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
+    if not matches(rule.permission, permission):
+        return False
+    tail = None if home is None else _below_home(rule.pattern)
+    if home is None or tail is None:
+        return matches(rule.pattern, text)
+    return text.startswith(home) and matches(tail, text[len(home) :])
+
+
+def _sentence(rule: Rule, source: str) -> str:
+    name = f'rule {rule.permission} "{rule.pattern}" ({source})'
+    match rule.action:
+        case "deny":
+            return f"denied by {name}"
+        case "ask":
+            return f"asked because of {name}"
+        case "allow":
+            return f"allowed by {name}"
+
+
+def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Verdict | None:
+    for rule in reversed(ruleset.rules):
+        if _fits(rule, permission, text, home):
+            reason = _sentence(rule, ruleset.source)
+            return Verdict(action=rule.action, reason=reason, source=ruleset.source)
+    return None
+
+
+def strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The first of the strictest verdicts, None when nobody has an opinion."""
+    opinions = [verdict for verdict in verdicts if verdict is not None]
+    return max(opinions, key=lambda verdict: _STRICTNESS[verdict.action], default=None)
+
+
+def opinion(
+    rulesets: Sequence[Ruleset],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    home: Path | None = None,
+) -> Verdict | None:
+    """What the rules say of the request as a whole, None when they are silent about a part of it.
+
+    A request without patterns is judged as the pattern `*`. `home` is what `~` and `$HOME` at
+    the start of a rule's pattern stand for; without it they are plain characters.
+    """
+    folder = None if home is None else str(home)
+    verdicts = [
+        strictest(_spoken(ruleset, permission, text, folder) for ruleset in rulesets)
+        for text in patterns or _ANYTHING
+    ]
+    verdict = strictest(verdicts)
+    if verdict is not None and verdict.action == "allow" and None in verdicts:
+        return None
+    return verdict
+
+
+def unapproved(
+    approvals: Sequence[Rule],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    home: Path | None = None,
+) -> tuple[str, ...]:
+    """The patterns of a request that no approval covers.
+
+    When the strictest verdict on a request is ask, its approved patterns are settled and only
+    these have to be judged once more.
+    """
+    folder = None if home is None else str(home)
+    granted = [rule for rule in approvals if rule.action == "allow"]
+    return tuple(
+        text
+        for text in patterns or _ANYTHING
+        if not any(_fits(rule, permission, text, folder) for rule in granted)
+    )
+
+
+def judge(
+    rulesets: Sequence[Ruleset],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    approvals: Sequence[Rule] = (),
+    home: Path | None = None,
+) -> Verdict:
+    """The verdict on a request: the strictest of all sources over all patterns.
+
+    No opinion about a pattern means ask. An approval answers an ask, pattern by pattern, and
+    never a deny. Patterns and `home` are as for `opinion`.
+    """
+    unasked = Verdict(action="ask", reason=f"no rule speaks of {permission}")
+    verdict = opinion(rulesets, permission, patterns, home=home) or unasked
+    if verdict.action != "ask":
+        return verdict
+    rest = unapproved(approvals, permission, patterns, home=home)
+    if not rest:
+        return Verdict(action="allow", reason="approved before", source="approvals")
+    if not approvals:
+        return verdict
+    return opinion(rulesets, permission, rest, home=home) or unasked
+
+
+def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
+    """The names of the tools (name to permission) that some source forbids whatever they do.
+
+    That is so when the source's last rule for the permission denies the pattern `*`.
+    """
+    return frozenset(
+        name
+        for name, permission in tools.items()
+        if any(_forbids(ruleset, permission) for ruleset in rulesets)
+    )
+
+
+def _forbids(ruleset: Ruleset, permission: str) -> bool:
+    for rule in reversed(ruleset.rules):
+        if matches(rule.permission, permission):
+            return rule.action == "deny" and rule.pattern == "*"
+    return False
+
+
+def rules_from_config(value: object) -> tuple[Rule, ...]:
+    """The rules that a `permission` of a config file stands for, in the file's order.
+
+    An action alone is for everything; a table maps a permission to an action, or to a table
+    from pattern to action.
+
+    :raises ConfigError: for any other value; its key starts below `permission`.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (Rule("*", "*", _action(value, "")),)
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"must be an action or a table, not {_kind(value)}")
+    return tuple(
+        rule for permission, entry in value.items() for rule in _entry(str(permission), entry)
+    )
+
+
+def _entry(permission: str, entry: object) -> tuple[Rule, ...]:
+    if isinstance(entry, Mapping):
+        return tuple(
+            Rule(permission, str(pattern), _action(action, f"{permission}.{pattern}"))
+            for pattern, action in entry.items()
+        )
+    return (Rule(permission, "*", _action(entry, permission)),)
+
+
+def _action(value: object, key: str) -> Action:
+    for action in get_args(Action):
+        if value == action:
+            return action  # type: ignore[no-any-return]  # get_args loses the literal's type
+    shown = json.dumps(value) if isinstance(value, str) else _kind(value)
+    raise ConfigError(f'must be "allow", "ask" or "deny", not {shown}', key=key)
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """How a request was answered; `message` is what to do instead of what was rejected."""
+
+    reply: Reply
+    message: str | None = None
+
+
+class Desk:
+    """The permission requests that wait for somebody's answer; for one event loop."""
+
+    def __init__(self, *, interactive: bool) -> None:
+        self._interactive = interactive
+        self._open: dict[str, tuple[PermissionRequest, asyncio.Future[Answer]]] = {}
+
+    async def wait(self, request: PermissionRequest) -> Answer:
+        """The answer to a request; without a time limit, because a person gives it.
+
+        Cancelling the wait takes the request from the desk.
+
+        :raises PermissionDeniedError: at once, when nobody is there to be asked.
+        """
+        if not self._interactive:
+            raise PermissionDeniedError(_nobody(request))
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._open[request.id] = (request, answer)
+        try:
+            return await answer
+        finally:
+            self._open.pop(request.id, None)
+
+    def reply(self, request_id: str, reply: Reply, message: str | None = None) -> PermissionRequest:
+        """The request that is hereby answered; a `reject` rejects all of its session.
+
+        After `always` the caller stores the approvals and calls `recheck`.
+
+        :raises NotFoundError: when no request of this id waits.
+        """
+        if request_id not in self._open:
+            raise NotFoundError("permission request", request_id)
+        request, _ = self._open[request_id]
+        self._settle(request, Answer(reply=reply, message=message))
+        if reply == "reject":
+            self.cancel(request.session_id)
+        return request
+
+    def recheck(
+        self, covered: Callable[[PermissionRequest], bool]
+    ) -> tuple[PermissionRequest, ...]:
+        """The waiting requests, of any session, that are covered by now: answered `always`."""
+        settled = tuple(request for request in self.pending() if covered(request))
+        for request in settled:
+            self._settle(request, Answer(reply="always"))
+        return settled
+
+    def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
+        """The waiting requests, oldest first; of one session, or of all."""
+        requests = (request for request, _ in self._open.values())
+        return tuple(request for request in requests if session_id in (None, request.session_id))
+
+    def cancel(self, session_id: str) -> None:
+        """Reject all waiting requests of a session."""
+        for request in self.pending(session_id):
+            self._settle(request, Answer(reply="reject"))
+
+    def _settle(self, request: PermissionRequest, answer: Answer) -> None:
+        _, future = self._open.pop(request.id)
+        if not future.done():
+            future.set_result(answer)
+
+
+def _nobody(request: PermissionRequest) -> str:
+    patterns = request.patterns or _ANYTHING
+    wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
+    allowed = (request.always or patterns)[0]
+    line = f'permission.{_key(request.permission)}.{_key(allowed)} = "allow"'
+    return (
+        f"{request.permission} {wanted} needs a permission and nobody is there to be asked; "
+        f"to allow it, put this line at the top of your pegboard.toml: {line}"
+    )
+
+
+def _key(text: str) -> str:
+    """The text as a part of a TOML key."""
+    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,315 @@
+import asyncio
+import itertools
+import json
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pegboard.context import Ruleset
+from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
+from pegboard.permissions import (
+    Answer,
+    Desk,
+    expand,
+    hidden,
+    judge,
+    matches,
+    opinion,
+    rules_from_config,
+    strictest,
+    unapproved,
+)
+from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+
+CASES = [
+    case
+    for case in json.loads(
+        (Path(__file__).parent.parent / "data" / "permission_cases.json").read_text()
+    )
+    if "request" in case
+]
+EDITING = ("edit", "write", "apply_patch")
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+
+
+def _rulesets(case):
+    rulesets = [
+        Ruleset(source=each["source"], rules=tuple(Rule(**rule) for rule in each["rules"]))
+        for each in case["rulesets"]
+    ]
+    approvals = [rule for each in rulesets if each.source == "approvals" for rule in each.rules]
+    return [each for each in rulesets if each.source != "approvals"], approvals
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
+def test_the_verdict_is_the_expected_one(case):
+    rulesets, approvals = _rulesets(case)
+    request = case["request"]
+    home = Path(case["home"]) if "home" in case else None
+    started = time.monotonic()
+
+    if "tools" in request:
+        tools = {name: "edit" if name in EDITING else name for name in request["tools"]}
+        answer = {"hidden": sorted(hidden(tools, rulesets))}
+        expected = {"hidden": sorted(case["expect"]["hidden"])}
+    else:
+        answer = judge(
+            rulesets, request["permission"], request["patterns"], approvals=approvals, home=home
+        ).action
+        expected = case["expect"]
+
+    assert answer == expected
+    assert time.monotonic() - started < 1
+
+
+def _slow_but_sure(pattern, text):
+    """Wildcards by dynamic programming: the definition, to compare with."""
+    fits = [True] + [False] * len(text)
+    for sign in pattern:
+        if sign == "*":
+            fits = list(itertools.accumulate(fits, lambda left, right: left or right))
+        else:
+            fits = [False] + [
+                before and sign in ("?", character)
+                for before, character in zip(fits, text, strict=False)
+            ]
+    return fits[-1]
+
+
+@given(st.text("ab*? \n", max_size=8), st.text("ab*? \n", max_size=10))
+def test_wildcards_mean_what_their_definition_says(pattern, text):
+    expected = _slow_but_sure(pattern, text)
+    if pattern.endswith(" *"):
+        expected = expected or _slow_but_sure(pattern[:-2], text)
+
+    assert matches(pattern, text) == expected
+
+
+_rules = st.builds(
+    Rule,
+    st.sampled_from(["*", "bash", "read", "b*"]),
+    st.sampled_from(["*", "a", "a *", "?", "b*"]),
+    st.sampled_from(["allow", "ask", "deny"]),
+)
+_sources = st.lists(
+    st.builds(Ruleset, source=st.just("any"), rules=st.lists(_rules, max_size=4).map(tuple)),
+    max_size=4,
+)
+_permissions = st.sampled_from(["bash", "read", "edit"])
+_patterns = st.lists(st.sampled_from(["a", "b", "a b", "c"]), max_size=3)
+
+
+def _action(rulesets, permission, patterns, approvals=()):
+    return judge(rulesets, permission, patterns, approvals=approvals).action
+
+
+@given(_sources, _permissions, _patterns, st.randoms())
+def test_the_order_of_sources_and_patterns_means_nothing(rulesets, permission, patterns, random):
+    before = _action(rulesets, permission, patterns)
+
+    random.shuffle(rulesets)
+    random.shuffle(patterns)
+
+    assert _action(rulesets, permission, patterns) == before
+
+
+@given(_sources, _sources, _permissions, _patterns)
+def test_a_further_source_never_loosens_an_opinion(rulesets, more, permission, patterns):
+    before = opinion(rulesets, permission, patterns)
+
+    after = opinion([*rulesets, *more], permission, patterns)
+
+    if before is not None:
+        assert after is not None
+        assert STRICTNESS[after.action] >= STRICTNESS[before.action]
+
+
+@given(_sources, _permissions, _patterns, _patterns)
+def test_a_further_pattern_never_loosens(rulesets, permission, patterns, more):
+    before = _action(rulesets, permission, patterns or ["a"])
+
+    after = _action(rulesets, permission, [*(patterns or ["a"]), *more])
+
+    assert STRICTNESS[after] >= STRICTNESS[before]
+
+
+@given(_sources, st.lists(_rules, max_size=4), _permissions, _patterns)
+def test_approvals_change_nothing_but_an_ask(rulesets, approvals, permission, patterns):
+    before = _action(rulesets, permission, patterns)
+
+    after = _action(rulesets, permission, patterns, approvals)
+
+    assert after == before or (before, after) == ("ask", "allow")
+
+
+def _config(*rules):
+    return [Ruleset(source="config", rules=tuple(Rule(*rule) for rule in rules))]
+
+
+def test_the_reason_names_the_rule_and_its_source():
+    verdict = judge(_config(("bash", "rm *", "deny")), "bash", ["ls", "rm -r x"])
+
+    assert verdict == Verdict(
+        action="deny", reason='denied by rule bash "rm *" (config)', source="config"
+    )
+
+
+def test_silence_about_one_pattern_is_no_opinion_about_the_request():
+    rulesets = _config(("bash", "ls", "allow"))
+
+    assert opinion(rulesets, "bash", ["ls", "make"]) is None
+    assert judge(rulesets, "bash", ["ls", "make"]) == Verdict(
+        action="ask", reason="no rule speaks of bash", source=""
+    )
+
+
+def test_a_request_without_patterns_is_judged_as_the_star():
+    assert _action(_config(("deploy", "*", "deny")), "deploy", []) == "deny"
+    assert _action([], "deploy", []) == "ask"
+
+
+def test_a_rule_and_an_approval_settle_a_request_together():
+    rulesets = _config(("bash", "*", "ask"), ("bash", "ls *", "allow"))
+    approvals = [Rule("bash", "git push *", "allow")]
+
+    assert _action(rulesets, "bash", ["ls", "git push"], approvals) == "allow"
+    assert unapproved(approvals, "bash", ["ls", "git push"]) == ("ls",)
+
+
+@pytest.mark.parametrize("home", ["/home/ana", "/srv/[u]", "/srv/u*b?"])
+def test_the_home_folder_is_taken_literally(home):
+    rulesets = _config(("read", "~/notes/*", "allow"), ("read", "$HOME/x", "allow"))
+
+    def allowed(path):
+        return judge(rulesets, "read", [path], home=Path(home)).action == "allow"
+
+    assert allowed(f"{home}/notes/a")
+    assert allowed(f"{home}/x")
+    assert not allowed(f"{home.replace('u', 'uu')}a/notes/a")
+    assert judge(rulesets, "read", ["~/notes/a"], home=Path(home)).action != "allow"
+
+
+def test_rules_are_shown_with_the_home_folder_written_out():
+    rules = [Rule("read", "~", "deny"), Rule("read", "$HOME/a", "ask"), Rule("bash", "~x", "ask")]
+
+    assert expand(rules, Path("/home/ana")) == (
+        Rule("read", "/home/ana", "deny"),
+        Rule("read", "/home/ana/a", "ask"),
+        Rule("bash", "~x", "ask"),
+    )
+
+
+def test_the_strictest_of_no_opinions_is_none():
+    assert strictest([None, None]) is None
+
+
+def test_rules_keep_the_order_of_the_config():
+    rules = rules_from_config({"bash": {"*": "ask", "git *": "allow"}, "edit": "deny"})
+
+    assert rules == (
+        Rule("bash", "*", "ask"),
+        Rule("bash", "git *", "allow"),
+        Rule("edit", "*", "deny"),
+    )
+    assert rules_from_config("allow") == (Rule("*", "*", "allow"),)
+    assert rules_from_config(None) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "text"),
+    [
+        ("maybe", "", '"maybe"'),
+        ({"bash": "yes"}, "bash", '"yes"'),
+        ({"bash": {"rm *": 1}}, "bash.rm *", "type int"),
+        (["allow"], "", "type list"),
+    ],
+)
+def test_a_wrong_permission_names_its_key(value, key, text):
+    with pytest.raises(ConfigError) as raised:
+        rules_from_config(value)
+
+    assert raised.value.key == key
+    assert text in str(raised.value)
+
+
+def _request(number, *, session="ses_1", patterns=("git push",), always=("git push *",)):
+    return PermissionRequest(
+        id=f"per_{number}",
+        session_id=session,
+        permission="bash",
+        patterns=patterns,
+        metadata={},
+        always=always,
+    )
+
+
+async def _waiting(desk, *requests):
+    tasks = [asyncio.create_task(desk.wait(request)) for request in requests]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def test_an_answer_reaches_the_one_that_waits():
+    desk = Desk(interactive=True)
+    first, second = await _waiting(desk, _request(1), _request(2))
+
+    assert desk.reply("per_1", "once") == _request(1)
+
+    assert await first == Answer(reply="once")
+    assert desk.pending() == (_request(2),)
+    desk.reply("per_2", "reject", "use a branch")
+    assert await second == Answer(reply="reject", message="use a branch")
+
+
+async def test_a_rejection_rejects_the_whole_session_and_no_other():
+    desk = Desk(interactive=True)
+    tasks = await _waiting(desk, _request(1), _request(2), _request(3, session="ses_2"))
+
+    desk.reply("per_1", "reject", "no")
+
+    assert await tasks[0] == Answer(reply="reject", message="no")
+    assert await tasks[1] == Answer(reply="reject")
+    assert desk.pending("ses_1") == ()
+    assert desk.pending("ses_2") == (_request(3, session="ses_2"),)
+    desk.cancel("ses_2")
+    assert await tasks[2] == Answer(reply="reject")
+
+
+async def test_what_is_covered_by_a_new_approval_is_answered_too():
+    desk = Desk(interactive=True)
+    tasks = await _waiting(desk, _request(1, patterns=("ls",)), _request(2, session="ses_2"))
+
+    settled = desk.recheck(lambda request: "git push" in request.patterns)
+
+    assert settled == (_request(2, session="ses_2"),)
+    assert await tasks[1] == Answer(reply="always")
+    assert not tasks[0].done()
+    desk.cancel("ses_1")
+    await tasks[0]
+
+
+async def test_a_cancelled_wait_leaves_the_desk_empty():
+    desk = Desk(interactive=True)
+    (task,) = await _waiting(desk, _request(1))
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert desk.pending() == ()
+    with pytest.raises(NotFoundError):
+        desk.reply("per_1", "once")
+
+
+async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it():
+    with pytest.raises(PermissionDeniedError) as raised:
+        await Desk(interactive=False).wait(_request(1))
+
+    text = str(raised.value)
+    assert 'bash "git push"' in text
+    line = text.rpartition("pegboard.toml: ")[2]
+    assert tomllib.loads(line) == {"permission": {"bash": {"git push *": "allow"}}}
