@@ -53,6 +53,7 @@ class ProcessResult:
 
     `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
     head and tail when the process wrote more than was asked for; `output_path` then has all.
+    `background_ended`: processes that it had left running were ended with the call.
     """
 
     exit_code: int | None
@@ -61,6 +62,7 @@ class ProcessResult:
     aborted: bool = False
     truncated: bool = False
     output_path: Path | None = None
+    background_ended: bool = False
     duration_s: float = 0.0
 
 

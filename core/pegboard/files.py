@@ -1,0 +1,209 @@
+"""Files that tools read and write: who has seen which state, and one writer at a time."""
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+
+from pegboard.errors import ToolError
+
+DIGEST_LIMIT_BYTES = 1 << 20
+"""Up to this size a file's content is compared when its times differ, above it is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """A state of a file; `digest` is empty for a long one."""
+
+    mtime_ns: int
+    ctime_ns: int
+    size: int
+    inode: int
+    digest: bytes
+
+
+@dataclass(slots=True)
+class _Gate:
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    users: int = 0
+
+
+class FileLedger:
+    """Read stamps by session, and the writers' locks that all sessions of an App share."""
+
+    def __init__(self) -> None:
+        self._stamps: dict[str, dict[str, _Stamp]] = {}
+        self._gates: dict[str, _Gate] = {}
+
+    def view(self, session_id: str) -> "SessionFiles":
+        """The ledger as the tools of one session use it."""
+        return SessionFiles(self, self._stamps.setdefault(session_id, {}))
+
+    def forget(self, session_id: str) -> None:
+        """Drop the stamps of a session that is closed or deleted."""
+        self._stamps.pop(session_id, None)
+
+    @asynccontextmanager
+    async def writing(self, path: Path) -> AsyncIterator[None]:
+        """The one writer of the file that `path` leads to; the others wait in their order.
+
+        A tool must not enter it twice for one file. There is no time limit of its own: the
+        limit of the tool call ends the wait.
+        """
+        key = os.path.realpath(path)  # noqa: ASYNC240 - microseconds, and the order must hold
+        gate = self._gates.setdefault(key, _Gate())
+        gate.users += 1
+        try:
+            async with gate.lock:
+                yield
+        finally:
+            gate.users -= 1
+            if not gate.users:
+                self._gates.pop(key, None)
+
+
+class SessionFiles:
+    """`FileAccess` for the tools of one session."""
+
+    def __init__(self, ledger: FileLedger, stamps: dict[str, _Stamp]) -> None:
+        self._ledger = ledger
+        self._stamps = stamps
+
+    def note_read(self, path: Path) -> None:
+        """Remember that this session has seen the file as it is now.
+
+        Note first and read then: a change between the two is noticed, not overlooked.
+        """
+        target = os.path.realpath(path)
+        stamp = _stamp(target)
+        if stamp is None:
+            self._stamps.pop(target, None)
+        else:
+            self._stamps[target] = stamp
+
+    def check_fresh(self, path: Path) -> None:
+        """Nothing, if this session has seen the file as it is now.
+
+        Other times with the same content (up to 1 MiB) are no change.
+
+        :raises ToolError: when it has not, with the request to read the file (again).
+        """
+        target = os.path.realpath(path)
+        seen = self._stamps.get(target)
+        if seen is None:
+            raise ToolError(f"{path} has not been read in this session: read it first")
+        try:
+            now = os.stat(target)  # noqa: PTH116 - a text, resolved already
+        except OSError as error:
+            raise ToolError(f"{path} is gone since it was read: {error.strerror}") from error
+        if _same_state(seen, now):
+            return
+        current = _stamp(target)
+        if current is None or not seen.digest or current.digest != seen.digest:
+            raise ToolError(f"{path} has changed since it was read: read it again")
+        self._stamps[target] = current
+
+    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """The one writer of this file, across tools, sessions and subagents of the App."""
+        return self._ledger.writing(path)
+
+    async def replace(self, path: Path, content: bytes) -> None:
+        """Put `content` in the place of the file at once; note it as read.
+
+        Mode, owner and extended attributes stay where the system lets us; a symlink stays and
+        its target is replaced; missing folders are made. Of a file with several hard links
+        only this one gets the content. A cancelled call waits until the file is whole.
+
+        :raises OSError: when it cannot be written; the old file is then whole.
+        """
+        work = asyncio.create_task(asyncio.to_thread(_replace, path, content))
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # No limit: it is one write, and the lock may not be given up before it ends.
+            await asyncio.wait({work})
+            raise
+        self.note_read(path)
+
+
+def _same_state(seen: _Stamp, now: os.stat_result) -> bool:
+    return (seen.mtime_ns, seen.ctime_ns, seen.size, seen.inode) == (
+        now.st_mtime_ns,
+        now.st_ctime_ns,
+        now.st_size,
+        now.st_ino,
+    )
+
+
+def _stamp(target: str) -> _Stamp | None:
+    """The state of a regular file, None for anything else."""
+    try:
+        file = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(file, "rb") as content:
+        now = os.fstat(content.fileno())
+        if not stat.S_ISREG(now.st_mode):
+            return None
+        short = now.st_size <= DIGEST_LIMIT_BYTES
+        digest = blake2b(content.read(), digest_size=16).digest() if short else b""
+    return _Stamp(now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, digest)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    old = _existing(target)
+    temporary = target.with_name(f".{target.name[:200]}.{os.urandom(6).hex()}")
+    try:
+        _write_new(temporary, content, old=target if old else None)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _existing(target: Path) -> bool:
+    """Whether there is a regular file that we may write.
+
+    :raises OSError: for a directory, a device, a pipe, or a file without write permission.
+    """
+    try:
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{target} is a directory")
+    if not stat.S_ISREG(mode):
+        raise OSError(f"{target} is not a regular file")
+    if not os.access(target, os.W_OK):
+        raise PermissionError(f"{target} is write-protected")
+    return True
+
+
+def _write_new(temporary: Path, content: bytes, *, old: Path | None) -> None:
+    """The content on the disk in a file of its own, with the traits of the old file."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+        if old is not None:
+            _copy_traits(old, file.fileno())
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _copy_traits(old: Path, file: int) -> None:
+    facts = old.stat()
+    if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):
+            os.fchown(file, facts.st_uid, facts.st_gid)
+    os.fchmod(file, stat.S_IMODE(facts.st_mode))
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(old):
+                os.setxattr(file, name, os.getxattr(old, name))

@@ -1,0 +1,355 @@
+"""Processes of tools: started, heard within bounds, and ended with all that they started."""
+
+import asyncio
+import os
+import signal
+import time
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import BinaryIO
+
+from pegboard.context import ProcessResult
+from pegboard.errors import ToolError
+
+DRAIN_S = 0.2
+"""How long the output is heard after the process has ended, while others hold its pipe."""
+GRACE_S = 0.2
+"""How long a process may tidy up after SIGTERM, before SIGKILL."""
+REAP_S = 2.0
+"""How long we wait for the kernel to report a process that was killed."""
+SPILL_LIMIT_BYTES = 64 << 20
+"""The longest file of output; what a runaway process writes beyond it is lost."""
+MARK = "AGENT_RUN"
+"""Variable by which processes are recognised as a call's own, even when they left its group."""
+KILL_ROUNDS = 20
+NEAR_PIDS = 256
+
+_SECRET_NAMES = (
+    *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
+    *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
+)
+_QUIET = {
+    "AGENT": "pegboard",
+    "GIT_EDITOR": "true",
+    "GIT_PAGER": "cat",
+    "GIT_TERMINAL_PROMPT": "0",
+    "PAGER": "cat",
+    "SSH_ASKPASS_REQUIRE": "never",
+    "TERM": "dumb",
+}
+
+
+def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
+    """`env` for a process of a tool: without keys, and so that no program waits for a person.
+
+    Left out are the names in `secrets` (the variables that hold providers' keys), every name
+    that looks like a credential (`*_API_KEY`, `*_TOKEN`, `*SECRET*`, `*PASSWORD*`, ...) and our
+    own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
+    editor to `true`, and no prompts of git and ssh.
+    """
+    hidden = {name.upper() for name in secrets}
+    kept = {
+        name: value
+        for name, value in env.items()
+        if name.upper() not in hidden and not _looks_secret(name.upper())
+    }
+    return kept | _QUIET
+
+
+def _looks_secret(name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
+
+
+async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-only
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int,
+    on_output: Callable[[str], None] | None = None,
+    spill_dir: Path | None = None,
+) -> ProcessResult:
+    """How the process ended; neither it nor anything that it started outlives the call.
+
+    It runs in a session of its own with closed input; stdout and stderr are one stream. Of
+    more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
+    to a file in `spill_dir`. The call returns when the process ends, and 200 ms later if
+    others still hold its output; they are ended. After `timeout_s`, and when the call is
+    cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_output` gets the text piece by
+    piece, on the event loop.
+
+    :raises ToolError: when the program or the directory cannot be used.
+    """
+    output = _Output(limit_bytes, spill_dir, on_output)
+    family = _Family()
+    started = time.monotonic()
+    transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
+    family.leader = transport.get_pid()
+    timed_out = False
+    try:
+        timed_out = not await _within(timeout_s, child.exited)
+        if timed_out:
+            await _ask_to_end(family, child)
+        else:
+            await _within(DRAIN_S, child.drained)
+    except asyncio.CancelledError:
+        await _ask_to_end(family, child)
+        raise
+    finally:
+        left = family.kill(thorough=timed_out or not child.exited.done())
+        await _reap(family, child, transport, left=left)
+        output.close()
+    return output.result(
+        exit_code=None if timed_out else transport.get_returncode(),
+        timed_out=timed_out,
+        background_ended=left and not timed_out,
+        duration_s=time.monotonic() - started,
+    )
+
+
+async def _start(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], output: "_Output"
+) -> tuple[asyncio.SubprocessTransport, "_Child"]:
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.subprocess_exec(
+            lambda: _Child(loop, output),
+            *argv,
+            cwd=str(cwd),
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
+
+
+async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
+    """Whether it is done in time; a future that is not stays as it is."""
+    done, _ = await asyncio.wait({future}, timeout=limit_s)
+    return bool(done)
+
+
+async def _ask_to_end(family: "_Family", child: "_Child") -> None:
+    family.signal(signal.SIGTERM)
+    await _within(GRACE_S, child.exited)
+
+
+async def _reap(
+    family: "_Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
+) -> None:
+    """Waits until nothing is left; a second cancellation may interrupt it after the kill."""
+    try:
+        for _ in range(KILL_ROUNDS if left else 0):
+            await asyncio.sleep(0.001)
+            if not family.kill(thorough=True):
+                break
+        await _within(REAP_S, child.exited)
+    finally:
+        transport.close()
+    await _within(REAP_S, child.closed)
+
+
+class _Child(asyncio.SubprocessProtocol):
+    """What happens to the process, as three facts that can be waited for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, output: "_Output") -> None:
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.drained: asyncio.Future[None] = loop.create_future()
+        self.closed: asyncio.Future[None] = loop.create_future()
+        self._output = output
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - one pipe only
+        self._output.write(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
+        _settle(self.drained)
+
+    def process_exited(self) -> None:
+        _settle(self.exited)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - not our failure
+        _settle(self.closed)
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class _Output:
+    """The bytes of a process: all of few, head and tail of many, which go to a file too."""
+
+    def __init__(
+        self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
+    ) -> None:
+        self._half = max(limit_bytes // 2, 1)
+        self._limit = self._half * 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._total = 0
+        self._spill_dir = spill_dir
+        self._file: BinaryIO | None = None
+        self._path: Path | None = None
+        self._on_output = on_output
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def write(self, data: bytes) -> None:
+        before, self._total = self._total, self._total + len(data)
+        room = max(self._half - len(self._head), 0)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if self._total > self._limit:
+            self._spill(data, first=before <= self._limit)
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+        if self._on_output is not None and (text := self._decode(data)):
+            self._on_output(text)
+
+    def _spill(self, data: bytes, *, first: bool) -> None:
+        """Appends to the file; a full disk costs the file and nothing else."""
+        try:
+            if first and self._spill_dir is not None:
+                self._path, self._file = _new_file(self._spill_dir)
+                data = bytes(self._head + self._tail)
+            if self._file is not None:
+                room = SPILL_LIMIT_BYTES - self._file.tell()
+                self._file.write(data[: max(room, 0)])
+        except OSError:
+            self.close()
+            self._path = None
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):
+                file.close()
+
+    def result(
+        self,
+        *,
+        exit_code: int | None,
+        timed_out: bool,
+        background_ended: bool,
+        duration_s: float,
+    ) -> ProcessResult:
+        truncated = self._total > self._limit
+        return ProcessResult(
+            exit_code=exit_code,
+            output=self._cut() if truncated else (self._head + self._tail).decode(errors="replace"),
+            timed_out=timed_out,
+            truncated=truncated,
+            output_path=self._path,
+            background_ended=background_ended,
+            duration_s=duration_s,
+        )
+
+    def _cut(self) -> str:
+        head = self._head.decode(errors="replace")
+        tail = self._tail[-self._half :].decode(errors="replace")
+        missing = self._total - self._limit
+        return f"{head}\n\n[{missing:,} bytes of the output are left out here]\n\n{tail}"
+
+
+def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"run_{os.urandom(8).hex()}.txt"
+    return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+@dataclass(frozen=True, slots=True)
+class _Status:
+    pid: int
+    parent: int
+    session: int
+
+
+class _Family:
+    """A process with all that come from it, also those that left its group or its session.
+
+    They are found under `/proc` by parent, by session, and by the mark in their environment;
+    where there is no `/proc`, the process group is all that is known.
+    """
+
+    def __init__(self) -> None:
+        self.mark = os.urandom(8).hex()
+        self.leader = 0
+
+    def kill(self, *, thorough: bool) -> bool:
+        """Whether anything lived that had to be killed."""
+        return self.signal(signal.SIGKILL, thorough=thorough)
+
+    def signal(self, number: int, *, thorough: bool = True) -> bool:
+        pids = self._members(thorough=thorough)
+        if pids is None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, number)
+            return False
+        for pid in pids:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        return bool(pids)
+
+    def _members(self, *, thorough: bool) -> set[int] | None:
+        candidates = _all_pids() if thorough else self._newer_pids()
+        if candidates is None:
+            return None
+        living = [status for pid in candidates if (status := _status(pid))]
+        mark = f"{MARK}={self.mark}".encode()
+        found = {
+            each.pid
+            for each in living
+            if self.leader in (each.pid, each.session) or mark in _environ(each.pid)
+        }
+        while more := {each.pid for each in living if each.parent in found} - found:
+            found |= more
+        return found
+
+    def _newer_pids(self) -> Iterable[int] | None:
+        """Processes younger than the leader: the kernel counts pids up, and says the last.
+
+        Few of them need no listing of /proc, which would cost more than a short command.
+        """
+        try:
+            last = int(Path("/proc/loadavg").read_bytes().split()[-1])
+        except (OSError, ValueError, IndexError):
+            return _all_pids()
+        near = 0 <= last - self.leader <= NEAR_PIDS
+        return range(self.leader, last + 1) if near else _all_pids()
+
+
+def _all_pids() -> list[int] | None:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+    except FileNotFoundError:
+        return None
+
+
+def _status(pid: int) -> _Status | None:
+    """A living process; None for one that has ended, reaped or not."""
+    try:
+        state, parent, _, session, *_ = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except (OSError, ValueError):
+        return None
+    if state in (b"Z", b"X"):
+        return None
+    return _Status(pid, int(parent), int(session))
+
+
+def _environ(pid: int) -> bytes:
+    try:
+        return _read(f"/proc/{pid}/environ")
+    except OSError:
+        return b""
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.read_bytes
+        return file.read()

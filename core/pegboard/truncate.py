@@ -1,0 +1,176 @@
+"""The cut of long tool output: a preview for the model, the whole in a file."""
+
+import asyncio
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from pegboard.tools import ToolResult
+
+MAX_LINES = 2000
+MAX_BYTES = 51_200
+"""opencode `tool/truncation.ts`: 2,000 lines or 50 KiB, whichever comes first."""
+
+Direction = Literal["head", "tail", "both"]
+Unit = Literal["lines", "bytes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """What is kept of a text: its start, its end, and how much lay between or beyond.
+
+    `removed` counts lines or bytes, whichever limit was met; it is 0 for a whole text.
+    """
+
+    head: str
+    tail: str = ""
+    removed: int = 0
+    unit: Unit = "lines"
+
+    @property
+    def truncated(self) -> bool:
+        """Whether anything was removed."""
+        return self.removed > 0
+
+    @property
+    def text(self) -> str:
+        """The kept text, without a notice."""
+        return "\n".join(piece for piece in (self.head, self.tail) if piece)
+
+    def with_notice(self, notice: str) -> str:
+        """The kept text with `notice` where text is missing; a whole text has none."""
+        if not self.truncated:
+            return self.head
+        return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of a text: the kept piece, its whole lines, and the limit that stopped it."""
+
+    text: str
+    lines: int
+    unit: Unit | None
+
+
+def truncate(
+    text: str,
+    *,
+    max_lines: int = MAX_LINES,
+    max_bytes: int = MAX_BYTES,
+    direction: Direction = "head",
+) -> Cut:
+    """The part of `text` that stays within both limits; `both` halves them for start and end.
+
+    Lines end at LF only, and whole lines are kept: one that does not fit ends the preview.
+    Only where a first (or last) line alone is too long, a piece of it is kept. Bytes are those
+    of UTF-8, with the line breaks between kept lines.
+    """
+    lines = text.count("\n") + (not text.endswith("\n"))
+    size = _size(text)
+    if lines <= max_lines and size <= max_bytes:
+        return Cut(head=text)
+    head = tail = _End("", 0, None)
+    if direction != "tail":
+        share = max_lines, max_bytes
+        if direction == "both":
+            share = (max_lines + 1) // 2, (max_bytes + 1) // 2
+        head = _first(text, *share)
+    if direction != "head":
+        rest = text[len(head.text) :].removeprefix("\n") if head.lines else text[len(head.text) :]
+        tail = _last(rest, max_lines - head.lines, max_bytes - _size(head.text))
+    unit: Unit = "bytes" if "bytes" in (head.unit, tail.unit) else "lines"
+    if unit == "lines":
+        removed = text.count("\n") + 1 - head.lines - tail.lines
+    else:
+        removed = size - _size(head.text) - _size(tail.text)
+    return Cut(head=head.text, tail=tail.text, removed=removed, unit=unit)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(_bytes(text))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _first(text: str, max_lines: int, max_bytes: int) -> _End:
+    end, used, lines = 0, 0, 0
+    while lines < max_lines:
+        start = end + 1 if lines else 0
+        stop = text.find("\n", start)
+        line = text[start : stop if stop >= 0 else len(text)]
+        used += _size(line) + (lines > 0)
+        if used > max_bytes:
+            piece = _bytes(line)[:max_bytes].decode("utf-8", "ignore") if not lines else ""
+            return _End(text[:end] + piece, lines, "bytes")
+        end, lines = start + len(line), lines + 1
+        if stop < 0:
+            break
+    return _End(text[:end], lines, "lines")
+
+
+def _last(text: str, max_lines: int, max_bytes: int) -> _End:
+    begin, used, lines = len(text), 0, 0
+    while lines < max_lines:
+        stop = begin - 1 if lines else len(text)
+        start = text.rfind("\n", 0, stop) + 1
+        line = text[start:stop]
+        used += _size(line) + (lines > 0)
+        if used > max_bytes:
+            piece = _suffix(line, max_bytes) if not lines else ""
+            return _End(piece + text[begin:], lines, "bytes")
+        begin, lines = start, lines + 1
+        if start == 0:
+            break
+    return _End(text[begin:], lines, "lines")
+
+
+def _suffix(line: str, max_bytes: int) -> str:
+    encoded = _bytes(line)
+    return encoded[len(encoded) - max_bytes :].decode("utf-8", "ignore")
+
+
+async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
+    """The answer with an output that a model can read: start and end of a long one.
+
+    A tool that cuts its own output says `truncated` in its metadata and is left alone. What
+    the rest promises is told at `shorten`.
+
+    :raises OSError: when the file cannot be written.
+    """
+    if "truncated" in result.metadata:
+        return result
+    cut = truncate(result.output, direction="both")
+    return await shorten(result, cut, output_dir=output_dir, hint=hint)
+
+
+async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
+    """The answer with `cut` as its output, and the whole in a file of `output_dir`.
+
+    The notice says how much is missing, and names the file; `hint` says how to go on from
+    there. The metadata tell `truncated`, and `outputPath` if it was; a tool that has stored the
+    whole under `outputPath` already gets no second file.
+
+    :raises OSError: when the file cannot be written.
+    """
+    if not cut.truncated:
+        return replace(result, metadata={**result.metadata, "truncated": False})
+    path = result.metadata.get("outputPath")
+    if not path:
+        path = str(await asyncio.to_thread(_store, output_dir, result.output))
+    notice = f"[{cut.removed:,} {cut.unit} are left out. The whole output is in {path}"
+    notice += f". {hint}]" if hint else "]"
+    metadata = {**result.metadata, "truncated": True, "outputPath": path}
+    return replace(result, output=cut.with_notice(notice), metadata=metadata)
+
+
+def _store(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"tool_{os.urandom(8).hex()}.txt"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "wb") as output:
+        output.write(_bytes(text))
+    return path
