@@ -16,7 +16,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """What the user says about one agent; a name that no plugin gives makes a new agent."""
+    """What the user says about one agent; a name that no plugin gives makes a new agent.
+
+    `permission` and `project_permission` are the agent's share of the two of `Config`.
+    """
 
     model: str | None = None
     variant: str | None = None
@@ -30,7 +33,8 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     color: str | None = None
     steps: int | None = None
     options: dict[str, Any] = {}
-    permission: Any = None
+    permission: tuple[Rule, ...] = ()
+    project_permission: tuple[Rule, ...] = ()
 
 
 class CommandConfig(Table, frozen=True, forbid_unknown_fields=True):
