@@ -1,0 +1,126 @@
+"""Events on their way to whoever listens: published at once, queued for each listener."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Self
+
+from pegboard.schema.event import Event
+from pegboard.schema.wire import encode
+
+_QUEUE_LIMIT = 1000
+# Listeners of one event ask for its JSON soon after one another.
+_ENCODED_LIMIT = 256
+
+
+def encode_event(event: Event) -> bytes:
+    """The protocol's JSON of an event; a stored one has an `id` made from its number."""
+    body = {"type": event.type, "properties": event.payload()}
+    return encode({"id": event_id(event.seq), **body} if event.seq else body)
+
+
+def event_id(seq: int) -> str:
+    """The protocol's id of the stored event with this number."""
+    return f"evt_{seq:026d}"
+
+
+class Subscription(AsyncIterator[Event]):
+    """One listener's events, in order; `async for` ends when it is closed.
+
+    `missed` counts the events that were dropped because the listener was too slow; what they
+    told can be read again from `Storage.events`, or from the things themselves.
+    """
+
+    def __init__(self, bus: "Bus", limit: int) -> None:
+        self.missed = 0
+        self._bus = bus
+        self._limit = limit
+        self._queue: deque[Event] = deque()
+        self._ready = asyncio.Event()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    async def __anext__(self) -> Event:
+        await self._arrival()
+        if not self._queue:
+            raise StopAsyncIteration
+        return self._queue.popleft()
+
+    async def batch(self) -> tuple[Event, ...]:
+        """All events that are there, once there is one; nothing after it is closed.
+
+        The wait has no limit of its own: a listener waits for as long as nothing happens.
+        """
+        await self._arrival()
+        events = tuple(self._queue)
+        self._queue.clear()
+        return events
+
+    def close(self) -> None:
+        """Ends the subscription; what is queued can still be read."""
+        self._closed = True
+        self._ready.set()
+        self._bus.forget(self)
+
+    def deliver(self, event: Event) -> None:
+        """Queues an event; the oldest one is dropped for it when the queue is full."""
+        if len(self._queue) >= self._limit:
+            self._queue.popleft()
+            self.missed += 1
+        self._queue.append(event)
+        self._ready.set()
+
+    async def _arrival(self) -> None:
+        while not self._queue and not self._closed:
+            self._ready.clear()
+            await self._ready.wait()
+
+
+class Bus:
+    """Hands every published event to every subscription; belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._subscriptions: dict[Subscription, None] = {}
+        self._encoded: OrderedDict[int, tuple[Event, bytes]] = OrderedDict()
+
+    def publish(self, *events: Event) -> None:
+        """Queues the events for all listeners; never waits."""
+        for event in events:
+            for subscription in self._subscriptions:
+                subscription.deliver(event)
+
+    def subscribe(self, *, limit: int = _QUEUE_LIMIT) -> Subscription:
+        """The events from here on, at most `limit` of them queued."""
+        subscription = Subscription(self, limit)
+        self._subscriptions[subscription] = None
+        return subscription
+
+    def forget(self, subscription: Subscription) -> None:
+        """Stops delivering to a subscription."""
+        self._subscriptions.pop(subscription, None)
+
+    def encoded(self, event: Event) -> bytes:
+        """What `encode_event` gives, made once for all listeners of this very event."""
+        key = id(event)
+        if key not in self._encoded:
+            # The event is kept with its JSON, so that nothing else can get its identity.
+            self._encoded[key] = (event, encode_event(event))
+            if len(self._encoded) > _ENCODED_LIMIT:
+                self._encoded.popitem(last=False)
+        return self._encoded[key][1]
+
+    def close(self) -> None:
+        """Ends all subscriptions."""
+        for subscription in tuple(self._subscriptions):
+            subscription.close()

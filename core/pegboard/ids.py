@@ -1,0 +1,119 @@
+"""The protocol's identifiers: each new one sorts after all that its session has.
+
+An id is `<prefix>_`, 12 hexadecimal digits of time and 14 random characters of base 62. The
+digits are the low 48 bits of `milliseconds * 4096 + counter`, which start again from zero every
+795 days (2026-08-14T11:19:55Z was one such moment), so a clock alone does not keep the order.
+"""
+
+import re
+import secrets
+import threading
+import time
+from bisect import bisect_right
+from typing import Literal
+
+from pegboard.errors import InvalidInputError
+
+Kind = Literal["session", "message", "part", "permission", "question", "event", "tool", "pty"]
+
+PREFIXES: dict[Kind, str] = {
+    "session": "ses",
+    "message": "msg",
+    "part": "prt",
+    "permission": "per",
+    "question": "que",
+    "event": "evt",
+    "tool": "tool",
+    "pty": "pty",
+}
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_TIME_DIGITS = 12
+_TAIL_LENGTH = 14
+_LENGTH = _TIME_DIGITS + _TAIL_LENGTH
+_STEPS_PER_MS = 4096
+_GREATEST_TIME = 2**48 - 1
+# Four characters count 14 million ids before an id grows by one character.
+_COUNTER_LENGTH = 4
+_TIME = re.compile(f"[0-9a-f]{{{_TIME_DIGITS}}}")
+_GIVEN_LIMIT = 64
+
+
+def check_id(kind: Kind, text: str) -> str:
+    """`text`, an id that somebody brings for a new thing.
+
+    :raises InvalidInputError: when its prefix is another kind's, or what follows is not 1 to 64
+        characters out of letters, digits, `_` and `-`.
+    """
+    prefix = PREFIXES[kind]
+    if not re.fullmatch(rf"{prefix}_[0-9A-Za-z_-]{{1,{_GIVEN_LIMIT}}}", text):
+        raise InvalidInputError(
+            f"not the id of a {kind}: {text[:80]!r}; it is {prefix}_ and 1 to {_GIVEN_LIMIT} "
+            "letters, digits, _ or -"
+        )
+    return text
+
+
+class IdSource:
+    """Makes ids; one per process, which threads may share.
+
+    Its own ids ascend within a kind (sessions descend), also when the clock is set back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = 0
+
+    def new(self, kind: Kind, *, after: str | None = None) -> str:
+        """An id that nothing has, greater as a string than `after`.
+
+        `after` is the greatest id of this kind that the session has. It may be a client's own,
+        from a clock ahead of ours, from before the 48 bits wrapped, or any other text. Sessions
+        are not ordered by id, so they have no `after`.
+        """
+        prefix = f"{PREFIXES[kind]}_"
+        number = self._tick() & _GREATEST_TIME
+        if kind == "session":
+            return prefix + _body(_GREATEST_TIME - number)
+        natural = prefix + _body(number)
+        if after is None or natural > after:
+            return natural
+        return prefix + _beyond(after.removeprefix(prefix))
+
+    def _tick(self) -> int:
+        with self._lock:
+            now = time.time_ns() // 1_000_000 * _STEPS_PER_MS + 1
+            self._last = max(now, self._last + 1)
+            return self._last
+
+
+def _body(number: int) -> str:
+    return f"{number:0{_TIME_DIGITS}x}{_random(_TAIL_LENGTH)}"
+
+
+def _random(length: int) -> str:
+    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+
+
+def _beyond(body: str) -> str:
+    """What follows `body`: the next time, or where there is none, the next of a counter.
+
+    The counter stands behind the time and behind every `z` that follows it, so that there is
+    always a greater one.
+    """
+    match = _TIME.match(body)
+    if match and int(match[0], 16) < _GREATEST_TIME:
+        return _body(int(match[0], 16) + 1)
+    start = min(_TIME_DIGITS, len(body))
+    while body[start : start + 1] >= _ALPHABET[-1]:
+        start += 1
+    counter = body[start : start + _COUNTER_LENGTH].ljust(_COUNTER_LENGTH, _ALPHABET[0])
+    greater = body[:start] + _raised(counter)
+    shortest_tail = _TAIL_LENGTH - _COUNTER_LENGTH
+    return greater + _random(max(shortest_tail, _LENGTH - len(greater)))
+
+
+def _raised(counter: str) -> str:
+    """The next greater text of this length; the first character is known to be below `z`."""
+    place = max(at for at, character in enumerate(counter) if character < _ALPHABET[-1])
+    raised = _ALPHABET[bisect_right(_ALPHABET, counter[place])]
+    return counter[:place] + raised + _ALPHABET[0] * (len(counter) - place - 1)

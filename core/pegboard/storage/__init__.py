@@ -1,0 +1,1 @@
+"""What outlives the process: sessions, messages, parts, events, approvals and tool state."""

@@ -1,0 +1,131 @@
+"""What can be written: each change names its rows, and says which event tells of it.
+
+A change and its event are written in one transaction. Structs come from msgspec for the same
+reason as the schema's: they stand on the start path.
+"""
+
+import msgspec
+
+from pegboard.schema.event import Properties
+from pegboard.schema.message import Message
+from pegboard.schema.part import Part
+from pegboard.schema.permission import PermissionRequest, Reply, Rule
+from pegboard.schema.session import Project, Session, Todo
+
+
+class PutProject(msgspec.Struct, frozen=True):
+    """A project's record is new or different: `project.updated`."""
+
+    project: Project
+
+
+class PutSession(msgspec.Struct, frozen=True):
+    """A session is new (`session.created`) or different (`session.updated`)."""
+
+    session: Session
+
+
+class DropSession(msgspec.Struct, frozen=True):
+    """A session goes, with its children and all that belongs to them.
+
+    One `session.deleted` each, the deepest first. Nothing happens when it is not there.
+    """
+
+    session_id: str
+
+
+class PutMessage(msgspec.Struct, frozen=True):
+    """A message is new or different: `message.updated`."""
+
+    message: Message
+
+
+class DropMessage(msgspec.Struct, frozen=True):
+    """A message goes with its parts: `message.removed`; nothing when it is not there."""
+
+    session_id: str
+    message_id: str
+
+
+class PutPart(msgspec.Struct, frozen=True):
+    """A part is new or different: `message.part.updated`."""
+
+    part: Part
+
+
+class DropPart(msgspec.Struct, frozen=True):
+    """A part goes: `message.part.removed`; nothing when it is not there."""
+
+    session_id: str
+    message_id: str
+    part_id: str
+
+
+class PutTodos(msgspec.Struct, frozen=True):
+    """A session's list is replaced: `todo.updated`."""
+
+    session_id: str
+    todos: tuple[Todo, ...]
+
+
+class PutState(msgspec.Struct, frozen=True):
+    """A tool remembers a JSON value for the session, None to forget it; no event."""
+
+    session_id: str
+    key: str
+    value: object
+
+
+class PutApproval(msgspec.Struct, frozen=True):
+    """The user approved rules for good in this project; no event.
+
+    A rule with the same permission and pattern is replaced.
+    """
+
+    project_id: str
+    rules: tuple[Rule, ...]
+
+
+class DropApproval(msgspec.Struct, frozen=True):
+    """Approvals with these permissions and patterns are taken back; no event."""
+
+    project_id: str
+    rules: tuple[Rule, ...]
+
+
+class PutPermissionRequest(msgspec.Struct, frozen=True):
+    """Somebody has to answer: `permission.asked`."""
+
+    request: PermissionRequest
+
+
+class SettlePermissionRequest(msgspec.Struct, frozen=True):
+    """A permission request is answered: `permission.replied`; nothing when it is not there."""
+
+    session_id: str
+    request_id: str
+    reply: Reply
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """An event that is stored without a row of its own."""
+
+    properties: Properties
+
+
+Change = (
+    PutProject
+    | PutSession
+    | DropSession
+    | PutMessage
+    | DropMessage
+    | PutPart
+    | DropPart
+    | PutTodos
+    | PutState
+    | PutApproval
+    | DropApproval
+    | PutPermissionRequest
+    | SettlePermissionRequest
+    | Emit
+)

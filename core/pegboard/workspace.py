@@ -1,0 +1,101 @@
+"""Where a session works: the directory, the worktree around it, and the project's identity.
+
+Git's facts are read from its files, since a process of `git` costs more than all of this. The
+variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decides.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from pegboard.errors import InvalidInputError
+
+_BRANCH = "ref: refs/heads/"
+# What a repository whose references are in a reftable has in HEAD.
+_REFTABLE_BRANCH = ".invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """A directory and the repository that it belongs to; all paths are resolved.
+
+    `worktree` is the root of the checkout, or the directory itself where there is no git.
+    `project_id` is the same for all worktrees of a repository. `git_dir` is this worktree's
+    own, None where there is no git.
+    """
+
+    directory: Path
+    worktree: Path
+    project_id: str
+    git_dir: Path | None
+
+
+def open_workspace(directory: Path) -> Workspace:
+    """The workspace of an existing directory.
+
+    :raises InvalidInputError: when `directory` is not a directory.
+    """
+    try:
+        resolved = directory.expanduser().resolve()
+        exists = resolved.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(f"not a directory: {directory} ({error})") from error
+    if not exists:
+        raise InvalidInputError(f"not a directory: {directory}")
+    for folder in (resolved, *resolved.parents):
+        git_dir = _git_dir(folder)
+        if git_dir is not None:
+            return Workspace(
+                directory=resolved,
+                worktree=folder,
+                project_id=_project_id(_shared_git_dir(git_dir)),
+                git_dir=git_dir,
+            )
+    return Workspace(
+        directory=resolved, worktree=resolved, project_id=_project_id(resolved), git_dir=None
+    )
+
+
+def branch(workspace: Workspace) -> str | None:
+    """The branch that is checked out; None without git, and for a detached HEAD."""
+    if workspace.git_dir is None:
+        return None
+    head = _text(workspace.git_dir / "HEAD")
+    if not head.startswith(_BRANCH):
+        return None
+    name = head.removeprefix(_BRANCH)
+    return None if name == _REFTABLE_BRANCH else name
+
+
+def _git_dir(folder: Path) -> Path | None:
+    """The git directory that `folder` is a worktree of."""
+    entry = folder / ".git"
+    try:
+        found = _pointed_to(entry, "gitdir:") if entry.is_file() else entry
+        # Like git, which looks further up when `.git` is an empty folder.
+        return found.resolve() if found is not None and (found / "HEAD").is_file() else None
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _shared_git_dir(git_dir: Path) -> Path:
+    """The git directory that all worktrees of a repository share."""
+    return (_pointed_to(git_dir / "commondir") or git_dir).resolve()
+
+
+def _pointed_to(file: Path, mark: str = "") -> Path | None:
+    """The path that `file` holds behind `mark`, seen from the file's own folder."""
+    text = _text(file)
+    path = text.removeprefix(mark).strip()
+    return file.parent / path if path and text.startswith(mark) else None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "surrogateescape").strip()
+    except OSError:
+        return ""
+
+
+def _project_id(path: Path) -> str:
+    return hashlib.sha1(bytes(path), usedforsecurity=False).hexdigest()
