@@ -16,6 +16,7 @@
     ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
     ├── TimeLimitError           a wait took longer than it may           (exit 7)
     ├── PluginError              a plugin cannot be loaded or called      (exit 8)
+    │   └── SignatureError       a tool's parameter cannot be described
     ├── InvalidInputError        input that cannot be used as given       (exit 2)
     ├── SessionBusyError         the session runs a turn already          (exit 1)
     ├── StorageError             the database cannot be used              (exit 1)
@@ -151,6 +152,16 @@ class PluginError(PegboardError):
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(f"plugin {plugin}: {message}")
         self.plugin = plugin
+
+
+class SignatureError(PluginError):
+    """A tool's parameter cannot be described to a model; `parameter` is "" for the tool itself."""
+
+    def __init__(self, plugin: str, message: str, *, tool: str, parameter: str = "") -> None:
+        place = f"tool {tool}, parameter {parameter}" if parameter else f"tool {tool}"
+        super().__init__(plugin, f"{place}: {message}")
+        self.tool = tool
+        self.parameter = parameter
 
 
 class InvalidInputError(PegboardError, ValueError):

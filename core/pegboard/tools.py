@@ -1,8 +1,20 @@
 """Tools: what the model can call, made from a function or from a raw JSON Schema."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+import asyncio
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
+
+from pegboard.errors import InvalidInputError, ToolError
+from pegboard.tool_arguments import Arguments, FunctionArguments, RawArguments
+
+if TYPE_CHECKING:
+    from pegboard.context import ToolContext
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,3 +44,184 @@ class PendingCall:
     tool: str
     input: Mapping[str, Any]
     message_id: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tool:
+    """What a model can call; made by `@tool` or by `Tool.raw`.
+
+    `timeout_s` is the time limit of a call, None for the configuration's. A tool made from a
+    function is called from Python as the function is: `await hello("Ada")`.
+    """
+
+    id: str
+    arguments: Arguments = field(repr=False)
+    own_description: str | None = field(default=None, repr=False)
+    own_permission: str | None = field(default=None, repr=False)
+    timeout_s: float | None = None
+
+    def __post_init__(self) -> None:
+        function = self.arguments.function
+        for name in functools.WRAPPER_ASSIGNMENTS:
+            object.__setattr__(self, name, getattr(function, name, None))
+        object.__setattr__(self, "__wrapped__", function)
+
+    @classmethod
+    def raw(
+        cls,
+        id: str,  # noqa: A002 - the field's name
+        description: str,
+        parameters: Mapping[str, Any],
+        function: Callable[["ToolContext", Mapping[str, Any]], Any],
+        *,
+        permission: str | None = None,
+        timeout_s: float | None = None,
+    ) -> "Tool":
+        """A tool with a JSON Schema of its own, such as one of an MCP server.
+
+        `function` gets the context and the arguments as the model wrote them, once they fit
+        the schema; a plain function runs in a worker thread.
+
+        :raises InvalidInputError: for an id that providers refuse.
+        """
+        return cls(
+            id=checked_id(id),
+            arguments=RawArguments(
+                function=function, parameters=parameters, description=description
+            ),
+            own_permission=permission,
+            timeout_s=timeout_s,
+        )
+
+    @property
+    def description(self) -> str:
+        """What the model reads about the tool."""
+        if self.own_description is None:
+            return self.arguments.description
+        return self.own_description
+
+    @property
+    def permission(self) -> str:
+        """The permission that hides and gates the tool, its id unless its author says another."""
+        return self.own_permission or self.id
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The JSON Schema of the arguments, of type object; made when it is first asked for.
+
+        :raises SignatureError: when a name in an annotation never came into being.
+        """
+        return self.arguments.schema
+
+    def renamed(self, id: str) -> "Tool":  # noqa: A002 - the field's name
+        """The same tool under another id.
+
+        :raises InvalidInputError: for an id that providers refuse.
+        """
+        return replace(self, id=checked_id(id))
+
+    def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
+        """The values that `call` takes, defaults included.
+
+        The first check imports pydantic or jsonschema and takes up to 0.2 s: `warm` before it,
+        or run it in a thread.
+
+        :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
+        :raises SignatureError: when a name in an annotation never came into being.
+        """
+        return self.arguments.validate(args, tool=self.id)
+
+    def warm(self) -> None:
+        """Do now what the first `validate` would have to do; blocks for up to 0.2 s."""
+        self.arguments.warm()
+
+    async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
+        """The tool's answer to values that `validate` gave; what the function raises is raised.
+
+        A plain function runs in a worker thread, which nothing can stop: a call that is
+        cancelled leaves it to look at `context.cancelled`.
+
+        :raises ToolError: when the function answers with neither text nor `ToolResult`.
+        """
+        bound = self.arguments.bind(context, args)
+        if inspect.iscoroutinefunction(self.arguments.function):
+            answer = await bound()
+        else:
+            answer = await asyncio.to_thread(_in_thread, bound)
+            if inspect.isawaitable(answer):
+                answer = await answer
+        if isinstance(answer, str):
+            return ToolResult(output=answer)
+        if isinstance(answer, ToolResult):
+            return answer
+        kind = type(answer).__name__
+        raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the function itself answers."""
+        return self.arguments.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any]) -> Tool: ...
+@overload
+def tool(
+    *,
+    id: str | None = ...,
+    description: str | None = ...,
+    permission: str | None = ...,
+    timeout_s: float | None = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    *,
+    id: str | None = None,  # noqa: A002 - the field's name
+    description: str | None = None,
+    permission: str | None = None,
+    timeout_s: float | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
+
+    The signature becomes the JSON Schema of the arguments. The docstring becomes the
+    description, and its entries those of the parameters. A parameter annotated `ToolContext`
+    is given by us. `permission` and `id` are the function's name unless they are given.
+
+    :raises SignatureError: for a parameter that cannot be described to a model.
+    :raises InvalidInputError: for an `id` that providers refuse.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        name = checked_id(id) if id else getattr(function, "__name__", "")
+        arguments = FunctionArguments(function=function, tool=name)
+        arguments.check()
+        return Tool(
+            id=name,
+            arguments=arguments,
+            own_description=description,
+            own_permission=permission,
+            timeout_s=timeout_s,
+        )
+
+    return make if function is None else make(function)
+
+
+def checked_id(id: str) -> str:  # noqa: A002 - the field's name
+    """The id of a tool, as given: 1 to 64 ASCII letters, digits, `_` and `-`.
+
+    :raises InvalidInputError: for any other, because providers refuse the whole request.
+    """
+    if _ID.fullmatch(id):
+        return id
+    raise InvalidInputError(
+        f"{id!r} cannot be the id of a tool: it takes 1 to 64 of A-Z, a-z, 0-9, _ and -"
+    )
+
+
+def _in_thread(bound: Callable[[], Any]) -> Any:
+    """The function's answer; a StopIteration would never arrive in a future."""
+    try:
+        return bound()
+    except StopIteration as error:
+        raise RuntimeError("the tool raised StopIteration") from error

@@ -1,0 +1,201 @@
+"""The arguments of a tool: their JSON Schema, and the check of what a model wrote.
+
+A function's arguments are checked by pydantic, those of a raw JSON Schema by jsonschema; both
+are imported when they are first needed, for a plain function not before its first call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pegboard.errors import SignatureError, ToolError
+from pegboard.tool_docs import Documentation, read_docstring
+from pegboard.tool_schema import Schema, Signature, plain_schema, read_signature
+
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+    from pydantic import BaseModel
+
+    from pegboard.context import ToolContext
+
+MAX_PROBLEMS = 10
+"""A model that wrote everything wrong learns no more from a longer list."""
+
+
+class Arguments(Protocol):
+    """What a tool's function takes."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """The tool's description, where its author gives no other."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema, of type object."""
+        ...
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The values for the function.
+
+        :raises ToolError: when the arguments do not fit; the text is for the model.
+        """
+        ...
+
+    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call of the function with the values that `validate` gave."""
+        ...
+
+    def warm(self) -> None:
+        """Import and build what `validate` needs."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class FunctionArguments:
+    """The arguments of a function, after its signature and docstring.
+
+    `tool` is the name in errors.
+    """
+
+    function: Callable[..., Any]
+    tool: str
+
+    def check(self) -> None:
+        """Nothing, when every parameter can be described.
+
+        A name in an annotation may come into being after the decorator has run; so if it does
+        not exist that is an error at the first use only.
+
+        :raises SignatureError: for a parameter that cannot be described.
+        """
+        try:
+            parameters = read_signature(self.function, tool=self.tool).parameters
+        except NameError:
+            return
+        if plain_schema(parameters) is None and self._model.__pydantic_complete__:
+            _ = self.schema
+
+    @property
+    def description(self) -> str:
+        """The docstring's text without its entries."""
+        return self._documentation.description
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The JSON Schema with the docstring's texts; a text in the annotation comes first."""
+        parameters = self._signature.parameters
+        schema = plain_schema(parameters)
+        if schema is None:
+            from pegboard.tool_model import model_schema  # saves 0.1 s for plain tools
+
+            schema = model_schema(parameters, self._refuse)
+        properties = schema.get("properties", {})
+        for name, text in self._documentation.parameters.items():
+            if text and name in properties:
+                properties[name].setdefault("description", text)
+        return schema
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The values for the function in pydantic's lax mode, defaults included."""
+        from pydantic import ValidationError  # saves 0.1 s before the first call
+
+        from pegboard.tool_model import problems
+
+        try:
+            model = self._model.model_validate(args)
+        except ValidationError as error:
+            raise _refusal(tool, problems(error)) from None
+        names = (parameter.name for parameter in self._signature.parameters)
+        return {name: getattr(model, f"p{index}") for index, name in enumerate(names)}
+
+    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call by name, with the context where the function wants it."""
+        return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
+
+    def warm(self) -> None:
+        """Import pydantic and build the model."""
+        _ = self._model
+
+    @cached_property
+    def _documentation(self) -> Documentation:
+        return read_docstring(self.function.__doc__)
+
+    @cached_property
+    def _signature(self) -> Signature:
+        try:
+            return read_signature(self.function, tool=self.tool)
+        except NameError as error:
+            reason = f"{error}; a name in an annotation must exist at run time too"
+            raise self._refuse("", reason) from error
+
+    @cached_property
+    def _model(self) -> "type[BaseModel]":
+        from pegboard.tool_model import build_model  # saves 0.1 s before the first call
+
+        return build_model(self._signature.parameters, self._refuse)
+
+    def _refuse(self, parameter: str, reason: str) -> SignatureError:
+        return SignatureError(self.function.__module__, reason, tool=self.tool, parameter=parameter)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawArguments:
+    """Arguments after a JSON Schema that somebody else wrote.
+
+    The function gets them as the model wrote them: jsonschema changes nothing and fills in
+    nothing. A `$ref` to another document is not followed.
+    """
+
+    function: Callable[..., Any]
+    parameters: Mapping[str, Any]
+    description: str
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema, with the type and the properties that providers ask for."""
+        return {"type": "object", "properties": {}} | dict(self.parameters)
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The arguments as they are."""
+        problems = self._validator.iter_errors(dict(args))
+        lines = [
+            f"{'.'.join(map(str, problem.absolute_path)) or 'arguments'}: {problem.message}"
+            for problem in islice(problems, MAX_PROBLEMS + 1)
+        ]
+        if lines:
+            raise _refusal(tool, lines)
+        return dict(args)
+
+    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call with the context and all arguments."""
+        return partial(self.function, context, values)
+
+    def warm(self) -> None:
+        """Import jsonschema and build the validator."""
+        _ = self._validator
+
+    @cached_property
+    def _validator(self) -> "Validator":
+        # Saves 60 ms before the first call of a raw tool.
+        from jsonschema.validators import Draft202012Validator, validator_for
+        from jsonschema_specifications import REGISTRY
+
+        kind = validator_for(self.schema, default=Draft202012Validator)
+        return kind(self.schema, registry=REGISTRY)
+
+
+def _refusal(tool: str, problems: Iterable[str]) -> ToolError:
+    listed = list(islice(problems, MAX_PROBLEMS + 1))
+    lines = [f"- {problem}" for problem in listed[:MAX_PROBLEMS]]
+    if len(listed) > MAX_PROBLEMS:
+        lines.append("- and more")
+    head = f"The arguments of this call of {tool} are invalid:"
+    return ToolError("\n".join([head, *lines, "Write the call again with valid arguments."]))
