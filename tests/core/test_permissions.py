@@ -1,9 +1,13 @@
 import asyncio
 import itertools
 import json
+import operator
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,9 +27,10 @@ from pegboard.permissions import (
     strictest,
     unapproved,
 )
-from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.permission import Action, PermissionRequest, Rule, Verdict
 
-CASES = [
+Case = dict[str, Any]
+CASES: list[Case] = [
     case
     for case in json.loads(
         (Path(__file__).parent.parent / "data" / "permission_cases.json").read_text()
@@ -36,7 +41,7 @@ EDITING = ("edit", "write", "apply_patch")
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 
 
-def _rulesets(case):
+def _rulesets(case: Case) -> tuple[list[Ruleset], list[Rule]]:
     rulesets = [
         Ruleset(source=each["source"], rules=tuple(Rule(**rule) for rule in each["rules"]))
         for each in case["rulesets"]
@@ -45,13 +50,14 @@ def _rulesets(case):
     return [each for each in rulesets if each.source != "approvals"], approvals
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
-def test_the_verdict_is_the_expected_one(case):
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+def test_the_verdict_is_the_expected_one(case: Case) -> None:
     rulesets, approvals = _rulesets(case)
     request = case["request"]
     home = Path(case["home"]) if "home" in case else None
     started = time.monotonic()
 
+    answer: object
     if "tools" in request:
         tools = {name: "edit" if name in EDITING else name for name in request["tools"]}
         answer = {"hidden": sorted(hidden(tools, rulesets))}
@@ -66,12 +72,12 @@ def test_the_verdict_is_the_expected_one(case):
     assert time.monotonic() - started < 1
 
 
-def _slow_but_sure(pattern, text):
+def _slow_but_sure(pattern: str, text: str) -> bool:
     """Wildcards by dynamic programming: the definition, to compare with."""
     fits = [True] + [False] * len(text)
     for sign in pattern:
         if sign == "*":
-            fits = list(itertools.accumulate(fits, lambda left, right: left or right))
+            fits = list(itertools.accumulate(fits, operator.or_))
         else:
             fits = [False] + [
                 before and sign in ("?", character)
@@ -81,7 +87,7 @@ def _slow_but_sure(pattern, text):
 
 
 @given(st.text("ab*? \n", max_size=8), st.text("ab*? \n", max_size=10))
-def test_wildcards_mean_what_their_definition_says(pattern, text):
+def test_wildcards_mean_what_their_definition_says(pattern: str, text: str) -> None:
     expected = _slow_but_sure(pattern, text)
     if pattern.endswith(" *"):
         expected = expected or _slow_but_sure(pattern[:-2], text)
@@ -103,12 +109,16 @@ _permissions = st.sampled_from(["bash", "read", "edit"])
 _patterns = st.lists(st.sampled_from(["a", "b", "a b", "c"]), max_size=3)
 
 
-def _action(rulesets, permission, patterns, approvals=()):
+def _action(
+    rulesets: list[Ruleset], permission: str, patterns: list[str], approvals: Sequence[Rule] = ()
+) -> Action:
     return judge(rulesets, permission, patterns, approvals=approvals).action
 
 
 @given(_sources, _permissions, _patterns, st.randoms())
-def test_the_order_of_sources_and_patterns_means_nothing(rulesets, permission, patterns, random):
+def test_the_order_of_sources_and_patterns_means_nothing(
+    rulesets: list[Ruleset], permission: str, patterns: list[str], random: Random
+) -> None:
     before = _action(rulesets, permission, patterns)
 
     random.shuffle(rulesets)
@@ -118,7 +128,9 @@ def test_the_order_of_sources_and_patterns_means_nothing(rulesets, permission, p
 
 
 @given(_sources, _sources, _permissions, _patterns)
-def test_a_further_source_never_loosens_an_opinion(rulesets, more, permission, patterns):
+def test_a_further_source_never_loosens_an_opinion(
+    rulesets: list[Ruleset], more: list[Ruleset], permission: str, patterns: list[str]
+) -> None:
     before = opinion(rulesets, permission, patterns)
 
     after = opinion([*rulesets, *more], permission, patterns)
@@ -129,7 +141,9 @@ def test_a_further_source_never_loosens_an_opinion(rulesets, more, permission, p
 
 
 @given(_sources, _permissions, _patterns, _patterns)
-def test_a_further_pattern_never_loosens(rulesets, permission, patterns, more):
+def test_a_further_pattern_never_loosens(
+    rulesets: list[Ruleset], permission: str, patterns: list[str], more: list[str]
+) -> None:
     before = _action(rulesets, permission, patterns or ["a"])
 
     after = _action(rulesets, permission, [*(patterns or ["a"]), *more])
@@ -138,7 +152,9 @@ def test_a_further_pattern_never_loosens(rulesets, permission, patterns, more):
 
 
 @given(_sources, st.lists(_rules, max_size=4), _permissions, _patterns)
-def test_approvals_change_nothing_but_an_ask(rulesets, approvals, permission, patterns):
+def test_approvals_change_nothing_but_an_ask(
+    rulesets: list[Ruleset], approvals: list[Rule], permission: str, patterns: list[str]
+) -> None:
     before = _action(rulesets, permission, patterns)
 
     after = _action(rulesets, permission, patterns, approvals)
@@ -146,11 +162,11 @@ def test_approvals_change_nothing_but_an_ask(rulesets, approvals, permission, pa
     assert after == before or (before, after) == ("ask", "allow")
 
 
-def _config(*rules):
+def _config(*rules: tuple[str, str, Action]) -> list[Ruleset]:
     return [Ruleset(source="config", rules=tuple(Rule(*rule) for rule in rules))]
 
 
-def test_the_reason_names_the_rule_and_its_source():
+def test_the_reason_names_the_rule_and_its_source() -> None:
     verdict = judge(_config(("bash", "rm *", "deny")), "bash", ["ls", "rm -r x"])
 
     assert verdict == Verdict(
@@ -158,7 +174,7 @@ def test_the_reason_names_the_rule_and_its_source():
     )
 
 
-def test_silence_about_one_pattern_is_no_opinion_about_the_request():
+def test_silence_about_one_pattern_is_no_opinion_about_the_request() -> None:
     rulesets = _config(("bash", "ls", "allow"))
 
     assert opinion(rulesets, "bash", ["ls", "make"]) is None
@@ -167,12 +183,12 @@ def test_silence_about_one_pattern_is_no_opinion_about_the_request():
     )
 
 
-def test_a_request_without_patterns_is_judged_as_the_star():
+def test_a_request_without_patterns_is_judged_as_the_star() -> None:
     assert _action(_config(("deploy", "*", "deny")), "deploy", []) == "deny"
     assert _action([], "deploy", []) == "ask"
 
 
-def test_a_rule_and_an_approval_settle_a_request_together():
+def test_a_rule_and_an_approval_settle_a_request_together() -> None:
     rulesets = _config(("bash", "*", "ask"), ("bash", "ls *", "allow"))
     approvals = [Rule("bash", "git push *", "allow")]
 
@@ -181,10 +197,10 @@ def test_a_rule_and_an_approval_settle_a_request_together():
 
 
 @pytest.mark.parametrize("home", ["/home/ana", "/srv/[u]", "/srv/u*b?"])
-def test_the_home_folder_is_taken_literally(home):
+def test_the_home_folder_is_taken_literally(home: str) -> None:
     rulesets = _config(("read", "~/notes/*", "allow"), ("read", "$HOME/x", "allow"))
 
-    def allowed(path):
+    def allowed(path: str) -> bool:
         return judge(rulesets, "read", [path], home=Path(home)).action == "allow"
 
     assert allowed(f"{home}/notes/a")
@@ -193,7 +209,7 @@ def test_the_home_folder_is_taken_literally(home):
     assert judge(rulesets, "read", ["~/notes/a"], home=Path(home)).action != "allow"
 
 
-def test_rules_are_shown_with_the_home_folder_written_out():
+def test_rules_are_shown_with_the_home_folder_written_out() -> None:
     rules = [Rule("read", "~", "deny"), Rule("read", "$HOME/a", "ask"), Rule("bash", "~x", "ask")]
 
     assert expand(rules, Path("/home/ana")) == (
@@ -203,11 +219,11 @@ def test_rules_are_shown_with_the_home_folder_written_out():
     )
 
 
-def test_the_strictest_of_no_opinions_is_none():
+def test_the_strictest_of_no_opinions_is_none() -> None:
     assert strictest([None, None]) is None
 
 
-def test_rules_keep_the_order_of_the_config():
+def test_rules_keep_the_order_of_the_config() -> None:
     rules = rules_from_config({"bash": {"*": "ask", "git *": "allow"}, "edit": "deny"})
 
     assert rules == (
@@ -228,7 +244,7 @@ def test_rules_keep_the_order_of_the_config():
         (["allow"], "", "type list"),
     ],
 )
-def test_a_wrong_permission_names_its_key(value, key, text):
+def test_a_wrong_permission_names_its_key(value: object, key: str, text: str) -> None:
     with pytest.raises(ConfigError) as raised:
         rules_from_config(value)
 
@@ -236,24 +252,26 @@ def test_a_wrong_permission_names_its_key(value, key, text):
     assert text in str(raised.value)
 
 
-def _request(number, *, session="ses_1", patterns=("git push",), always=("git push *",)):
+def _request(
+    number: int, *, session: str = "ses_1", patterns: tuple[str, ...] = ("git push",)
+) -> PermissionRequest:
     return PermissionRequest(
         id=f"per_{number}",
         session_id=session,
         permission="bash",
         patterns=patterns,
         metadata={},
-        always=always,
+        always=("git push *",),
     )
 
 
-async def _waiting(desk, *requests):
+async def _waiting(desk: Desk, *requests: PermissionRequest) -> list[asyncio.Task[Answer]]:
     tasks = [asyncio.create_task(desk.wait(request)) for request in requests]
     await asyncio.sleep(0)
     return tasks
 
 
-async def test_an_answer_reaches_the_one_that_waits():
+async def test_an_answer_reaches_the_one_that_waits() -> None:
     desk = Desk(interactive=True)
     first, second = await _waiting(desk, _request(1), _request(2))
 
@@ -265,7 +283,7 @@ async def test_an_answer_reaches_the_one_that_waits():
     assert await second == Answer(reply="reject", message="use a branch")
 
 
-async def test_a_rejection_rejects_the_whole_session_and_no_other():
+async def test_a_rejection_rejects_the_whole_session_and_no_other() -> None:
     desk = Desk(interactive=True)
     tasks = await _waiting(desk, _request(1), _request(2), _request(3, session="ses_2"))
 
@@ -279,7 +297,7 @@ async def test_a_rejection_rejects_the_whole_session_and_no_other():
     assert await tasks[2] == Answer(reply="reject")
 
 
-async def test_what_is_covered_by_a_new_approval_is_answered_too():
+async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
     desk = Desk(interactive=True)
     tasks = await _waiting(desk, _request(1, patterns=("ls",)), _request(2, session="ses_2"))
 
@@ -292,7 +310,7 @@ async def test_what_is_covered_by_a_new_approval_is_answered_too():
     await tasks[0]
 
 
-async def test_a_cancelled_wait_leaves_the_desk_empty():
+async def test_a_cancelled_wait_leaves_the_desk_empty() -> None:
     desk = Desk(interactive=True)
     (task,) = await _waiting(desk, _request(1))
 
@@ -305,7 +323,7 @@ async def test_a_cancelled_wait_leaves_the_desk_empty():
         desk.reply("per_1", "once")
 
 
-async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it():
+async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it() -> None:
     with pytest.raises(PermissionDeniedError) as raised:
         await Desk(interactive=False).wait(_request(1))
 
