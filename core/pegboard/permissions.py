@@ -239,10 +239,13 @@ class Answer:
 
 
 class Desk:
-    """The permission requests that wait for somebody's answer; for one event loop."""
+    """The permission requests that wait for somebody's answer; for one event loop.
+
+    `interactive` says whether somebody is there to answer.
+    """
 
     def __init__(self, *, interactive: bool) -> None:
-        self._interactive = interactive
+        self.interactive = interactive
         self._open: dict[str, tuple[PermissionRequest, asyncio.Future[Answer]]] = {}
 
     async def wait(self, request: PermissionRequest) -> Answer:
@@ -252,7 +255,7 @@ class Desk:
 
         :raises PermissionDeniedError: at once, when nobody is there to be asked.
         """
-        if not self._interactive:
+        if not self.interactive:
             raise PermissionDeniedError(_nobody(request))
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._open[request.id] = (request, answer)
