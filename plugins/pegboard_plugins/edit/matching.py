@@ -1,0 +1,190 @@
+"""Where a text that a model remembers stands in a file, and the file with it replaced."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pegboard import ToolError
+from pegboard_plugins.edit import rules
+from pegboard_plugins.edit.rules import Place
+
+Problem = Literal["not_found", "not_unique", "same", "empty", "exists"]
+BOM = "\ufeff"
+
+
+class MatchError(ToolError):
+    """The text cannot be replaced; `kind` says why, the text what the model can do."""
+
+    def __init__(self, kind: Problem, text: str) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced:
+    """The file afterwards, the rule that found the place, and how many places there were."""
+
+    text: str
+    rule: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A way to find places, with the name that the answer gives it."""
+
+    name: str
+    find: Callable[[str, str], list[Place]]
+
+
+_FUZZY = (
+    _Rule("line_trimmed", rules.trimmed_lines),
+    _Rule("whitespace", rules.folded_whitespace),
+    _Rule("escape", rules.unescaped),
+    _Rule("trimmed_boundary", rules.trimmed_boundary),
+    _Rule("unicode", rules.plain_punctuation),
+    _Rule("block_anchor", rules.anchored_block),
+)
+
+
+def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Replaced:
+    """`text` with `new` in the place of `old`.
+
+    The exact text comes first; only if it is nowhere, looser rules are asked, and the first
+    that finds a place decides. A place must be the only one, unless `replace_all`. Line ends
+    and a byte order mark stay the file's own; `new` is literal, but that it moves to the
+    file's indentation when `old` and `new` are indented alike and the file is not.
+
+    :raises MatchError: when there is no such place, or several.
+    """
+    mark = BOM if text.startswith(BOM) else ""
+    body = text.removeprefix(BOM)
+    flat = body.replace("\r\n", "\n")
+    old, new = (piece.removeprefix(BOM).replace("\r\n", "\n") for piece in (old, new))
+    if old == new:
+        raise MatchError("same", "oldString and newString are the same: nothing would change")
+    if not old:
+        return Replaced(text=mark + _created(body, new), rule="create", count=1)
+    rule, places = _places(flat, old, replace_all=replace_all)
+    edits = [_edit(flat, place, old, new) for place in places]
+    return Replaced(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))
+
+
+def _created(body: str, new: str) -> str:
+    if body:
+        raise MatchError(
+            "exists", "oldString is empty, but the file has content: say what is to be replaced"
+        )
+    return new
+
+
+def _places(flat: str, old: str, *, replace_all: bool) -> tuple[str, list[Place]]:
+    if exact := list(_exact(flat, old, overlapping=not replace_all)):
+        return "exact", _checked(exact, replace_all=replace_all)
+    if not old.strip():
+        raise MatchError("empty", "oldString is only white space, and it is not in the file so")
+    for rule in _FUZZY:
+        if places := rule.find(flat, old):
+            return rule.name, _checked(places, replace_all=replace_all)
+    raise MatchError(
+        "not_found",
+        "oldString is not in the file. Read the file again and copy the text as it is there.",
+    )
+
+
+def _exact(flat: str, old: str, *, overlapping: bool) -> Iterator[Place]:
+    step = 1 if overlapping else len(old)
+    at = flat.find(old)
+    found = 0
+    # Two places are enough to know that a place is not the only one.
+    while at >= 0 and (found < 2 or not overlapping):  # noqa: PLR2004
+        yield Place(at, at + len(old), whole=True)
+        found += 1
+        at = flat.find(old, at + step)
+
+
+def _checked(places: list[Place], *, replace_all: bool) -> list[Place]:
+    if len(places) == 1 or (replace_all and all(place.whole for place in places)):
+        return places
+    way_out = "" if replace_all else ", or set replaceAll to change every place"
+    raise MatchError(
+        "not_unique",
+        "oldString fits several places in the file. Add lines around it until it fits one"
+        f"{way_out}.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    start: int
+    end: int
+    new: str
+
+
+def _edit(flat: str, place: Place, old: str, new: str) -> _Edit:
+    if place.lines is None:
+        return _Edit(place.start, place.end, _inner(old, new) if place.trimmed else new)
+    start, end = place.start, place.end
+    if old.endswith("\n") and (new.endswith("\n") or not new):
+        if end < len(flat):
+            end += 1
+        elif new:
+            new = new.removesuffix("\n")
+        else:
+            # The last line goes with the break before it: the file still ends without one.
+            start = max(start - 1, 0)
+    return _Edit(start, end, _moved(flat[place.start : place.end], old, new))
+
+
+def _inner(old: str, new: str) -> str:
+    """`new` without the outer white space that it shares with `old`, which was not matched."""
+    lead = old[: len(old) - len(old.lstrip())]
+    trail = old[len(old.rstrip()) :]
+    return new.removeprefix(lead).removesuffix(trail)
+
+
+def _moved(block: str, old: str, new: str) -> str:
+    """`new` at the indentation of `block`, when `old` and `new` share another one."""
+    there, meant, given = (_indentation(text) for text in (block, old, new))
+    lines = new.split("\n")
+    if meant != given or meant == there:
+        return new
+    if any(line.strip() and not line.startswith(meant) for line in lines):
+        return new
+    return "\n".join(there + line[len(meant) :] if line.strip() else line for line in lines)
+
+
+def _indentation(text: str) -> str:
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    return first[: len(first) - len(first.lstrip())]
+
+
+def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
+    """`body` with the edits, which are given by their places in `flat`."""
+    if len(body) == len(flat):
+        breaks: list[int] = []
+    else:
+        # Where the file has CRLF, counted in `flat`: each is one letter more in `body`.
+        starts = (match.start() for match in re.finditer("\r\n", body))
+        breaks = [start - before for before, start in enumerate(starts)]
+    pieces, done = [], 0
+    for edit in edits:
+        start = edit.start + bisect_left(breaks, edit.start)
+        end = edit.end + bisect_left(breaks, edit.end)
+        pieces += [body[done:start], _with_ends(body, start, end, edit.new) if breaks else edit.new]
+        done = end
+    return "".join([*pieces, body[done:]])
+
+
+def _with_ends(body: str, start: int, end: int, new: str) -> str:
+    """`new` with the line ends of the lines that it replaces, then those of its neighbours."""
+    *lines, last = new.split("\n")
+    ends = re.findall("\r?\n", body[start:end])
+    if not ends:
+        after = body.find("\n", end)
+        at = after if after >= 0 else body.rfind("\n", 0, start)
+        ends = ["\r\n" if at > 0 and body[at - 1] == "\r" else "\n"]
+    ends += [ends[-1]] * (len(lines) - len(ends))
+    return "".join([*(line + ends[number] for number, line in enumerate(lines)), last])

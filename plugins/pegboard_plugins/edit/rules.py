@@ -1,0 +1,228 @@
+"""The looser ways to find a text in a file, each a function of both that answers places.
+
+A text here has LF line ends only. A rule answers all places that fit it, so that the caller
+can refuse when there are several; none of them takes a place inside a word.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+SIMILAR_LINE = 0.8
+"""Each line between the anchors is at least so similar,"""
+SIMILAR_BLOCK = 0.9
+"""and all of them together: only slips of the pen are forgiven."""
+SHORTEST_BLOCK = 3
+LONGEST_COMPARED_LINE = 1000
+MOST_COMPARISONS = 20_000
+FOLDING_BUDGET = 50_000_000
+"""Words times letters: above, only whole lines are searched (about a second at worst)."""
+
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
+        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
+        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+        **dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f\u3000", " "),
+    }
+)
+_ESCAPE = re.compile(r"\\([ntr'\"`\\$\n])")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """From `start` to before `end`; `lines` is set for whole lines, without the last break.
+
+    `whole`: all places of this kind may be replaced together. `trimmed`: the outer white space
+    of what was looked for is not part of it.
+    """
+
+    start: int
+    end: int
+    lines: int | None = None
+    whole: bool = False
+    trimmed: bool = False
+
+
+def trimmed_lines(text: str, old: str) -> list[Place]:
+    """Blocks of lines that are equal when both sides of each line are trimmed."""
+    return _blocks(text, [line.strip() for line in text.split("\n")], _keys(old, str.strip))
+
+
+def folded_whitespace(text: str, old: str) -> list[Place]:
+    """Places that are equal when a run of white space within a line counts as one blank.
+
+    Whole lines come first, but a place within a line makes them ambiguous too.
+    """
+    blocks = _blocks(text, [_fold(line) for line in text.split("\n")], _keys(old, _fold))
+    within = _within_lines(text, old)
+    return blocks if len(blocks) >= len(within) else within
+
+
+def unescaped(text: str, old: str) -> list[Place]:
+    r"""Places of the text whose escapes (`\n`, `\"`, ...) are taken for what they stand for."""
+    plain = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), old)
+    return _words(text, plain) if plain != old else []
+
+
+def trimmed_boundary(text: str, old: str) -> list[Place]:
+    """Places of the text without the white space at its start and end."""
+    return [Place(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
+
+
+def plain_punctuation(text: str, old: str) -> list[Place]:
+    """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
+    keys = [_composed(line) for line in text.split("\n")]
+    if blocks := _blocks(text, keys, _keys(old, _composed)):
+        return blocks
+    return _words(text.translate(_PLAIN), old.translate(_PLAIN))
+
+
+def anchored_block(text: str, old: str) -> list[Place]:
+    """Blocks of as many lines, with the same first and last line, and almost the same between.
+
+    The ends must say something: blank lines and bare braces prove nothing.
+    """
+    wanted = _keys(old, str.strip)
+    if len(wanted) < SHORTEST_BLOCK or not _are_anchors(wanted[0], wanted[-1]):
+        return []
+    lines = [line.strip() for line in text.split("\n")]
+    comparer = _Comparer(wanted[1:-1])
+    last = len(wanted) - 1
+    starts = [
+        start
+        for start in range(len(lines) - last)
+        if lines[start] == wanted[0]
+        and lines[start + last] == wanted[-1]
+        and comparer.is_similar(lines[start + 1 : start + last])
+    ]
+    found = _lines_at(text, starts, len(wanted))
+    return [Place(place.start, place.end, lines=place.lines) for place in found]
+
+
+def _keys(old: str, key: Callable[[str], str]) -> list[str]:
+    """The keys of the lines of `old`; a line break at its end begins no line."""
+    return [key(line) for line in old.removesuffix("\n").split("\n")]
+
+
+def _fold(line: str) -> str:
+    return " ".join(line.split())
+
+
+def _composed(line: str) -> str:
+    return unicodedata.normalize("NFC", line.translate(_PLAIN)).strip()
+
+
+def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[Place]:
+    """Where `wanted` stands among the keys of the text's lines, as whole lines.
+
+    Both are searched as joined texts: that is linear where lines repeat.
+    """
+    if not any(wanted):
+        return []
+    haystack, needle = "\n".join(["", *keys, ""]), "\n".join(["", *wanted, ""])
+    starts, line, seen = [], 0, 0
+    at = haystack.find(needle)
+    while at >= 0:
+        line += haystack.count("\n", seen, at)
+        seen = at
+        starts.append(line)
+        at = haystack.find(needle, at + 1)
+    return _lines_at(text, starts, len(wanted))
+
+
+def _lines_at(text: str, starts: list[int], count: int) -> list[Place]:
+    """The places of `count` lines each, from the given line numbers on, counted from 0."""
+    if not starts:
+        return []
+    offsets = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
+    return [
+        Place(offsets[start], offsets[start + count] - 1, lines=count, whole=True)
+        for start in starts
+    ]
+
+
+def _within_lines(text: str, old: str) -> list[Place]:
+    """Places within lines that are equal with folded white space; as many lines as `old`."""
+    lines = [[re.escape(word) for word in line.split()] for line in old.strip().split("\n")]
+    words = sum(map(len, lines))
+    if not words or words * len(text) > FOLDING_BUDGET:
+        return []
+    blank = r"[^\S\n]"
+    pattern = rf"{blank}*\n{blank}*".join(rf"{blank}+".join(line) for line in lines)
+    return [
+        Place(start, end, trimmed=True)
+        for start, end in _matches(re.compile(pattern), text)
+        if not _splits_word(text, start, end)
+    ]
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+    """Spans of all matches, also overlapping ones."""
+    match = pattern.search(text)
+    while match is not None:
+        yield match.span()
+        match = pattern.search(text, match.start() + 1)
+
+
+def _words(text: str, wanted: str) -> list[Place]:
+    """Where the text stands so that it neither begins nor ends inside a word."""
+    if not wanted.strip():
+        return []
+    spans = _matches(re.compile(re.escape(wanted)), text)
+    return [Place(start, end) for start, end in spans if not _splits_word(text, start, end)]
+
+
+def _splits_word(text: str, start: int, end: int) -> bool:
+    """Whether a span begins or ends inside a word or a number."""
+    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
+    first, last = text[start], text[end - 1]
+    if _is_word(first) and before and _is_word(before[-1]):
+        return True
+    if _is_word(last) and after and _is_word(after[0]):
+        return True
+    begins_in_number = first.isdigit() and re.fullmatch(r"\d\.", before) is not None
+    ends_in_number = last.isdigit() and re.fullmatch(r"\.\d", after) is not None
+    return begins_in_number or ends_in_number
+
+
+def _is_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
+
+
+def _are_anchors(first: str, last: str) -> bool:
+    return bool(first and last) and any(map(str.isalnum, first + last))
+
+
+class _Comparer:
+    """Whether blocks are almost equal to one, with a limit of work over all of them."""
+
+    def __init__(self, wanted: list[str]) -> None:
+        self._wanted = wanted
+        self._left = MOST_COMPARISONS
+
+    def is_similar(self, lines: list[str]) -> bool:
+        length = different = 0.0
+        for line, wanted in zip(lines, self._wanted, strict=True):
+            size = max(len(line), len(wanted))
+            length += size
+            if line == wanted:
+                continue
+            similarity = self._similarity(line, wanted)
+            if similarity < SIMILAR_LINE:
+                return False
+            different += size * (1 - similarity)
+        return different <= length * (1 - SIMILAR_BLOCK)
+
+    def _similarity(self, line: str, wanted: str) -> float:
+        """From 0 to 1; 0 for lines too long to compare, and when the work is used up."""
+        self._left -= 1
+        if self._left < 0 or max(len(line), len(wanted)) > LONGEST_COMPARED_LINE:
+            return 0
+        matcher = SequenceMatcher(None, line, wanted, autojunk=False)
+        if matcher.real_quick_ratio() < SIMILAR_LINE or matcher.quick_ratio() < SIMILAR_LINE:
+            return 0
+        return matcher.ratio()
