@@ -1,0 +1,84 @@
+"""The command line: `main` is what the `pegboard` script calls, and its outermost frame."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with one of the codes of `pegboard.cli.exits`."""
+    if sys.argv[1:] == ["--version"]:
+        from pegboard import __version__
+
+        sys.stdout.write(f"pegboard {__version__}\n")
+        sys.exit(0)
+    _accept_any_character()
+    sys.exit(run_command_line(sys.argv[1:]))
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; what failed is one line on stderr."""
+    import click  # 30 ms that `--version` saves
+
+    from pegboard.cli.root import root
+    from pegboard.errors import PegboardError
+
+    try:
+        code = root.main(args=list(arguments), prog_name="pegboard", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except PegboardError as error:
+        complain(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
+        complain(f"{type(error).__name__}: {error}; the details are in {_write_traceback(error)}")
+        return FAILED
+    return int(code) if code else 0
+
+
+def complain(text: str) -> None:
+    """Say what failed, on one line of stderr."""
+    sys.stderr.write(f"error: {' '.join(text.split())}\n")
+    sys.stderr.flush()
+
+
+def _accept_any_character() -> None:
+    """Print a question mark where the terminal's encoding has no character, and never fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from flushing into the pipe that its reader has closed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write_traceback(error: BaseException) -> Path | str:
+    """Where the traceback of `error` is, or why it is nowhere."""
+    import traceback  # 15 ms that a command without a failure saves
+    from time import strftime
+
+    from pegboard.cli.places import state_dir
+
+    file = state_dir() / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError as failure:
+        return f"no file ({failure})"
+    return file

@@ -1,0 +1,68 @@
+"""The exit codes of the command line, and which of them the end of a turn means."""
+
+from enum import IntEnum
+
+from pegboard.schema.message import (
+    AbortedFailure,
+    APIFailure,
+    AssistantMessage,
+    Failure,
+    Message,
+    ProviderAuthFailure,
+)
+from pegboard.schema.part import Failed, ToolPart
+
+
+class Exit(IntEnum):
+    """What the process ends with; the name in lower case is the `outcome` of a JSON result."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    CONFIG = 3
+    PROVIDER = 4
+    DENIED = 5
+    BUDGET = 6
+    TIME_LIMIT = 7
+    PLUGIN = 8
+    INTERRUPTED = 130
+
+    @property
+    def outcome(self) -> str:
+        """The word for it in a JSON result."""
+        return self.name.lower()
+
+
+def exit_of(code: int) -> Exit:
+    """The exit with this number; any other number is a failure."""
+    return Exit(code) if code in Exit.__members__.values() else Exit.FAILED
+
+
+def exit_of_failure(failure: Failure) -> Exit:
+    """What it means that a turn ended with this failure."""
+    match failure:
+        case ProviderAuthFailure() | APIFailure():
+            return Exit.PROVIDER
+        case AbortedFailure():
+            return Exit.INTERRUPTED
+        case _:
+            return Exit.FAILED
+
+
+def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
+    """What a prompt came to, judged by the last answer that it got.
+
+    `denied`: a call was denied, and the agent has not called anything since.
+    """
+    if isinstance(answer, AssistantMessage) and answer.error is not None:
+        return exit_of_failure(answer.error)
+    return Exit.DENIED if denied else Exit.DONE
+
+
+def denial_of(part: ToolPart) -> str:
+    """Why a rule, a plugin or the user said no to this call; empty when nobody did."""
+    match part.state:
+        case Failed(error=error, metadata={"denied": True}):
+            return error
+        case _:
+            return ""

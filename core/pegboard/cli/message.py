@@ -1,0 +1,83 @@
+"""The message of a prompt, as it was typed: words, standard input and attached files."""
+
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+
+from pegboard.errors import InvalidInputError
+from pegboard.schema.prompt import FileInput, PartInput, TextInput
+
+STDIN = "-"
+DIRECTORY_MIME = "application/x-directory"
+_SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
+"""Kinds of files that a model may see or hear; all others are read as text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """The words before `--`, where `-` is standard input, and the text after it."""
+
+    words: Sequence[str]
+    literal: Sequence[str] = ()
+
+    def text(self, stdin: BinaryIO) -> str:
+        """The whole message; standard input is read only when `-` asks for it.
+
+        :raises InvalidInputError: when there is nothing but blanks.
+        """
+        words = [*(_read(stdin) if word == STDIN else word for word in self.words), *self.literal]
+        text = " ".join(words).strip()
+        if not text:
+            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
+        return text
+
+
+class MessageCommand(click.Command):
+    """A command that takes what follows `--` as it is, and keeps it apart from its words."""
+
+    LITERAL = "pegboard.literal"
+    """Where `Context.meta` has the words after `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what is before `--`."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[self.LITERAL] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+def parts_of(text: str, files: Sequence[Path]) -> tuple[PartInput, ...]:
+    """The parts of a prompt: the files first, then the text.
+
+    :raises InvalidInputError: when a file cannot be read.
+    """
+    return (*(file_part(file) for file in files), TextInput(text=text))
+
+
+def file_part(file: Path) -> FileInput:
+    """A file or a folder as a part of a prompt; relative to the current directory.
+
+    :raises InvalidInputError: when it cannot be read.
+    """
+    path = file.absolute()
+    try:
+        if path.is_dir():
+            return FileInput(mime=DIRECTORY_MIME, url=path.as_uri(), filename=path.name)
+        with path.open("rb"):
+            return FileInput(mime=_mime(path), url=path.as_uri(), filename=path.name)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {file}: {error.strerror or error}") from error
+
+
+def _mime(path: Path) -> str:
+    guessed = mimetypes.guess_type(path.name)[0] or ""
+    return guessed if guessed.startswith(_SHOWN_AS_THEY_ARE) else "text/plain"
+
+
+def _read(stdin: BinaryIO) -> str:
+    return stdin.read().decode(errors="replace")

@@ -1,0 +1,36 @@
+"""What every command asks of an open App before it does its own work."""
+
+from typing import TYPE_CHECKING
+
+from pegboard.errors import NotFoundError
+from pegboard.nearest import nearest
+from pegboard.schema.session import Session
+
+if TYPE_CHECKING:
+    from pegboard.app import App
+
+_SEARCHED = 500
+"""The newest sessions, among which a misspelt id is looked for."""
+
+
+def warnings_of(app: "App") -> tuple[str, ...]:
+    """What is not as the user might think: plugins with problems, code without trust."""
+    problems = tuple(f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
+    if not app.untrusted:
+        return problems
+    names = ", ".join(str(path) for path in app.untrusted)
+    text = f"not loaded, because this project is not trusted: {names}"
+    return (*problems, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+
+
+async def find_session(app: "App", session_id: str) -> Session:
+    """The session of this id.
+
+    :raises NotFoundError: with the nearest ids, when there is none.
+    """
+    try:
+        return await app.session(session_id)
+    except NotFoundError as error:
+        known = [session.id for session in await app.sessions(limit=_SEARCHED, roots=False)]
+        hint = nearest(session_id, known)
+        raise NotFoundError("session", session_id, suggestions=hint) from error

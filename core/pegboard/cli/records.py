@@ -1,0 +1,99 @@
+"""A turn as JSON: one record a line, for programs."""
+
+import json
+from collections.abc import Mapping
+from time import time
+from typing import Any, TextIO
+
+from pegboard.cli.tally import Tally
+from pegboard.schema.event import (
+    Event,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    PluginFailed,
+    SessionFailed,
+)
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    Part,
+    ReasoningPart,
+    StepFinishPart,
+    StepStartPart,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.wire import to_json
+
+_MS_PER_S = 1000
+
+
+class Records:
+    """Writes `{type, timestamp, sessionID, …}` records; `timestamp` is in milliseconds."""
+
+    def __init__(self, out: TextIO, tally: Tally) -> None:
+        self._out = out
+        self._tally = tally
+
+    def show(self, event: Event) -> None:
+        """Write the record of the event, if it has one; subagents have none of their own."""
+        if isinstance(event.properties, PluginFailed) or self._tally.depth(event.session_id) == 0:
+            for kind, facts in record_of(event, self._tally):
+                self.write(kind, facts)
+
+    def write(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Write one record and let it out at once."""
+        envelope = {
+            "type": kind,
+            "timestamp": int(time() * _MS_PER_S),
+            "sessionID": self._tally.session_id,
+        }
+        self._out.write(json.dumps({**envelope, **facts}, ensure_ascii=False) + "\n")
+        self._out.flush()
+
+
+def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:
+    """The type and the facts of an event's record; nothing when it has none."""
+    match event.properties:
+        case PartUpdated(part=part) if _is_complete(part, tally):
+            return ((part_type(part), {"part": to_json(part)}),)
+        case SessionFailed(error=error) if error is not None:
+            return (("error", {"error": to_json(error)}),)
+        case PermissionAsked(request=request):
+            return (("permission_asked", {"request": to_json(request)}),)
+        case PermissionReplied(request_id=request_id, reply=reply):
+            return (("permission_replied", {"requestID": request_id, "reply": reply}),)
+        case PluginFailed() as failure:
+            return (("plugin_error", to_json(failure)),)
+        case _:
+            return ()
+
+
+def part_type(part: Part) -> str:
+    """The record's type for a part: `tool_use`, `step_start`, `text` and so on."""
+    match part:
+        case ToolPart():
+            return "tool_use"
+        case StepStartPart():
+            return "step_start"
+        case StepFinishPart():
+            return "step_finish"
+        case ReasoningPart():
+            return "reasoning"
+        case _:
+            return "text"
+
+
+def _is_complete(part: Part, tally: Tally) -> bool:
+    match part:
+        case ToolPart(state=state):
+            return isinstance(state, Completed | Failed)
+        case StepStartPart() | StepFinishPart():
+            return True
+        case TextPart(time=span, message_id=message_id):
+            return span is not None and span.end is not None and tally.is_answer(message_id)
+        case ReasoningPart(time=span):
+            return span.end is not None
+        case _:
+            return False

@@ -1,0 +1,94 @@
+"""The root of the command line: its options, and subcommands that load when they are invoked."""
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard import __version__
+from pegboard.errors import PluginError
+
+if TYPE_CHECKING:
+    from pegboard.discovery import EntryPoint
+
+COMMANDS = "pegboard.commands"
+"""The entry-point group whose names are the subcommands; a value is `module:attribute`."""
+OWN_DISTRIBUTION = "pegboard"
+
+EPILOG = """\b
+Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
+4 provider or credential, 5 permission denied, 6 budget, 7 time limit,
+8 plugin, 130 interrupted.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are entry points; only the one that is invoked is imported."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of all commands, sorted."""
+        return sorted({*super().list_commands(ctx), *_entry_points()})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of this name, None if there is none.
+
+        :raises PluginError: when it cannot be imported.
+        """
+        found = _entry_points().get(cmd_name)
+        return _load(found) if found else super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands; those of other distributions are named without being run."""
+        rows = [(name, self._summary(ctx, entry)) for name, entry in _entry_points().items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
+
+    def _summary(self, ctx: click.Context, entry: "EntryPoint") -> str:
+        if entry.distribution != OWN_DISTRIBUTION:
+            return f"From {entry.distribution} {entry.version}."
+        command = self.get_command(ctx, entry.name)
+        return command.get_short_help_str() if command else ""
+
+
+@click.group(
+    cls=LazyGroup,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "-C",
+    "--directory",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    default=Path(),
+    help="Work in this directory instead of the current one.",
+)
+@click.version_option(__version__, message="pegboard %(version)s")
+@click.pass_context
+def root(ctx: click.Context, directory: Path) -> None:
+    """Pegboard, a coding agent whose every tool, provider and policy is a plugin."""
+    ctx.obj = directory.resolve()
+
+
+def _entry_points() -> "dict[str, EntryPoint]":
+    """The commands by name; Pegboard's own cannot be replaced, of others the first one counts."""
+    from pegboard.discovery import entry_points
+
+    found: dict[str, EntryPoint] = {}
+    points = entry_points(COMMANDS)
+    for point in sorted(points, key=lambda point: point.distribution != OWN_DISTRIBUTION):
+        found.setdefault(point.name, point)
+    return found
+
+
+def _load(entry: "EntryPoint") -> click.Command:
+    module, _, attribute = entry.value.partition(":")
+    try:
+        command = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, SyntaxError) as error:
+        text = f"the command `{entry.name}` cannot be loaded: {type(error).__name__}: {error}"
+        raise PluginError(entry.distribution, text) from error
+    if not isinstance(command, click.Command):
+        text = f"the command `{entry.name}`: {entry.value} is not a click command"
+        raise PluginError(entry.distribution, text)
+    return command

@@ -1,0 +1,99 @@
+"""What a viewer remembers of a turn: whose messages and sessions are whose, and what they cost."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from pegboard.cli.exits import denial_of
+from pegboard.schema.event import (
+    Event,
+    MessageUpdated,
+    PartUpdated,
+    SessionCreated,
+    SessionFailed,
+    SessionUpdated,
+)
+from pegboard.schema.message import AssistantMessage, Failure
+from pegboard.schema.part import ToolPart
+from pegboard.schema.session import CacheTokens, Tokens
+
+
+class Tally:
+    """Who is who in a session and its subagents, from the events as they come."""
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        self._depths = {session_id: 0}
+        self._answers: dict[str, AssistantMessage] = {}
+        self._denials: dict[str, dict[str, str]] = {}
+        self.failure: Failure | None = None
+
+    def note(self, event: Event) -> None:
+        """Take in what an event says about sessions and messages."""
+        match event.properties:
+            case SessionCreated(info=info) | SessionUpdated(info=info):
+                if info.parent_id in self._depths:
+                    self._depths[info.id] = self._depths[info.parent_id] + 1
+            case MessageUpdated(info=AssistantMessage() as info):
+                self._answers[info.id] = info
+            case PartUpdated(part=ToolPart() as part) if part.session_id == self.session_id:
+                self._note_call(part)
+            case SessionFailed(session_id=self.session_id, error=error):
+                self.failure = error
+            case _:
+                pass
+
+    def depth(self, session_id: str | None) -> int | None:
+        """How many subagents lie between this session and ours; None if it is not of ours."""
+        return None if session_id is None else self._depths.get(session_id)
+
+    def is_answer(self, message_id: str) -> bool:
+        """Whether the message is the model's, and not a summary of the history."""
+        answer = self._answers.get(message_id)
+        return answer is not None and not answer.summary
+
+    @property
+    def denial(self) -> str:
+        """Why a call of the last answer with calls was denied; empty when none was."""
+        last: dict[str, str] = next(reversed(self._denials.values()), {})
+        return next((reason for reason in last.values() if reason), "")
+
+    @property
+    def steps(self) -> int:
+        """How often a model was asked, subagents included."""
+        return len(self._ours())
+
+    @property
+    def cost(self) -> float:
+        """US dollars, subagents included."""
+        return sum(answer.cost for answer in self._ours())
+
+    @property
+    def tokens(self) -> Tokens:
+        """Tokens, subagents included."""
+        return sum_tokens(answer.tokens for answer in self._ours())
+
+    def _note_call(self, part: ToolPart) -> None:
+        reasons = self._denials.setdefault(part.message_id, {})
+        reasons[part.id] = denial_of(part)
+
+    def _ours(self) -> tuple[AssistantMessage, ...]:
+        answers = self._answers.values()
+        return tuple(answer for answer in answers if answer.session_id in self._depths)
+
+
+def sum_tokens(all_tokens: Iterable[Tokens]) -> Tokens:
+    """All counts added up."""
+    total = Tokens()
+    for tokens in all_tokens:
+        total = msgspec.structs.replace(
+            total,
+            input=total.input + tokens.input,
+            output=total.output + tokens.output,
+            reasoning=total.reasoning + tokens.reasoning,
+            cache=CacheTokens(
+                read=total.cache.read + tokens.cache.read,
+                write=total.cache.write + tokens.cache.write,
+            ),
+        )
+    return total

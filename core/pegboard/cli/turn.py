@@ -1,0 +1,181 @@
+"""One prompt from the command line: watch it, answer what it asks, stop it when told to."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pegboard.bus import Subscription
+from pegboard.cli.exits import Exit, exit_of_answer
+from pegboard.cli.render import failure_text
+from pegboard.cli.tally import Tally
+from pegboard.cli.views import Result, View
+from pegboard.schema.event import PermissionAsked
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import TextPart
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.prompt import PartInput
+
+if TYPE_CHECKING:
+    from pegboard.app import App
+
+QUIET_S = 0.4
+"""After so many seconds without an event a person wants to see that something goes on."""
+QUEUED_EVENTS = 10_000
+"""Events that may wait while the person at the terminal thinks about a question."""
+
+Ask = Callable[[PermissionRequest], Coroutine[None, None, None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is asked, of whom, and for how many seconds at most."""
+
+    parts: Sequence[PartInput]
+    agent: str | None = None
+    model: str | None = None
+    limit_s: float | None = None
+
+
+class Stop:
+    """Ends a turn early, for one reason: the first that comes."""
+
+    def __init__(self, app: "App", session_id: str) -> None:
+        self._app = app
+        self._session_id = session_id
+        self._stopping: asyncio.Task[None] | None = None
+        self.prompting: asyncio.Task[Turn] | None = None
+        self.reason: Exit | None = None
+
+    def __call__(self, reason: Exit) -> None:
+        """Stop the turn; when somebody interrupts a second time, end the process at once."""
+        if self.reason is not None:
+            if reason is Exit.INTERRUPTED:
+                os._exit(Exit.INTERRUPTED)
+            return
+        self.reason = reason
+        self._stopping = asyncio.create_task(self._abort())
+
+    async def _abort(self) -> None:
+        if not await self._app.abort(self._session_id) and self.prompting:
+            self.prompting.cancel()
+
+    async def done(self) -> None:
+        """The turn is stopped, if it was to be."""
+        if self._stopping:
+            await self._stopping
+
+
+async def take_turn(
+    app: "App", prompt: Prompt, view: View, tally: Tally, ask: Ask | None = None
+) -> Result:
+    """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
+
+    :raises PegboardError: when the prompt could not be run at all.
+    """
+    stop = Stop(app, tally.session_id)
+    subscription = app.subscribe(limit=QUEUED_EVENTS)
+    prompting = asyncio.create_task(
+        app.prompt(tally.session_id, prompt.parts, agent=prompt.agent, model=prompt.model)
+    )
+    stop.prompting = prompting
+    watching = asyncio.create_task(_watch(subscription, prompting, view, tally, ask))
+    with _stopped_by(stop, prompt.limit_s):
+        try:
+            await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not prompting.done():
+                await app.abort(tally.session_id)
+            subscription.close()
+            await watching
+            turn = await prompting
+        except asyncio.CancelledError:
+            if stop.reason is None:
+                raise
+            return Result(exit=stop.reason, error="stopped before the model was asked")
+        finally:
+            await _end(prompting, watching)
+            await stop.done()
+    return _result(turn, tally, stop.reason)
+
+
+async def _watch(
+    subscription: Subscription,
+    prompting: asyncio.Task[Turn],
+    view: View,
+    tally: Tally,
+    ask: Ask | None,
+) -> None:
+    """Show all events until the subscription is closed; the view hears of every silence."""
+    while True:
+        try:
+            async with asyncio.timeout(QUIET_S):
+                events = await subscription.batch()
+        except TimeoutError:
+            view.show_quiet()
+            continue
+        if not events:
+            return
+        for event in events:
+            tally.note(event)
+            view.show(event)
+            if ask and isinstance(event.properties, PermissionAsked):
+                await _ask_while(prompting, ask(event.properties.request))
+
+
+async def _ask_while(prompting: asyncio.Task[Turn], asked: Coroutine[None, None, None]) -> None:
+    """Ask, but no longer than the turn runs: nobody waits for the reply after that."""
+    asking = asyncio.create_task(asked)
+    try:
+        await asyncio.wait({asking, prompting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await _end(asking)
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel what still runs and wait for it; what failed has been, or will be, awaited."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and the time limit stop the turn."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
+    timer = loop.call_later(limit_s, stop, Exit.TIME_LIMIT) if limit_s is not None else None
+    try:
+        yield
+    finally:
+        if timer:
+            timer.cancel()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> Result:
+    exit_code = stopped or exit_of_answer(turn.info, denied=bool(tally.denial))
+    text = "\n".join(
+        part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
+    )
+    return Result(exit=exit_code, text=text, error=_error(turn, tally, exit_code))
+
+
+def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
+    match exit_code:
+        case Exit.DONE:
+            return ""
+        case Exit.DENIED:
+            return tally.denial
+        case Exit.TIME_LIMIT:
+            return "the time limit is over; the session is kept"
+        case Exit.INTERRUPTED:
+            return "interrupted; the session is kept"
+        case _:
+            failure = turn.info.error if isinstance(turn.info, AssistantMessage) else None
+            return failure_text(failure) if failure else "the model gave no answer"
