@@ -1,0 +1,140 @@
+"""Read-only views of what plugins are handed, and plain values from what they answer.
+
+Structs and frozen dataclasses cannot be changed, but the dicts and lists in them can. A plugin
+gets them as `ReadOnlyDict` and `ReadOnlyList`, which any reader and encoder takes for a dict
+and a list; so no plugin can change what another, or the store, sees.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+from pegboard.context import Ruleset, SessionView
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.message import Turn
+from pegboard.tools import Attachment, PendingCall, ToolResult
+
+REMEMBERED = 4096
+"""Turns whose view is kept, so that a long history costs one look-up per turn, not a copy."""
+
+_VALUES = (SessionView, Ruleset, ModelRequest, ToolDefinition, PendingCall, ToolResult, Attachment)
+"""The dataclasses that are looked into. `ModelMessage` is not: providers know it by identity."""
+
+_T = TypeVar("_T")
+
+
+def _refuse(*_arguments: object, **_named: object) -> NoReturn:
+    raise TypeError("a hook's values are read-only: return a changed copy instead")
+
+
+class ReadOnlyDict(dict[Any, Any]):
+    """A dict that refuses to be changed; `dict(it)` is a copy whose own keys can be."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    pop = popitem = clear = setdefault = update = _refuse
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> object:
+        return _mapped(self, _plain)
+
+    def __reduce__(self) -> tuple[type, tuple[object]]:
+        return dict, (dict(self),)
+
+
+class ReadOnlyList(list[Any]):
+    """A list that refuses to be changed; `list(it)` is a copy that can be."""
+
+    __slots__ = ()
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = remove = pop = clear = reverse = sort = _refuse
+
+    def __deepcopy__(self, _memo: dict[int, object]) -> object:
+        return _mapped(self, _plain)
+
+    def __reduce__(self) -> tuple[type, tuple[object]]:
+        return list, (list(self),)
+
+
+class Shield:
+    """Makes views and takes them back; a turn that comes back unchanged is the very same object."""
+
+    def __init__(self) -> None:
+        self._views: OrderedDict[int, tuple[Turn, Turn]] = OrderedDict()
+        self._turns: dict[int, Turn] = {}
+
+    def view(self, value: _T) -> _T:
+        """The value with every dict and list in it read-only."""
+        result: _T = self._view(value)
+        return result
+
+    def plain(self, value: _T) -> _T:
+        """The value with dicts and lists of its own, which nobody else holds."""
+        result: _T = self._plain(value)
+        return result
+
+    def _view(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
+        if isinstance(value, Turn):
+            return self._turn(value)
+        if isinstance(value, ReadOnlyDict | ReadOnlyList):
+            return value
+        if isinstance(value, Mapping):
+            return ReadOnlyDict((key, self._view(item)) for key, item in value.items())
+        if isinstance(value, list):
+            return ReadOnlyList(self._view(item) for item in value)
+        return _mapped(value, self._view)
+
+    def _plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
+        if isinstance(value, Turn) and (turn := self._turns.get(id(value))) is not None:
+            return turn
+        return _mapped(value, self._plain)
+
+    def _turn(self, turn: Turn) -> Turn:
+        if id(turn) in self._turns:
+            return turn
+        if (known := self._views.get(id(turn))) is not None:
+            self._views.move_to_end(id(turn))
+            return known[1]
+        view: Turn = _mapped(turn, self._view)
+        self._views[id(turn)] = (turn, view)
+        self._turns[id(view)] = turn
+        if len(self._views) > REMEMBERED:
+            _, (_, oldest) = self._views.popitem(last=False)
+            self._turns.pop(id(oldest), None)
+        return view
+
+
+def _plain(value: object) -> object:
+    return _mapped(value, _plain)
+
+
+def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - as typed as what comes in
+    """The value with `change` made to what is in it: the same object where nothing differs."""
+    if isinstance(value, Mapping):
+        return {key: change(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [change(item) for item in value]
+    if isinstance(value, tuple):
+        items = tuple(change(item) for item in value)
+        return value if all(map(_same, value, items)) else items
+    if isinstance(value, msgspec.Struct):
+        changes = _changes(value, value.__struct_fields__, change)
+        return msgspec.structs.replace(value, **changes) if changes else value
+    if isinstance(value, _VALUES):
+        changes = _changes(value, [field.name for field in fields(value)], change)
+        return replace(value, **changes) if changes else value
+    return value
+
+
+def _changes(
+    value: object, names: Iterable[str], change: Callable[[object], object]
+) -> dict[str, Any]:
+    pairs = ((name, getattr(value, name)) for name in names)
+    changed = {name: (item, change(item)) for name, item in pairs}
+    return {name: after for name, (before, after) in changed.items() if before is not after}
+
+
+def _same(before: object, after: object) -> bool:
+    return before is after
