@@ -1,0 +1,64 @@
+"""The public surface as text: what a plugin may rely on, one line a promise.
+
+Run as a program it prints that text; `public_api.txt` beside it is what was promised last.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from surface import CORE, HOME, definitions, hooks, marks, signature
+
+STORED = Path(__file__).with_name("public_api.txt")
+
+
+def describe() -> str:
+    """The exported names, the schema's structs and the hooks, with their signatures."""
+    lines = ["# pegboard"]
+    for name in HOME:
+        for node in definitions(name):
+            lines += _lines(node)
+    for path in sorted((CORE / "schema").glob("*.py")):
+        lines += ["", f"# pegboard.schema.{path.stem}"]
+        for node in ast.parse(path.read_text()).body:
+            lines += _lines(node)
+    lines += ["", "# hooks", *_hooks()]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.ClassDef():
+            yield from _class(node)
+        case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(node.name):
+            yield signature(node)
+        case ast.Assign(targets=[ast.Name(id=name)]) if name[0].isupper():
+            yield f"{name} = {ast.unparse(node.value)}"
+
+
+def _class(node: ast.ClassDef) -> Iterator[str]:
+    bases = ", ".join(ast.unparse(base) for base in node.bases)
+    yield f"class {node.name}({bases})" if bases else f"class {node.name}"
+    for member in node.body:
+        match member:
+            case ast.AnnAssign(target=ast.Name(id=name)) if _is_public(name):
+                yield f"  {ast.unparse(member)}"
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(member.name):
+                shown = sorted(marks(member) & {"property", "classmethod", "overload"})
+                yield "  " + " ".join([*(f"@{mark}" for mark in shown), signature(member)])
+
+
+def _is_public(name: str) -> bool:
+    return not name.startswith("_") or name == "__init__"
+
+
+def _hooks() -> Iterator[str]:
+    for hook, mark in hooks():
+        facts = [ast.unparse(each) for each in mark.args]
+        facts += [f"{each.arg}={ast.unparse(each.value)}" for each in mark.keywords]
+        yield f"{signature(hook)}  [{', '.join(facts)}]"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(describe())

@@ -1,0 +1,112 @@
+"""The reference pages that repeat the code: hooks and public names, from their docstrings.
+
+Run as a program it writes them; a test compares them with the code.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from surface import HOME, definitions, hooks, marks, signature, tree
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+
+HOOKS_HEAD = """# Hooks
+
+<!-- Written by tests/docs/reference_pages.py from core/pegboard/hookspecs.py. -->
+
+"""
+API_HEAD = """# Python names
+
+<!-- Written by tests/docs/reference_pages.py from the docstrings. -->
+
+What `from pegboard import ...` gives. Values such as messages, events and configuration are in the
+modules of `pegboard.schema`.
+
+"""
+HOOK = """## {name}
+
+```python
+{signature}
+```
+
+Kind: {kind}.
+
+{doc}
+"""
+
+
+def hooks_page() -> str:
+    """Every hook with its kind, signature and contract."""
+    found = [(hook, ast.literal_eval(mark.args[0])) for hook, mark in hooks()]
+    rows = (f"| [`{hook.name}`](#{hook.name}) | {kind} | {_first(hook)} |" for hook, kind in found)
+    sections = (
+        HOOK.format(name=hook.name, signature=signature(hook), kind=kind, doc=_doc(hook))
+        for hook, kind in found
+    )
+    table = "\n".join(["| hook | kind | |", "|---|---|---|", *rows])
+    return f"{HOOKS_HEAD}{_doc(tree('hookspecs'))}\n\n{table}\n\n" + "\n".join(sections)
+
+
+def api_page() -> str:
+    """Every public name with its signature and docstring, by module."""
+    sections = (
+        f"## {_title(module)}\n\n" + "\n".join(_entry(n) for n in HOME if HOME[n] == module)
+        for module in sorted(set(HOME.values()))
+    )
+    return API_HEAD + "\n".join(sections)
+
+
+def _entry(name: str) -> str:
+    match definitions(name)[-1]:
+        case ast.ClassDef() as node:
+            members = "\n".join(_members(node))
+            return f"### {name}\n\n{_doc(node)}\n" + (f"\n{members}\n" if members else "")
+        case ast.FunctionDef() | ast.AsyncFunctionDef() as node:
+            return f"### {name}\n\n```python\n{signature(node)}\n```\n\n{_doc(node)}\n"
+        case node:
+            return f"### {name}\n\n```python\n{ast.unparse(node)}\n```\n"
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    for member in node.body:
+        match member:
+            case ast.AnnAssign(target=ast.Name(id=name)) if not name.startswith("_"):
+                yield f"- `{ast.unparse(member)}`"
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if not member.name.startswith("_"):
+                yield f"- `{_member(member)}`: {_first(member)}"
+
+
+def _member(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    shown = signature(function, bound=True)
+    if "property" in marks(function):
+        return shown.removeprefix("def ").replace("() -> ", ": ")
+    return shown.replace("async def ", "await ").removeprefix("def ")
+
+
+def _title(module: str) -> str:
+    return _doc(tree(module)).partition("\n")[0].rstrip(".")
+
+
+def _doc(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """The docstring as Markdown; what is raised becomes a list."""
+    lines = []
+    for line in inspect.cleandoc(ast.get_docstring(node) or "").splitlines():
+        error, _, when = line.removeprefix(":raises ").partition(":")
+        lines.append(f"- raises `{error}`:{when}" if line.startswith(":raises ") else line)
+    return "\n".join(lines)
+
+
+def _first(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    return _doc(node).partition("\n\n")[0].replace("\n", " ")
+
+
+PAGES = {"hooks.md": hooks_page, "api.md": api_page}
+"""What writes each page, by the name of its file."""
+
+if __name__ == "__main__":
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(page())
+        sys.stdout.write(f"{REFERENCE / name}\n")

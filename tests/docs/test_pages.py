@@ -1,0 +1,109 @@
+"""What the pages show can be done: links lead somewhere, code loads and runs, commands exist."""
+
+import importlib.util
+import inspect
+import shlex
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import click
+import pytest
+
+from docs.pages import PAGES, ROOT, Block, blocks, links
+from pegboard import Tool
+from surface import hooks
+
+HOOKS = {hook.name: {each.arg for each in hook.args.args} for hook, _ in hooks()}
+
+
+def _load(block: Block, folder: Path) -> ModuleType:
+    path = folder / block.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text)
+    spec = importlib.util.spec_from_file_location(f"page_{path.stem}_{block.line}", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = [link for link in links(page) if not (page.parent / link).exists()]
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Path) -> None:
+    module = _load(block, tmp_path)
+
+    tools = [value for value in vars(module).values() if isinstance(value, Tool)]
+    marked = {
+        name: set(inspect.signature(value).parameters)
+        for name, value in vars(module).items()
+        if hasattr(value, "pegboard_impl")
+    }
+
+    assert tools or marked
+    assert all(each.description and each.parameters["type"] == "object" for each in tools)
+    assert {name: args - HOOKS[name] for name, args in marked.items()} == {
+        name: set() for name in marked
+    }
+
+
+@pytest.mark.parametrize("block", blocks("console"), ids=str)
+def test_commands_exist_with_these_options(block: Block) -> None:
+    from pegboard.cli import root
+
+    for line in block.text.splitlines():
+        for command in line.split("&&"):
+            words = shlex.split(command)
+            while words and "=" in words[0]:
+                del words[0]
+            if words and Path(words[0]).name == "pegboard":
+                _parse(root, words[1:])
+
+
+def _parse(command: click.Command, words: list[str]) -> None:
+    """Let click read a command line as far as it can without running anything.
+
+    :raises click.UsageError: for a command or an option that does not exist.
+    """
+    context = command.make_context("pegboard", words)
+    while isinstance(command, click.Group):
+        _, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert found
+        command, context = found, found.make_context(found.name, rest, parent=context)
+
+
+@pytest.mark.parametrize("block", blocks("toml"), ids=str)
+async def test_settings_are_accepted(block: Block, tmp_path: Path) -> None:
+    settings = tomllib.loads(block.text)
+    if "project" in settings:
+        assert settings["project"]["entry-points"]["pegboard"]
+        return
+    from pegboard.config import load_config
+    from pegboard.workspace import open_workspace
+
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "pegboard.toml").write_text(block.text)
+
+    loaded = await load_config(
+        open_workspace(tmp_path),
+        config_dir=tmp_path / "config",
+        env={"HOUSE_KEY": "k"},
+        overrides=None,
+        trusted=False,
+    )
+
+    assert loaded.warnings == ()
+    assert set(settings) <= {key.partition(".")[0] for key in loaded.sources}
+
+
+def test_the_readme_s_commands_stand_on_one_line_each() -> None:
+    starts = [block for block in blocks("console") if "-m venv" in block.text]
+
+    assert [len(block.text.splitlines()) for block in starts] == [1, 1]

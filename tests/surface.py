@@ -1,0 +1,72 @@
+"""The public surface, read from the source: where each public name is defined, and the hooks."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pegboard
+
+CORE = Path(pegboard.__file__).parent
+HOME: dict[str, str] = pegboard._HOME
+"""Each public name with the module that it is loaded from."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def tree(module: str) -> ast.Module:
+    """A module of the core, by its name without `pegboard.`."""
+    path = CORE.joinpath(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    return ast.parse(file.read_text())
+
+
+def definitions(name: str, module: str | None = None) -> list[ast.stmt]:
+    """What defines a public name, through re-exports; overloads come before what they overload."""
+    module = module or HOME[name]
+    found: list[ast.stmt] = []
+    for node in tree(module).body:
+        match node:
+            case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
+                found.append(node)
+            case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
+                found.append(node)
+            case ast.ImportFrom(module=str(source), names=names) if source.startswith("pegboard."):
+                if any((each.asname or each.name) == name for each in names):
+                    found += definitions(name, source.removeprefix("pegboard."))
+    assert found, f"pegboard.{module} does not define {name}"
+    return found
+
+
+def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
+    """Every hook with the call that marks its kind."""
+    for node in tree("hookspecs").body:
+        match node:
+            case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id="_hookspec")) as mark]):
+                yield node, mark
+
+
+def marks(function: Function) -> set[str]:
+    """The names of a function's decorators."""
+    return {ast.unparse(mark) for mark in function.decorator_list}
+
+
+def signature(function: Function, *, bound: bool = False) -> str:
+    """Name, arguments and answer; `bound` leaves `self` out. Quoted annotations are unquoted."""
+    arguments = ast.unparse(_Unquoted().visit(function.args))
+    if bound:
+        arguments = arguments.removeprefix("self").removeprefix("cls").removeprefix(", ")
+    answer = f" -> {ast.unparse(_unquoted(function.returns))}" if function.returns else ""
+    kind = "async def" if isinstance(function, ast.AsyncFunctionDef) else "def"
+    return f"{kind} {function.name}({arguments}){answer}"
+
+
+class _Unquoted(ast.NodeTransformer):
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        if node.annotation:
+            node.annotation = _unquoted(node.annotation)
+        return node
+
+
+def _unquoted(annotation: ast.expr) -> ast.expr:
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return ast.parse(annotation.value, mode="eval").body
+    return annotation
