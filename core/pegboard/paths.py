@@ -1,0 +1,53 @@
+"""The user's folders: configuration, data, state and cache."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where things are kept; nothing is made before it is needed."""
+
+    config: Path
+    data: Path
+    state: Path
+    cache: Path
+
+    @classmethod
+    def of(cls, env: Mapping[str, str], **chosen: Path | None) -> Self:
+        """The folders: as chosen, else `PEGBOARD_<NAME>_DIR`, else the platform's own.
+
+        `chosen` are the names of the fields.
+        """
+        missing = {
+            name: env.get(f"PEGBOARD_{name.upper()}_DIR", "")
+            for name in ("config", "data", "state", "cache")
+            if chosen.get(name) is None
+        }
+        found = {name: path for name, path in chosen.items() if path is not None}
+        for name, variable in missing.items():
+            found[name] = Path(variable) if variable else _platform(name)
+        return cls(**found)
+
+    @property
+    def database(self) -> Path:
+        """The database of all projects."""
+        return self.data / "pegboard.db"
+
+    @property
+    def tool_output(self) -> Path:
+        """Outputs of tools that were too long for the model."""
+        return self.data / "tool-output"
+
+    @property
+    def trust(self) -> Path:
+        """Which projects' code may run."""
+        return self.state / "trust.json"
+
+
+def _platform(name: str) -> Path:
+    import platformdirs  # 3 ms, which tests and containers that name their folders do not pay
+
+    return Path(getattr(platformdirs, f"user_{name}_path")("pegboard"))

@@ -1,0 +1,1 @@
+"""The engine: the way of a prompt, one file per step of it."""

@@ -1,0 +1,103 @@
+"""One permission request: rules and plugins first, then what was approved, then a person."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.context import SessionView
+from pegboard.errors import (
+    PermissionCorrectedError,
+    PermissionDeniedError,
+    PermissionRejectedError,
+)
+from pegboard.permissions import Answer, unapproved
+from pegboard.schema.event import PermissionAsked, PermissionReplied
+from pegboard.schema.permission import PermissionRequest, Rule, ToolReference, Verdict
+from pegboard.session.engine import Engine
+from pegboard.session.writer import Writer
+from pegboard.storage.changes import PutApproval
+
+_ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
+REJECTED = "The user rejected permission to use this specific tool call."
+
+
+def make_request(
+    engine: Engine,
+    *,
+    session_id: str,
+    permission: str,
+    patterns: Sequence[str],
+    always: Sequence[str],
+    metadata: Mapping[str, Any],
+    tool: ToolReference | None,
+) -> PermissionRequest:
+    """A request with an id of its own."""
+    return PermissionRequest(
+        id=engine.ids.new("permission"),
+        session_id=session_id,
+        permission=permission,
+        patterns=tuple(patterns),
+        metadata=dict(metadata),
+        always=tuple(always),
+        tool=tool,
+    )
+
+
+async def settle(
+    engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
+) -> None:
+    """Nothing, once the request is allowed.
+
+    :raises PermissionDeniedError: when it is denied, or nobody is there to be asked.
+    :raises PermissionRejectedError: when the user rejects it.
+    :raises PermissionCorrectedError: when the user says what to do instead.
+    """
+    verdict = await judged(engine, view, request)
+    if verdict.action == "allow":
+        return
+    if verdict.action == "deny":
+        raise PermissionDeniedError(verdict.reason or f"{request.permission} is denied")
+    answer = await _asked(engine, request, writer)
+    if answer.reply == "reject" and answer.message:
+        raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
+    if answer.reply == "reject":
+        raise PermissionRejectedError(REJECTED)
+
+
+async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
+    """The verdict of all rules and plugins, with what the user has approved for good."""
+    verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
+    if verdict.action != "ask" or not engine.approvals:
+        return verdict
+    rest = unapproved(engine.approvals, request.permission, request.patterns)
+    if not rest:
+        return Verdict(action="allow", reason="approved before", source="approvals")
+    smaller = replace(request, patterns=rest)
+    return await engine.hooks.permission_ask(session=view, request=smaller) or _ASK
+
+
+async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> Answer:
+    if not engine.desk.interactive:
+        return await engine.desk.wait(request)  # says why nobody can be asked
+    writer.say(PermissionAsked(request=request))
+    answer = await engine.desk.wait(request)
+    if answer.reply == "always":
+        rules = tuple(
+            Rule(permission=request.permission, pattern=pattern, action="allow")
+            for pattern in request.always or request.patterns
+        )
+        writer.change(PutApproval(engine.workspace.project_id, rules))
+        await writer.barrier()
+        engine.approvals.extend(rules)
+        engine.desk.recheck(
+            lambda other: (
+                not unapproved(engine.approvals, other.permission, other.patterns)
+            )
+        )
+    writer.say(
+        PermissionReplied(
+            session_id=request.session_id, request_id=request.id, reply=answer.reply
+        )
+    )
+    return answer

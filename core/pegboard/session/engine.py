@@ -1,0 +1,61 @@
+"""What every turn needs from its App, in one value."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard.context import ChildResult
+from pegboard.files import FileLedger
+from pegboard.hooks import Hooks
+from pegboard.ids import IdSource
+from pegboard.permissions import Desk
+from pegboard.providers import Provider
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
+from pegboard.schema.model import Model
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Idle, SessionStatus
+from pegboard.storage.protocol import Storage
+from pegboard.tools import Tool
+from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.session.children import ChildRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """The open parts of one App; `now` is the time in milliseconds since the epoch.
+
+    `approvals` are the rules that the user's "always" has made for the project, `warmed` the
+    tools that can check arguments without a first delay. `publish` gives events to all who
+    listen; what the database stores is published by the commit itself.
+    """
+
+    workspace: Workspace
+    config: Config
+    hooks: Hooks
+    storage: Storage
+    publish: Callable[[Sequence[Event]], None]
+    desk: Desk
+    ids: IdSource
+    files: FileLedger
+    tools: Mapping[str, Tool]
+    agents: Mapping[str, Agent]
+    providers: Mapping[str, Provider]
+    approvals: list[Rule]
+    warmed: set[str]
+    env: Mapping[str, str]
+    output_dir: Path
+    now: Callable[[], int]
+    resolve_model: Callable[[str], Awaitable[Model]]
+    run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
+
+    def say_status(self, session_id: str, status: SessionStatus) -> None:
+        """Publish whether a session runs; a rest has the protocol's older event too."""
+        told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]
+        if isinstance(status, Idle):
+            told.append(Event(properties=SessionIdle(session_id=session_id)))
+        self.publish(told)

@@ -1,0 +1,160 @@
+"""A session's turns while it runs, and what the model sees of them.
+
+Each turn is converted once; the same message object goes into every later request, where the
+provider keeps its encoded form. A step costs no more because the session is long.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import assert_never
+
+from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn, UserMessage
+from pegboard.schema.model import Model
+from pegboard.schema.part import (
+    AgentPart,
+    CompactionPart,
+    Completed,
+    Failed,
+    FilePart,
+    Part,
+    Pending,
+    ReasoningPart,
+    Running,
+    StepStartPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+
+CLEARED = "[The output of this call was cleared to save space.]"
+INTERRUPTED = "[The call was interrupted before it had a result.]"
+SUMMARISE = "What have we done so far?"
+SUBTASK = "The user had a subagent do the following task."
+_UNREADABLE_MIMES = ("text/plain", "application/x-directory")
+
+
+class History:
+    """The turns of a session in the order of the database, and their converted form."""
+
+    def __init__(self, turns: Iterable[Turn]) -> None:
+        self.turns = list(turns)
+        self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+        self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
+
+    def put(self, turn: Turn) -> None:
+        """Add a turn at the end, or replace the one of the same id where it stands."""
+        place = self._places.get(turn.info.id)
+        if place is None:
+            self._places[turn.info.id] = len(self.turns)
+            self.turns.append(turn)
+        else:
+            self.turns[place] = turn
+
+    def last_user(self) -> tuple[int, UserMessage] | None:
+        """The newest user message and its place."""
+        for place in range(len(self.turns) - 1, -1, -1):
+            info = self.turns[place].info
+            if isinstance(info, UserMessage):
+                return place, info
+        return None
+
+    def last_id(self) -> str | None:
+        """The greatest message id of the session."""
+        return max((turn.info.id for turn in self.turns), default=None)
+
+    def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
+        """What the model sees of these turns."""
+        name = f"{model.provider_id}/{model.id}"
+        found: list[ModelMessage] = []
+        for turn in turns:
+            known = self._memo.get(turn.info.id)
+            if known is None or known[0] is not turn or known[1] != name:
+                known = (turn, name, convert(turn, model))
+                self._memo[turn.info.id] = known
+            found.extend(known[2])
+        return tuple(found)
+
+
+def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
+    """What a model sees of one turn: no call is ever without its result."""
+    match turn.info:
+        case UserMessage():
+            content = tuple(item for part in turn.parts for item in _said(part))
+            return (ModelMessage(role="user", content=content),) if content else ()
+        case AssistantMessage() as info:
+            if info.error is not None and not _worth_keeping(info, turn.parts):
+                return ()
+            same = info.provider_id == model.provider_id and info.model_id == model.id
+            return _answered(turn.parts, own=same)
+        case unknown:
+            assert_never(unknown)
+
+
+def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
+    return isinstance(info.error, AbortedFailure) and any(
+        not isinstance(part, StepStartPart | ReasoningPart) for part in parts
+    )
+
+
+def _said(part: Part) -> tuple[Content, ...]:
+    match part:
+        case TextPart(ignored=False, text=text) if text:
+            return (Text(text=text),)
+        case FilePart(mime=mime) if mime not in _UNREADABLE_MIMES:
+            return (Media(mime=part.mime, url=part.url, filename=part.filename),)
+        case CompactionPart():
+            return (Text(text=SUMMARISE),)
+        case SubtaskPart():
+            return (Text(text=f"{SUBTASK}\n{part.prompt}"),)
+        case AgentPart(name=name):
+            return (Text(text=f"Use the task tool with the subagent {name} for this."),)
+        case _:
+            return ()
+
+
+def _answered(parts: Sequence[Part], *, own: bool) -> tuple[ModelMessage, ...]:
+    said: list[Content] = []
+    results: list[Content] = []
+    for part in parts:
+        match part:
+            case TextPart(text=text) if text:
+                said.append(Text(text=text, metadata=part.metadata if own else None))
+            case ReasoningPart(text=text, metadata=metadata) if text or metadata:
+                said.append(Reasoning(text=text, metadata=metadata if own else None))
+            case ToolPart():
+                said.append(
+                    Call(
+                        id=part.call_id,
+                        name=part.tool,
+                        input=part.state.input,
+                        metadata=part.metadata if own else None,
+                    )
+                )
+                results.append(_result(part))
+            case _:
+                continue
+    messages = []
+    if said:
+        messages.append(ModelMessage(role="assistant", content=tuple(said)))
+    if results:
+        messages.append(ModelMessage(role="tool", content=tuple(results)))
+    return tuple(messages)
+
+
+def _result(part: ToolPart) -> Result:
+    match part.state:
+        case Completed(time=time) if time.compacted:
+            return Result(id=part.call_id, name=part.tool, output=CLEARED)
+        case Completed(output=output, attachments=files):
+            media = tuple(
+                Media(mime=file.mime, url=file.url, filename=file.filename)
+                for file in files
+                if file.url.startswith("data:")
+            )
+            return Result(id=part.call_id, name=part.tool, output=output, media=media)
+        case Failed(error=error):
+            return Result(id=part.call_id, name=part.tool, output=error, is_error=True)
+        case Pending() | Running():
+            return Result(id=part.call_id, name=part.tool, output=INTERRUPTED, is_error=True)
+        case unknown:
+            assert_never(unknown)

@@ -1,0 +1,293 @@
+"""Events of a step become parts: a state machine that neither waits nor reads nor writes.
+
+Tool state goes pending, running, then completed or error, and never back. Text is kept in
+pieces and joined when it is stored, so that a delta costs the same in a long answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.providers import (
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextStart,
+    ToolInputStart,
+)
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    Failed,
+    FilePart,
+    Part,
+    Pending,
+    ReasoningPart,
+    Running,
+    Span,
+    TextPart,
+    ToolPart,
+)
+from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
+from pegboard.session.writer import Sink
+from pegboard.tools import Attachment
+
+
+@dataclass(slots=True)
+class _Block:
+    """Text or reasoning that is being written."""
+
+    part: TextPart | ReasoningPart
+    pieces: list[str] = field(default_factory=list)
+    dirty: bool = False
+
+    def whole(self, *, end: int | None = None, text: str | None = None) -> TextPart | ReasoningPart:
+        time = Span(start=self.part.time.start if self.part.time else 0, end=end)
+        said = "".join(self.pieces) if text is None else text
+        return replace(self.part, text=said, time=time)
+
+
+class Processor:
+    """The parts of one assistant message, while they come into being.
+
+    `parts` are the parts as they were put last, in the order of their beginning. `new_id`
+    gives an id for a part, `now` the time in milliseconds.
+    """
+
+    def __init__(
+        self,
+        message: AssistantMessage,
+        *,
+        sink: Sink,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+    ) -> None:
+        self.parts: dict[str, Part] = {}
+        self._message = message
+        self._sink = sink
+        self._new_id = new_id
+        self._now = now
+        self._blocks: dict[tuple[str, str], _Block] = {}
+        self._tools: dict[str, ToolPart] = {}
+        self._waiting: dict[str, ToolPart] = {}
+
+    def put(self, part: Part) -> None:
+        """Take a part that is made elsewhere, such as the step's start."""
+        self.parts[part.id] = part
+        self._sink.put(part)
+
+    def dirty(self) -> tuple[Part, ...]:
+        """The parts of which something has not been put, as they are now."""
+        blocks = tuple(self._store(block) for block in self._blocks.values() if block.dirty)
+        waiting = tuple(self._waiting.values())
+        self._waiting.clear()
+        return blocks + waiting
+
+    # text and reasoning
+
+    def text_start(self, event: TextStart) -> None:
+        """A block of text begins."""
+        part = TextPart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            text="",
+            time=Span(start=self._now()),
+            metadata=event.metadata,
+        )
+        self._blocks["text", event.id] = _Block(part)
+        self.put(part)
+
+    def text_delta(self, event: TextDelta) -> None:
+        """Text goes on."""
+        block = self._blocks.get(("text", event.id))
+        if block is None:
+            self.text_start(TextStart(event.id))
+            block = self._blocks["text", event.id]
+        block.pieces.append(event.text)
+        block.dirty = True
+        self._sink.delta(block.part, event.text)
+
+    def text(self, block_id: str) -> TextPart | None:
+        """A block of text as it would be stored, None if none of this id is open."""
+        block = self._blocks.get(("text", block_id))
+        if block is None:
+            return None
+        part = block.whole(text="".join(block.pieces).rstrip())
+        assert isinstance(part, TextPart)
+        return part
+
+    def open_texts(self) -> tuple[str, ...]:
+        """The ids of the blocks of text that have no end yet."""
+        return tuple(block_id for kind, block_id in self._blocks if kind == "text")
+
+    def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
+        """A block of text is complete, and reads `text`."""
+        self._close(("text", block_id), text, metadata)
+
+    def reasoning_start(self, event: ReasoningStart) -> None:
+        """A block of reasoning begins."""
+        part = ReasoningPart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            text="",
+            time=Span(start=self._now()),
+            metadata=event.metadata,
+        )
+        self._blocks["reasoning", event.id] = _Block(part)
+        self.put(part)
+
+    def reasoning_delta(self, event: ReasoningDelta) -> None:
+        """Reasoning goes on."""
+        block = self._blocks.get(("reasoning", event.id))
+        if block is None:
+            self.reasoning_start(ReasoningStart(event.id))
+            block = self._blocks["reasoning", event.id]
+        block.pieces.append(event.text)
+        block.dirty = True
+        self._sink.delta(block.part, event.text)
+
+    def reasoning_end(self, event: ReasoningEnd) -> None:
+        """A block of reasoning is complete."""
+        block = self._blocks.get(("reasoning", event.id))
+        if block is not None:
+            self._close(
+                ("reasoning", event.id), "".join(block.pieces).rstrip(), event.metadata
+            )
+
+    # tools
+
+    def tool_input_start(self, event: ToolInputStart) -> None:
+        """The model begins to write a call."""
+        part = ToolPart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            call_id=event.id,
+            tool=event.name,
+            state=Pending(input={}, raw=""),
+        )
+        self._put_tool(part)
+
+    def tool_running(self, event: ToolRunning) -> ToolPart:
+        """The call runs; the part as it is now."""
+        part = self._tool(event.id, event.name)
+        if isinstance(part.state, Pending):
+            state = Running(input=dict(event.input), time=Span(start=self._now()))
+            part = replace(part, tool=event.name, state=state, metadata=event.metadata)
+            self._put_tool(part)
+        return part
+
+    def tool_progress(self, event: ToolProgress) -> None:
+        """The tool says how far it is: the first time at once, then with the next storing."""
+        part = self._tools.get(event.id)
+        if part is None or not isinstance(part.state, Running):
+            return
+        first = part.state.title is None and part.state.metadata is None
+        state = Running(
+            input=part.state.input,
+            time=part.state.time,
+            title=event.title or part.state.title,
+            metadata=_merged(part.state.metadata, event.metadata),
+        )
+        part = replace(part, state=state)
+        self._tools[event.id] = part
+        self.parts[part.id] = part
+        if first:
+            self._sink.put(part)
+        else:
+            self._waiting[part.id] = part
+            self._sink.touch()
+
+    def tool_done(self, event: ToolDone) -> None:
+        """The tool answered."""
+        part = self._tools.get(event.id)
+        if part is None or not isinstance(part.state, Running):
+            return
+        result = event.result
+        state = Completed(
+            input=part.state.input,
+            output=result.output,
+            title=result.title,
+            metadata=_merged(part.state.metadata, result.metadata) or {},
+            time=CompletedSpan(start=part.state.time.start, end=self._now()),
+            attachments=tuple(self._file(item) for item in result.attachments),
+        )
+        self._put_tool(replace(part, state=state))
+
+    def tool_failed(self, event: ToolFailed) -> None:
+        """The tool failed, was denied or was stopped."""
+        part = self._tools.get(event.id)
+        if part is None or isinstance(part.state, Completed | Failed):
+            return
+        start = part.state.time.start if isinstance(part.state, Running) else self._now()
+        before = part.state.metadata if isinstance(part.state, Running) else None
+        state = Failed(
+            input=dict(event.input) if event.input is not None else part.state.input,
+            error=event.error,
+            time=Span(start=start, end=self._now()),
+            metadata=_merged(before, event.metadata),
+        )
+        self._put_tool(replace(part, state=state))
+
+    # endings
+
+    def close(self, reason: str) -> None:
+        """Leave nothing open: text is kept as far as it came, unfinished calls fail."""
+        for key in list(self._blocks):
+            self._close(key, "".join(self._blocks[key].pieces).rstrip(), None)
+        for call_id, part in list(self._tools.items()):
+            if isinstance(part.state, Pending | Running):
+                self.tool_failed(ToolFailed(id=call_id, error=reason))
+
+    def calls(self) -> tuple[ToolPart, ...]:
+        """The calls of the message, in the order of their beginning."""
+        return tuple(self._tools.values())
+
+    def _close(self, key: tuple[str, str], text: str, metadata: dict[str, Any] | None) -> None:
+        block = self._blocks.pop(key, None)
+        if block is None:
+            return
+        part = block.whole(end=self._now(), text=text)
+        if metadata:
+            part = replace(part, metadata=_merged(part.metadata, metadata))
+        self.put(part)
+
+    def _store(self, block: _Block) -> Part:
+        block.dirty = False
+        part = block.whole()
+        self.parts[part.id] = part
+        return part
+
+    def _tool(self, call_id: str, name: str) -> ToolPart:
+        if call_id not in self._tools:
+            self.tool_input_start(ToolInputStart(call_id, name))
+        return self._tools[call_id]
+
+    def _put_tool(self, part: ToolPart) -> None:
+        self._tools[part.call_id] = part
+        self._waiting.pop(part.id, None)
+        self.put(part)
+
+    def _file(self, attachment: Attachment) -> FilePart:
+        return FilePart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            mime=attachment.mime,
+            url=attachment.url,
+            filename=attachment.filename,
+        )
+
+
+def _merged(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    if before is None and after is None:
+        return None
+    return {**(before or {}), **(after or {})}

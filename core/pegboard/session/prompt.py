@@ -1,0 +1,192 @@
+"""Input parts become a stored user message: first as typed, then with what they refer to."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from pegboard.agents import default_agent
+from pegboard.errors import InvalidInputError, ModelNotFoundError
+from pegboard.ids import check_id
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import (
+    AgentPart,
+    FilePart,
+    ModelChoice,
+    Part,
+    SubtaskPart,
+    TextPart,
+)
+from pegboard.schema.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
+from pegboard.schema.session import Session
+from pegboard.session.attachments import expand_file
+from pegboard.session.engine import Engine
+from pegboard.session.run import SessionIds, make_view
+from pegboard.session.sessions import is_untitled, title_from
+from pegboard.storage.changes import Change, DropPart, PutMessage, PutPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What a client sends; a model is named `provider/model`."""
+
+    parts: tuple[PartInput, ...]
+    agent: str | None = None
+    model: str | None = None
+    message_id: str | None = None
+    system: str | None = None
+    tools: dict[str, bool] | None = None
+    variant: str | None = None
+    no_reply: bool = False
+
+
+def stored(
+    engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
+) -> tuple[Turn, Session]:
+    """The message as it was typed, and its session with a title; both are to be stored.
+
+    :raises InvalidInputError: for an id that is not the protocol's, or a prompt of nothing.
+    """
+    if not prompt.parts:
+        raise InvalidInputError("the prompt is empty; give it at least one part")
+    message_id = check_id("message", prompt.message_id) if prompt.message_id else ids.message()
+    agent = prompt.agent or session.agent or default_agent(engine.config, engine.agents).name
+    info = UserMessage(
+        id=message_id,
+        session_id=session.id,
+        time=MessageTime(created=engine.now()),
+        agent=agent,
+        model=_model(engine, session, prompt, agent),
+        system=prompt.system,
+        tools=prompt.tools,
+        variant=prompt.variant,
+    )
+    parts = tuple(_part(part, info, ids) for part in prompt.parts)
+    turn = Turn(info=info, parts=parts)
+    ids.note(turn)
+    return turn, _touched(session, parts, engine.now())
+
+
+def _touched(session: Session, parts: Sequence[Part], now: int) -> Session:
+    title = session.title
+    if is_untitled(session) and session.parent_id is None:
+        typed = (part.text for part in parts if isinstance(part, TextPart) and not part.synthetic)
+        title = title_from("\n".join(typed)) or title
+    return replace(session, title=title, time=replace(session.time, updated=now))
+
+
+def _model(engine: Engine, session: Session, prompt: Prompt, agent_name: str) -> ModelChoice:
+    if prompt.model is not None:
+        return _choice(prompt.model)
+    agent = engine.agents.get(agent_name)
+    if agent is not None and agent.model is not None:
+        return agent.model
+    if session.model is not None:
+        return ModelChoice(provider_id=session.model.provider_id, model_id=session.model.id)
+    return _choice(engine.config.model or "")
+
+
+def _choice(name: str) -> ModelChoice:
+    provider_id, slash, model_id = name.partition("/")
+    if not slash:
+        return ModelChoice(provider_id="", model_id=name)
+    return ModelChoice(provider_id=provider_id, model_id=model_id)
+
+
+def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
+    part_id = check_id("part", given.id) if given.id else ids.part()
+    place = {"id": part_id, "session_id": info.session_id, "message_id": info.id}
+    match given:
+        case TextInput():
+            return TextPart(
+                **place,
+                text=given.text,
+                synthetic=given.synthetic,
+                ignored=given.ignored,
+                metadata=given.metadata,
+            )
+        case FileInput():
+            return FilePart(
+                **place,
+                mime=given.mime,
+                url=given.url,
+                filename=given.filename,
+                source=given.source,
+            )
+        case AgentInput():
+            return AgentPart(**place, name=given.name, source=given.source)
+        case SubtaskInput():
+            return SubtaskPart(
+                **place,
+                prompt=given.prompt,
+                description=given.description,
+                agent=given.agent,
+                model=given.model,
+                command=given.command,
+            )
+        case unknown:
+            assert_never(unknown)
+
+
+async def expanded(engine: Engine, session: Session, turn: Turn, ids: SessionIds) -> Turn:
+    """The message as the model shall get it: files read, then the `chat_message` hook.
+
+    What differs from the stored message is stored in its place.
+    """
+    changed = await _with_files(engine, turn, ids)
+    changed = await _with_hooks(engine, session, changed)
+    changes = _differences(turn, changed)
+    if changes:
+        await engine.storage.commit(*changes)
+    return changed
+
+
+async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
+    parts = list(turn.parts)
+    added: list[Part] = []
+    for place, part in enumerate(turn.parts):
+        if not isinstance(part, FilePart):
+            continue
+        found = await asyncio.to_thread(expand_file, part, engine.workspace.directory)
+        parts[place] = replace(part, url=found.url or part.url, mime=found.mime or part.mime)
+        added.extend(
+            TextPart(
+                id=ids.part(),
+                session_id=part.session_id,
+                message_id=part.message_id,
+                text=text,
+                synthetic=True,
+            )
+            for text in found.texts
+        )
+    return Turn(info=turn.info, parts=(*parts, *added))
+
+
+async def _with_hooks(engine: Engine, session: Session, turn: Turn) -> Turn:
+    assert isinstance(turn.info, UserMessage)
+    agent = engine.agents.get(turn.info.agent)
+    if agent is None:
+        return turn  # the run says so; the prompt is kept either way
+    try:
+        model = await engine.resolve_model(
+            f"{turn.info.model.provider_id}/{turn.info.model.model_id}"
+        )
+    except ModelNotFoundError:
+        return turn
+    view = make_view(engine, session, agent, model)
+    return await engine.hooks.chat_message(session=view, message=turn)
+
+
+def _differences(before: Turn, after: Turn) -> tuple[Change, ...]:
+    known = {part.id: part for part in before.parts}
+    kept = {part.id for part in after.parts}
+    changes: list[Change] = [] if before.info == after.info else [PutMessage(after.info)]
+    changes += [PutPart(part) for part in after.parts if known.get(part.id) != part]
+    changes += [
+        DropPart(part.session_id, part.message_id, part.id)
+        for part in before.parts
+        if part.id not in kept
+    ]
+    return tuple(changes)

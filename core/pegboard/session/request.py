@@ -1,0 +1,99 @@
+"""System prompt, history and tools become one request to a model."""
+
+from collections.abc import Mapping
+
+from pegboard.context import SessionView
+from pegboard.permissions import hidden
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.message import UserMessage
+from pegboard.schema.model import Model
+from pegboard.session.engine import Engine
+from pegboard.session.history import History
+from pegboard.tools import Tool
+
+MAX_OUTPUT_TOKENS = 32_000
+"""An answer is never asked to be longer (opencode `provider/transform.ts`)."""
+LAST_STEP = (
+    "This is the last step that you may take: tools are off. Say what is done, what is not, "
+    "and what should come next."
+)
+NOT_OFFERED = frozenset({"invalid"})
+"""Tools that only the engine calls."""
+
+
+async def offered_tools(
+    engine: Engine, view: SessionView, user: UserMessage
+) -> tuple[ToolDefinition, ...]:
+    """The tools that this agent may use for this message, as plugins describe them."""
+    by_user = {name for name, on in (user.tools or {}).items() if not on}
+    permissions = {tool.id: tool.permission for tool in engine.tools.values()}
+    off = hidden(permissions, view.rulesets) | by_user | NOT_OFFERED
+    return tuple(
+        [
+            await engine.hooks.tool_definition(session=view, tool=_definition(tool))
+            for tool in engine.tools.values()
+            if tool.id not in off
+        ]
+    )
+
+
+def _definition(tool: Tool) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool.id,
+        description=tool.description,
+        parameters=tool.parameters,
+        permission=tool.permission,
+    )
+
+
+async def build_request(
+    engine: Engine,
+    view: SessionView,
+    user: UserMessage,
+    history: History,
+    *,
+    tools: tuple[ToolDefinition, ...],
+    last_step: bool,
+) -> ModelRequest:
+    """The request of one step, after all plugins have had their say."""
+    system = await _system(engine, view, user, last_step=last_step)
+    turns = await engine.hooks.chat_messages_transform(session=view, messages=view.turns)
+    agent, model = view.agent, view.model
+    headers = await engine.hooks.chat_headers(session=view, headers=dict(model.headers))
+    request = ModelRequest(
+        model=model,
+        system=system,
+        messages=history.messages(model, turns),
+        tools=() if last_step else tools,
+        temperature=agent.temperature if model.capabilities.temperature else None,
+        top_p=agent.top_p,
+        max_output_tokens=_output_limit(model),
+        options=_options(model, agent.options, user.variant or agent.variant),
+        headers=headers,
+        session_id=view.id,
+        idle_timeout_s=engine.config.stream_idle_timeout_s,
+    )
+    return await engine.hooks.chat_params(session=view, request=request)
+
+
+async def _system(
+    engine: Engine, view: SessionView, user: UserMessage, *, last_step: bool
+) -> tuple[str, ...]:
+    pieces = (view.agent.prompt,) if view.agent.prompt else ()
+    folded = await engine.hooks.chat_system_transform(
+        session=view, model=view.model, system=pieces
+    )
+    extra = (user.system,) if user.system else ()
+    closing = (LAST_STEP,) if last_step else ()
+    return (*folded, *extra, *closing)
+
+
+def _output_limit(model: Model) -> int | None:
+    return min(model.limit.output, MAX_OUTPUT_TOKENS) if model.limit.output else None
+
+
+def _options(
+    model: Model, agent: Mapping[str, object], variant: str | None
+) -> Mapping[str, object]:
+    chosen = model.variants.get(variant, {}) if variant else {}
+    return {**model.options, **agent, **chosen}

@@ -1,0 +1,146 @@
+"""A session while it runs: its record, its turns, its ids and its writer."""
+
+from asyncio import Task
+from collections import Counter
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from pegboard.agents import rulesets_for
+from pegboard.context import Ruleset, SessionView
+from pegboard.schema.agent import Agent
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.model import Model
+from pegboard.schema.session import Session, SessionModel, Tokens
+from pegboard.session.engine import Engine
+from pegboard.session.history import History
+from pegboard.session.usage import added
+from pegboard.session.writer import Writer
+from pegboard.storage.changes import PutSession
+
+MAX_DEPTH = 4
+"""Subagents may call subagents this many levels deep."""
+
+
+@dataclass(slots=True)
+class SessionIds:
+    """Ids of one session: each is greater than all that the session has, a client's included."""
+
+    engine: Engine
+    last_message: str | None
+    last_part: str | None
+
+    def message(self) -> str:
+        """An id for a new message."""
+        self.last_message = self.engine.ids.new("message", after=self.last_message)
+        return self.last_message
+
+    def part(self) -> str:
+        """An id for a new part."""
+        self.last_part = self.engine.ids.new("part", after=self.last_part)
+        return self.last_part
+
+    def note(self, turn: Turn) -> None:
+        """Take ids into account that somebody else has made."""
+        self.last_message = max(self.last_message or "", turn.info.id)
+        for part in turn.parts:
+            self.last_part = max(self.last_part or "", part.id)
+
+
+@dataclass(slots=True)
+class Run:
+    """One session's run: from the first unanswered prompt until none is left.
+
+    `blocked` is set when the user rejected a permission: the turn ends after the step.
+    `calls` counts the calls of the turn by name and arguments.
+    """
+
+    engine: Engine
+    session: Session
+    history: History
+    ids: SessionIds
+    writer: Writer
+    depth: int
+    parent_rulesets: tuple[Ruleset, ...]
+    blocked: bool = False
+    calls: Counter[str] = field(default_factory=Counter)
+    task: Task[None] | None = None
+
+    def view(self, agent: Agent, model: Model) -> SessionView:
+        """The session as plugins see it now."""
+        return make_view(
+            self.engine,
+            self.session,
+            agent,
+            model,
+            depth=self.depth,
+            parents=self.parent_rulesets,
+            turns=tuple(self.history.turns),
+        )
+
+    def last_answer(self) -> Turn | None:
+        """The newest message of the model's, None before there is one."""
+        turns = reversed(self.history.turns)
+        return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+
+    def put(self, turn: Turn) -> None:
+        """Take a turn into the history that the next request is made of."""
+        self.history.put(turn)
+
+    def charge(self, cost: float, tokens: Tokens) -> None:
+        """Count a request into the session; it is stored with the next change of it."""
+        self.session = replace(
+            self.session,
+            cost=(self.session.cost or 0.0) + cost,
+            tokens=added(self.session.tokens, tokens),
+        )
+
+    def touch(self, agent: Agent, model: Model) -> None:
+        """Store the session with the agent and model that it used last."""
+        self.session = replace(
+            self.session,
+            time=replace(self.session.time, updated=self.engine.now()),
+            agent=agent.name,
+            model=SessionModel(id=model.id, provider_id=model.provider_id),
+        )
+        self.writer.change(PutSession(self.session))
+
+
+def make_view(
+    engine: Engine,
+    session: Session,
+    agent: Agent,
+    model: Model,
+    *,
+    depth: int = 0,
+    parents: tuple[Ruleset, ...] = (),
+    turns: tuple[Turn, ...] = (),
+) -> SessionView:
+    """A session as plugins see it."""
+    return SessionView(
+        info=session,
+        directory=engine.workspace.directory,
+        worktree=engine.workspace.worktree,
+        agent=agent,
+        agents=tuple(engine.agents.values()),
+        model=model,
+        config=engine.config,
+        rulesets=rulesets_for(
+            engine.config, agent, session=session.permission, parent=parents
+        ),
+        depth=depth,
+        turns=turns,
+    )
+
+
+async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
+    """How deep a session is below the user's, and the rules that its ancestors impose."""
+    found: list[Ruleset] = []
+    depth = 0
+    while session.parent_id is not None and depth <= MAX_DEPTH:
+        session = await engine.storage.session(session.parent_id)
+        depth += 1
+        agent = engine.agents.get(session.agent or "")
+        if agent is not None:
+            found.extend(rulesets_for(engine.config, agent, session=session.permission))
+    return depth, tuple(found)

@@ -1,0 +1,54 @@
+"""New sessions."""
+
+from datetime import UTC, datetime
+
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, SessionTime
+from pegboard.session.engine import Engine
+from pegboard.storage.changes import PutSession
+
+TITLE_LENGTH = 60
+_VERSION = "0.1.0"
+_NEW = "New session - "
+
+
+async def new_session(
+    engine: Engine,
+    *,
+    title: str | None = None,
+    parent_id: str | None = None,
+    agent: str | None = None,
+    permission: tuple[Rule, ...] = (),
+) -> Session:
+    """A stored session; without a title it gets one from its first prompt."""
+    now = engine.now()
+    session_id = engine.ids.new("session")
+    workspace = engine.workspace
+    session = Session(
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        title=title or _NEW + datetime.fromtimestamp(now / 1000, UTC).isoformat(),
+        version=_VERSION,
+        time=SessionTime(created=now, updated=now),
+        parent_id=parent_id,
+        agent=agent,
+        permission=permission,
+    )
+    await engine.storage.commit(PutSession(session))
+    return session
+
+
+def title_from(text: str) -> str | None:
+    """A title made from a prompt: its first line, cut between words; None if it has no text."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), None)
+    if line is None or len(line) <= TITLE_LENGTH:
+        return line
+    return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip() + "…"
+
+
+def is_untitled(session: Session) -> bool:
+    """Whether nobody has given the session a title yet."""
+    return session.title.startswith(_NEW)

@@ -1,0 +1,177 @@
+"""One request to the model, with the tool calls of its answer, as one message."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from msgspec.structs import replace
+
+from pegboard.context import SessionView
+from pegboard.errors import AbortedError, ProviderError
+from pegboard.providers import (
+    ModelRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolInputStart,
+)
+from pegboard.schema.event import SessionFailed
+from pegboard.schema.message import (
+    AssistantMessage,
+    Failure,
+    MessagePath,
+    MessageTime,
+    Turn,
+    UserMessage,
+)
+from pegboard.schema.part import StepFinishPart, StepStartPart
+from pegboard.schema.session import Tokens
+from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.processor import Processor
+from pegboard.session.run import Run
+from pegboard.session.stream import run_step
+from pegboard.session.toolcall import STOPPED, Caller
+from pegboard.session.usage import cost_of, tokens_of
+from pegboard.storage.changes import Emit, PutMessage
+
+CUT_OFF = "The answer broke off before the call was complete."
+
+
+class Step:
+    """A message of the model's in the making; making one announces the message."""
+
+    def __init__(self, run: Run, view: SessionView, user: UserMessage) -> None:
+        engine = run.engine
+        self._run = run
+        self._view = view
+        self._message = AssistantMessage(
+            id=run.ids.message(),
+            session_id=run.session.id,
+            parent_id=user.id,
+            model_id=view.model.id,
+            provider_id=view.model.provider_id,
+            mode=view.agent.name,
+            agent=view.agent.name,
+            path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
+            cost=0.0,
+            tokens=Tokens(),
+            time=MessageTime(created=engine.now()),
+            variant=user.variant,
+        )
+        self._processor = Processor(
+            self._message, sink=run.writer, new_id=run.ids.part, now=engine.now
+        )
+        run.writer.change(PutMessage(self._message))
+        run.writer.dirty = self._processor.dirty
+        run.put(Turn(info=self._message, parts=()))  # its place among prompts that come meanwhile
+        self._processor.put(
+            StepStartPart(
+                id=run.ids.part(), session_id=run.session.id, message_id=self._message.id
+            )
+        )
+
+    async def play(self, request: ModelRequest) -> None:
+        """Ask the model and store what becomes of it, whatever that is."""
+        provider = self._run.engine.providers[request.model.provider_id]
+        offered = frozenset(tool.name for tool in request.tools)
+        try:
+            finish = await run_step(
+                provider.stream(request),
+                on_event=self._take,
+                run_tool=Caller(self._run, self._view, self._processor, offered=offered),
+                idle_timeout_s=request.idle_timeout_s,
+            )
+        except ProviderError as error:
+            await self._end(failure_of(error), CUT_OFF)
+        except asyncio.CancelledError:
+            await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
+            raise
+        except BaseExceptionGroup as group:
+            await self._end(failure_of(group.exceptions[0]), STOPPED)
+            raise group.exceptions[0] from group
+        else:
+            await self._finish(finish)
+
+    def _take(self, event: StreamEvent) -> Awaitable[None] | None:
+        processor = self._processor
+        match event:
+            case TextDelta():
+                processor.text_delta(event)
+            case ReasoningDelta():
+                processor.reasoning_delta(event)
+            case TextStart():
+                processor.text_start(event)
+            case TextEnd():
+                return self._text_end(event)
+            case ReasoningStart():
+                processor.reasoning_start(event)
+            case ReasoningEnd():
+                processor.reasoning_end(event)
+            case ToolInputStart():
+                processor.tool_input_start(event)
+            case _:
+                pass  # the pieces of a call's arguments come again, whole, with the call
+        return None
+
+    async def _text_end(self, event: TextEnd) -> None:
+        part = self._processor.text(event.id)
+        if part is None:
+            return
+        text = await self._run.engine.hooks.text_complete(
+            session=self._view, part=part, text=part.text
+        )
+        self._processor.text_end(event.id, text, event.metadata)
+
+    async def _finish(self, finish: StreamFinish) -> None:
+        await self._end_texts()
+        self._processor.close(CUT_OFF)
+        tokens = tokens_of(finish.usage)
+        cost = cost_of(tokens, self._view.model.cost)
+        # Some servers say "stop" behind a tool call; the results still want an answer.
+        reason = "tool-calls" if self._processor.calls() and finish.reason == "stop" else finish.reason
+        self._processor.put(
+            StepFinishPart(
+                id=self._run.ids.part(),
+                session_id=self._message.session_id,
+                message_id=self._message.id,
+                reason=reason,
+                cost=cost,
+                tokens=tokens,
+            )
+        )
+        self._run.charge(cost, tokens)
+        await self._store(
+            replace(
+                self._message,
+                finish=reason,
+                cost=cost,
+                tokens=tokens,
+                metadata=finish.metadata,
+            )
+        )
+
+    async def _end_texts(self) -> None:
+        """Close texts that the provider left open, through the same hook as all others."""
+        for block_id in self._processor.open_texts():
+            await self._text_end(TextEnd(block_id))
+
+    async def _end(self, failure: Failure, reason: str) -> None:
+        self._processor.close(reason)
+        self._run.writer.change(
+            Emit(SessionFailed(session_id=self._message.session_id, error=failure))
+        )
+        await self._store(replace(self._message, error=failure))
+
+    async def _store(self, message: AssistantMessage) -> None:
+        run = self._run
+        time = replace(message.time, completed=run.engine.now())
+        message = replace(message, time=time)
+        run.writer.change(PutMessage(message))
+        run.writer.dirty = tuple
+        run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
+        run.touch(self._view.agent, self._view.model)
+        await run.writer.barrier()

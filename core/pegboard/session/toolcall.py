@@ -1,0 +1,143 @@
+"""One tool call: repair, validate, doom loop, hooks, time limit, run, cut."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from pegboard.context import SessionView
+from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
+from pegboard.providers import ToolCall
+from pegboard.schema.permission import ToolReference
+from pegboard.session.asking import make_request, settle
+from pegboard.session.processor import Processor
+from pegboard.session.run import Run
+from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
+from pegboard.session.toolcontext import CallContext
+from pegboard.tools import PendingCall, Tool, ToolResult
+from pegboard.truncate import limit_output
+
+DOOM_LOOP_CALLS = 3
+"""The same call this often in one turn asks before it runs (opencode `session/processor.ts`)."""
+STOPPED = "The call was stopped before it ended."
+CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read it whole."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """A call after its repair: what runs, and with which arguments."""
+
+    tool: Tool
+    input: Mapping[str, Any]
+
+
+class Caller:
+    """Runs the calls of one step; it answers every call exactly once and never raises."""
+
+    def __init__(
+        self, run: Run, view: SessionView, processor: Processor, *, offered: frozenset[str]
+    ) -> None:
+        self._run = run
+        self._view = view
+        self._processor = processor
+        self._offered = offered
+        self.started = 0
+
+    async def __call__(self, call: ToolCall) -> None:
+        """Run a call; its outcome goes to the processor."""
+        self.started += 1
+        plan = self._repaired(call)
+        part = self._processor.tool_running(
+            ToolRunning(id=call.id, name=plan.tool.id, input=plan.input, metadata=call.metadata)
+        )
+        try:
+            result = await self._ran(call, plan, part.message_id)
+            self._processor.tool_done(ToolDone(id=call.id, result=result))
+        except asyncio.CancelledError:
+            self._processor.tool_failed(ToolFailed(id=call.id, error=STOPPED))
+            raise
+        except PermissionDeniedError as error:
+            if isinstance(error, PermissionRejectedError):
+                self._run.blocked = True
+            self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
+        except ToolError as error:
+            self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
+        except Exception as error:  # noqa: BLE001 - a tool is foreign code
+            text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"
+            self._processor.tool_failed(ToolFailed(id=call.id, error=text))
+
+    def _repaired(self, call: ToolCall) -> _Plan:
+        """The call, with the case of its name mended; what cannot be mended goes to `invalid`."""
+        tools = self._run.engine.tools
+        tool = tools.get(call.name) or tools.get(call.name.lower())
+        if tool is None or tool.id not in self._offered:
+            names = ", ".join(sorted(self._offered))
+            return self._invalid(call, f"there is no tool {call.name!r}; there are: {names}")
+        try:
+            value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
+        except msgspec.DecodeError as error:
+            return self._invalid(call, f"the arguments are not valid JSON: {error}")
+        if not isinstance(value, dict):
+            return self._invalid(call, "the arguments must be a JSON object")
+        return _Plan(tool=tool, input=value)
+
+    def _invalid(self, call: ToolCall, reason: str) -> _Plan:
+        tool = self._run.engine.tools.get("invalid") or Tool.raw(
+            "invalid", "", {"type": "object"}, _refuse
+        )
+        return _Plan(tool=tool, input={"tool": call.name, "error": reason})
+
+    async def _ran(self, call: ToolCall, plan: _Plan, message_id: str) -> ToolResult:
+        run, engine, tool = self._run, self._run.engine, plan.tool
+        context = CallContext(run, self._view, self._processor, call.id, message_id)
+        await run.writer.barrier()  # the call is stored before it can have an effect
+        if tool.id not in engine.warmed:
+            await asyncio.to_thread(tool.warm)
+            engine.warmed.add(tool.id)
+        values = tool.validate(plan.input)
+        await self._not_in_a_loop(call, plan, message_id)
+        before = PendingCall(id=call.id, tool=tool.id, input=plan.input, message_id=message_id)
+        pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
+        if pending.input != plan.input:
+            values = tool.validate(pending.input)
+        limit_s = tool.timeout_s or engine.config.tool_timeout_s
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                result = await tool.call(context, values)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ToolError(f"{tool.id} did not end within {limit_s:g} s") from error
+        result = await engine.hooks.tool_execute_after(
+            session=self._view, call=pending, result=result
+        )
+        return await limit_output(result, output_dir=engine.output_dir, hint=CUT_HINT)
+
+    async def _not_in_a_loop(self, call: ToolCall, plan: _Plan, message_id: str) -> None:
+        run = self._run
+        key = plan.tool.id + json.dumps(plan.input, sort_keys=True)
+        run.calls[key] += 1
+        if run.calls[key] < DOOM_LOOP_CALLS:
+            return
+        request = make_request(
+            run.engine,
+            session_id=run.session.id,
+            permission="doom_loop",
+            patterns=(plan.tool.id,),
+            always=(plan.tool.id,),
+            metadata={"tool": plan.tool.id, "input": dict(plan.input)},
+            tool=ToolReference(message_id=message_id, call_id=call.id),
+        )
+        try:
+            await settle(run.engine, self._view, request, run.writer)
+        except PermissionDeniedError as error:
+            raise type(error)(
+                f"the same call of {plan.tool.id} was made {run.calls[key]} times: {error}"
+            ) from error
+
+
+async def _refuse(context: object, args: Mapping[str, Any]) -> ToolResult:
+    raise ToolError(str(args["error"]))

@@ -1,0 +1,208 @@
+"""The context of a running tool call: what the contract promises, over the parts of the App."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pegboard.context import ChildResult, FileAccess, ProcessResult, SessionView
+from pegboard.errors import ToolError
+from pegboard.process import child_env, run_process
+from pegboard.schema.event import FileEdited
+from pegboard.schema.permission import ToolReference
+from pegboard.schema.session import Todo
+from pegboard.session.asking import make_request, settle
+from pegboard.session.children import ChildRequest
+from pegboard.session.processor import Processor
+from pegboard.session.run import MAX_DEPTH, Run
+from pegboard.session.stream import ToolProgress
+from pegboard.storage.changes import Emit, PutState, PutTodos
+
+
+class CallContext:
+    """One call's `ToolContext`."""
+
+    def __init__(
+        self, run: Run, view: SessionView, processor: Processor, call_id: str, message_id: str
+    ) -> None:
+        self._run = run
+        self._engine = run.engine
+        self._view = view
+        self._processor = processor
+        self._call_id = call_id
+        self._message_id = message_id
+
+    @property
+    def session(self) -> SessionView:
+        """The session of the call."""
+        return self._view
+
+    @property
+    def message_id(self) -> str:
+        """The assistant message that the call belongs to."""
+        return self._message_id
+
+    @property
+    def call_id(self) -> str:
+        """The call, by the provider's id."""
+        return self._call_id
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that calls."""
+        return self._view.agent.name
+
+    @property
+    def directory(self) -> Path:
+        """Where the session works."""
+        return self._view.directory
+
+    @property
+    def worktree(self) -> Path:
+        """The root of the repository."""
+        return self._view.worktree
+
+    @property
+    def cancelled(self) -> bool:
+        """The turn is being stopped."""
+        task = self._run.task
+        return task is not None and task.cancelling() > 0
+
+    @property
+    def files(self) -> FileAccess:
+        """Read stamps and writer locks."""
+        return self._engine.files.view(self._view.id)
+
+    async def todos(self) -> tuple[Todo, ...]:
+        """The session's list."""
+        return await self._engine.storage.todos(self._view.id)
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        """Replace the session's list, durably, with its event."""
+        self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
+        await self._run.writer.barrier()
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing, once all patterns are allowed by rule, plugin or user."""
+        request = make_request(
+            self._engine,
+            session_id=self._view.id,
+            permission=permission,
+            patterns=patterns,
+            always=always,
+            metadata=metadata or {},
+            tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
+        )
+        await settle(self._engine, self._view, request, self._run.writer)
+
+    async def ask_path(self, path: Path) -> Path:
+        """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
+        absolute = path if path.is_absolute() else self.directory / path
+        real = await asyncio.to_thread(_resolved, absolute)
+        roots = {self.directory, self.worktree, self._engine.output_dir}
+        if any(real.is_relative_to(root) for root in roots):
+            return real
+        folder = real if await asyncio.to_thread(real.is_dir) else real.parent
+        pattern = str(folder / "*")
+        await self.ask(
+            "external_directory",
+            (pattern,),
+            always=(pattern,),
+            metadata={"filepath": str(real), "parentDir": str(folder)},
+        )
+        return real
+
+    def progress(
+        self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Show how far the tool is."""
+        self._processor.tool_progress(
+            ToolProgress(id=self._call_id, title=title, metadata=metadata)
+        )
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 120.0,
+        limit_bytes: int = 1 << 20,
+        on_output: Callable[[str], None] | None = None,
+    ) -> ProcessResult:
+        """How the process ended; with its group it never outlives the call."""
+        secrets = [name for provider in self._engine.providers.values() for name in provider.env]
+        clean = child_env(self._engine.env, secrets=secrets)
+        folded = await self._engine.hooks.shell_env(session=self._view, env=clean)
+        return await run_process(
+            argv,
+            cwd=cwd or self.directory,
+            env={**folded, **(env or {})},
+            timeout_s=timeout_s,
+            limit_bytes=limit_bytes,
+            on_output=on_output,
+            spill_dir=self._engine.output_dir,
+        )
+
+    async def state(self, key: str) -> Any:
+        """What a plugin stored under this key in the session, None if nothing."""
+        return await self._engine.storage.state(self._view.id, key)
+
+    async def set_state(self, key: str, value: Any) -> None:
+        """Store a JSON value under this key in the session, durably."""
+        self._run.writer.change(PutState(self._view.id, key, value))
+        await self._run.writer.barrier()
+
+    async def edited(self, path: Path) -> None:
+        """Say that the call changed this file."""
+        self._run.writer.change(Emit(FileEdited(file=str(path))))
+
+    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+        self,
+        agent: str,
+        prompt: str,
+        *,
+        description: str,
+        session_id: str | None = None,
+        timeout_s: float = 3600.0,
+        on_start: Callable[[str], None] | None = None,
+    ) -> ChildResult:
+        """How a subagent answered in a session of its own, or in the one named."""
+        found = self._engine.agents.get(agent)
+        if found is None or found.mode == "primary":
+            names = ", ".join(a.name for a in self._view.agents if a.mode != "primary")
+            raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
+        if self._view.depth + 1 > MAX_DEPTH:
+            raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+        model = found.model
+        chosen = f"{model.provider_id}/{model.model_id}" if model else _name(self._view)
+        request = ChildRequest(
+            parent=self._view.info,
+            agent=found,
+            prompt=prompt,
+            description=description,
+            session_id=session_id,
+            model=chosen,
+            timeout_s=timeout_s,
+            on_start=on_start,
+            on_cost=self._run.charge,
+        )
+        return await self._engine.run_child(request)
+
+
+def _name(view: SessionView) -> str:
+    return f"{view.model.provider_id}/{view.model.id}"
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise ToolError(f"{path} cannot be resolved: {error}") from error

@@ -1,0 +1,66 @@
+"""Tokens and money: what a request cost, in US dollars."""
+
+from decimal import Decimal
+
+from pegboard.providers import Usage
+from pegboard.schema.model import ModelCost
+from pegboard.schema.session import CacheTokens, Tokens
+
+_PER = Decimal(1_000_000)
+LONG_CONTEXT_TOKENS = 200_000
+"""Above this many tokens read, the price for long contexts counts (models.dev's rule)."""
+
+
+def tokens_of(usage: Usage | None) -> Tokens:
+    """The protocol's counts; what a provider did not say, or said wrongly, is 0."""
+    if usage is None:
+        return Tokens()
+    return Tokens(
+        input=max(usage.input, 0),
+        output=max(usage.output, 0),
+        reasoning=max(usage.reasoning, 0),
+        cache=CacheTokens(read=max(usage.cache_read, 0), write=max(usage.cache_write, 0)),
+    )
+
+
+def cost_of(tokens: Tokens, cost: ModelCost) -> float:
+    """The price of one request; reasoning is paid like output."""
+    price_in, price_out, cache = cost.input, cost.output, cost.cache
+    long = cost.over_200k
+    if long is not None and tokens.input + tokens.cache.read > LONG_CONTEXT_TOKENS:
+        price_in, price_out, cache = long.input, long.output, long.cache
+    total = (
+        Decimal(tokens.input) * Decimal(str(price_in))
+        + Decimal(tokens.output + tokens.reasoning) * Decimal(str(price_out))
+        + Decimal(tokens.cache.read) * Decimal(str(cache.read))
+        + Decimal(tokens.cache.write) * Decimal(str(cache.write))
+    )
+    return float(total / _PER)
+
+
+def added(first: Tokens | None, second: Tokens) -> Tokens:
+    """The sum of two counts."""
+    if first is None:
+        return second
+    return Tokens(
+        input=first.input + second.input,
+        output=first.output + second.output,
+        reasoning=first.reasoning + second.reasoning,
+        cache=CacheTokens(
+            read=first.cache.read + second.cache.read,
+            write=first.cache.write + second.cache.write,
+        ),
+    )
+
+
+def subtracted(first: Tokens, second: Tokens) -> Tokens:
+    """What `first` counts beyond `second`."""
+    return Tokens(
+        input=first.input - second.input,
+        output=first.output - second.output,
+        reasoning=first.reasoning - second.reasoning,
+        cache=CacheTokens(
+            read=first.cache.read - second.cache.read,
+            write=first.cache.write - second.cache.write,
+        ),
+    )

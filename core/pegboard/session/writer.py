@@ -1,0 +1,228 @@
+"""The one writer of a turn: what happened goes to the database first, then to who watches."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from pegboard.schema.event import Event, PartDelta, Properties
+from pegboard.schema.part import Part
+from pegboard.storage.changes import Change, PutPart
+from pegboard.storage.protocol import Fence, Storage
+
+FRAME_S = 1 / 60
+"""Deltas of a part are published at most this often: once per frame of a screen."""
+STORE_S = 0.25
+"""Streamed text is stored, and published whole, this often: what a crash can lose."""
+
+
+_Item = Change | Properties | asyncio.Future[None]
+
+
+class Sink(Protocol):
+    """Where the processor puts what has become of the parts."""
+
+    def put(self, part: Part) -> None:
+        """A part is new or different: store it and say so."""
+        ...
+
+    def delta(self, part: Part, text: str) -> None:
+        """Text was added to a part that has been put before."""
+        ...
+
+    def touch(self) -> None:
+        """Something is different that may wait for the next time of storing."""
+        ...
+
+
+class Writer:
+    """Commits changes in order; the database publishes their events with the commit.
+
+    Changes that come while a commit runs go together into the next one. An event that is not
+    stored (a delta, a status) is published after the changes that came before it. `dirty` gives the parts whose
+    newest text is not stored; it is asked every `STORE_S`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        publish: Callable[[Sequence[Event]], None],
+        *,
+        fence: Fence | None,
+        dirty: Callable[[], tuple[Part, ...]] = tuple,
+    ) -> None:
+        self._storage = storage
+        self._publish = publish
+        self._fence = fence
+        self.dirty = dirty
+        self._items: list[_Item] = []
+        self._deltas: dict[str, list[str]] = {}
+        self._wake = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._touched = False
+        self._published_at = 0.0
+        self._stored_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._stored_at = asyncio.get_running_loop().time()
+        self._task = asyncio.create_task(self._run(), name="pegboard-writer")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._task is not None
+        try:
+            await self.barrier()
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def change(self, *changes: Change) -> None:
+        """Store these, in this order."""
+        self._items.extend(changes)
+        self._hurry()
+
+    def say(self, properties: Properties) -> None:
+        """Publish an event that is not stored, after all that came before."""
+        self._items.append(properties)
+        self._hurry()
+
+    def put(self, part: Part) -> None:
+        """Store a part; deltas of it that have not been published are in it."""
+        if self._deltas.pop(part.id, None) is not None:
+            self._items = [
+                item
+                for item in self._items
+                if not (isinstance(item, PartDelta) and item.part_id == part.id)
+            ]
+        self._items.append(PutPart(part))
+        self._hurry()
+
+    def delta(self, part: Part, text: str) -> None:
+        """Publish added text with the next frame."""
+        pieces = self._deltas.get(part.id)
+        if pieces is not None:
+            pieces.append(text)
+            return
+        self._deltas[part.id] = [text]
+        self._touched = True
+        self._items.append(
+            PartDelta(
+                session_id=part.session_id,
+                message_id=part.message_id,
+                part_id=part.id,
+                field="text",
+                delta="",
+            )
+        )
+        self._wake.set()
+
+    def touch(self) -> None:
+        """Ask `dirty` when the next time of storing has come."""
+        if not self._touched:
+            self._touched = True
+            asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
+
+    async def barrier(self) -> None:
+        """Return when all that came before is durable and published.
+
+        :raises StorageError: when it could not be stored.
+        """
+        assert self._task is not None
+        done = asyncio.get_running_loop().create_future()
+        self._items.append(done)
+        self._hurry()
+        await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            await self._task
+        done.result()
+
+    def _hurry(self) -> None:
+        self._urgent.set()
+        self._wake.set()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()  # the turn ends it by cancelling
+            if not self._urgent.is_set():
+                await self._frame_end(self._published_at + FRAME_S - loop.time())
+            self._store_dirty(loop)
+            self._wake.clear()
+            self._urgent.clear()
+            await self._flush()
+            self._published_at = loop.time()
+
+    def _store_dirty(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._touched:
+            return
+        if loop.time() - self._stored_at < STORE_S:
+            loop.call_at(self._stored_at + STORE_S, self._wake.set)
+            return
+        for part in self.dirty():
+            self.put(part)
+        self._touched = False
+        self._stored_at = loop.time()
+
+    async def _frame_end(self, delay_s: float) -> None:
+        if delay_s <= 0:
+            return
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._urgent.wait()
+        except TimeoutError:
+            return
+
+    async def _flush(self) -> None:
+        items, self._items = self._items, []
+        deltas, self._deltas = self._deltas, {}
+        changes = [item for item in items if isinstance(item, Change)]
+        lead = next((at for at, item in enumerate(items) if isinstance(item, Change)), 0)
+        self._say(items[:lead], deltas)
+        try:
+            if changes:
+                await self._storage.commit(*changes, fence=self._fence)
+        except BaseException as error:
+            _fail(items, error)
+            raise
+        self._say(items[lead:], deltas)
+        for item in items:
+            if isinstance(item, asyncio.Future) and not item.done():
+                item.set_result(None)
+
+    def _say(self, items: list[_Item], deltas: dict[str, list[str]]) -> None:
+        self._publish(
+            [
+                Event(
+                    properties=_whole(item, deltas[item.part_id])
+                    if isinstance(item, PartDelta)
+                    else item
+                )
+                for item in items
+                if not isinstance(item, asyncio.Future | Change)
+            ]
+        )
+
+
+def _whole(delta: PartDelta, pieces: list[str]) -> PartDelta:
+    return PartDelta(
+        session_id=delta.session_id,
+        message_id=delta.message_id,
+        part_id=delta.part_id,
+        field=delta.field,
+        delta="".join(pieces),
+    )
+
+
+def _fail(items: list[_Item], error: BaseException) -> None:
+    for item in items:
+        if isinstance(item, asyncio.Future) and not item.done():
+            if isinstance(error, asyncio.CancelledError):
+                item.cancel()
+            else:
+                item.set_exception(error)
