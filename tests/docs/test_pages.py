@@ -12,6 +12,7 @@ import pytest
 
 from docs.pages import PAGES, ROOT, Block, blocks, links
 from pegboard import Tool
+from pegboard.cli.root import root
 from surface import hooks
 
 HOOKS = {hook.name: {each.arg for each in hook.args.args} for hook, _ in hooks()}
@@ -56,8 +57,6 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Pat
 
 @pytest.mark.parametrize("block", blocks("console"), ids=str)
 def test_commands_exist_with_these_options(block: Block) -> None:
-    from pegboard.cli import root
-
     for line in block.text.splitlines():
         for command in line.split("&&"):
             words = shlex.split(command)
