@@ -4,7 +4,8 @@ A function's arguments are checked by pydantic, those of a raw JSON Schema by js
 are imported when they are first needed, for a plain function not before its first call.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard.errors import SignatureError, ToolError
 from pegboard.tool_docs import Documentation, read_docstring
-from pegboard.tool_schema import Schema, Signature, plain_schema, read_signature
+from pegboard.tool_schema import NotPlainError, Schema, plain_schema
+from pegboard.tool_signature import Signature, read_signature
 
 if TYPE_CHECKING:
     from jsonschema.protocols import Validator
@@ -80,8 +82,11 @@ class FunctionArguments:
             parameters = read_signature(self.function, tool=self.tool).parameters
         except NameError:
             return
-        if plain_schema(parameters) is None and self._model.__pydantic_complete__:
-            _ = self.schema
+        try:
+            plain_schema(parameters)
+        except NotPlainError:
+            if self._model.__pydantic_complete__:
+                _ = self.schema
 
     @property
     def description(self) -> str:
@@ -91,12 +96,7 @@ class FunctionArguments:
     @cached_property
     def schema(self) -> Schema:
         """The JSON Schema with the docstring's texts; a text in the annotation comes first."""
-        parameters = self._signature.parameters
-        schema = plain_schema(parameters)
-        if schema is None:
-            from pegboard.tool_model import model_schema  # saves 0.1 s for plain tools
-
-            schema = model_schema(parameters, self._refuse)
+        schema = self._undocumented_schema()
         properties = schema.get("properties", {})
         for name, text in self._documentation.parameters.items():
             if text and name in properties:
@@ -109,6 +109,8 @@ class FunctionArguments:
 
         from pegboard.tool_model import problems
 
+        if not self._model.__pydantic_complete__:
+            _ = self.schema  # completes the model, or says what it lacks
         try:
             model = self._model.model_validate(args)
         except ValidationError as error:
@@ -123,6 +125,15 @@ class FunctionArguments:
     def warm(self) -> None:
         """Import pydantic and build the model."""
         _ = self._model
+
+    def _undocumented_schema(self) -> Schema:
+        parameters = self._signature.parameters
+        try:
+            return plain_schema(parameters)
+        except NotPlainError:
+            from pegboard.tool_model import model_schema  # saves 0.1 s for plain tools
+
+            return model_schema(parameters, self._refuse)
 
     @cached_property
     def _documentation(self) -> Documentation:
@@ -151,10 +162,12 @@ class RawArguments:
     """Arguments after a JSON Schema that somebody else wrote.
 
     The function gets them as the model wrote them: jsonschema changes nothing and fills in
-    nothing. A `$ref` to another document is not followed.
+    nothing. What jsonschema cannot check without the network is not checked. `tool` is the
+    name in errors.
     """
 
     function: Callable[..., Any]
+    tool: str
     parameters: Mapping[str, Any]
     description: str
 
@@ -165,11 +178,7 @@ class RawArguments:
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The arguments as they are."""
-        problems = self._validator.iter_errors(dict(args))
-        lines = [
-            f"{'.'.join(map(str, problem.absolute_path)) or 'arguments'}: {problem.message}"
-            for problem in islice(problems, MAX_PROBLEMS + 1)
-        ]
+        lines = list(islice(self._problems(dict(args)), MAX_PROBLEMS + 1))
         if lines:
             raise _refusal(tool, lines)
         return dict(args)
@@ -182,14 +191,32 @@ class RawArguments:
         """Import jsonschema and build the validator."""
         _ = self._validator
 
+    def _problems(self, args: dict[str, Any]) -> Iterator[str]:
+        from referencing.exceptions import Unresolvable  # comes with jsonschema
+
+        try:
+            for problem in self._validator.iter_errors(args):
+                place = ".".join(map(str, problem.absolute_path)) or "arguments"
+                yield f"{place}: {problem.message}"
+        except (Unresolvable, re.error):
+            # A reference elsewhere, or a pattern of another dialect: the tool checks for itself.
+            return
+
     @cached_property
     def _validator(self) -> "Validator":
         # Saves 60 ms before the first call of a raw tool.
+        from jsonschema import FormatChecker
+        from jsonschema.exceptions import SchemaError
         from jsonschema.validators import Draft202012Validator, validator_for
-        from jsonschema_specifications import REGISTRY
+        from referencing.jsonschema import EMPTY_REGISTRY
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        return kind(self.schema, registry=REGISTRY)
+        try:
+            kind.check_schema(self.schema, format_checker=FormatChecker(()))
+        except SchemaError as error:
+            reason = f"the JSON Schema is wrong at {error.json_path}: {error.message}"
+            raise SignatureError(self.function.__module__, reason, tool=self.tool) from error
+        return kind(self.schema, registry=EMPTY_REGISTRY)
 
 
 def _refusal(tool: str, problems: Iterable[str]) -> ToolError:

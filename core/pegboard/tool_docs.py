@@ -37,9 +37,9 @@ def read_docstring(text: str | None) -> Documentation:
     """The documentation in a docstring of Google, NumPy or Sphinx style, or of none."""
     doc = cleandoc(text or "")
     if _NUMPY.search(doc):
-        return _parsed(doc, style="numpydoc")
+        return _parsed(doc, style="NUMPYDOC")
     if _SPHINX.search(doc):
-        return _parsed(doc, style="sphinx")
+        return _parsed(doc, style="REST")
     return _google(doc)
 
 
@@ -93,7 +93,7 @@ def _parsed(doc: str, *, style: str) -> Documentation:
     from docstring_parser import DocstringStyle, ParseError, parse
 
     try:
-        parsed = parse(doc, DocstringStyle[{"sphinx": "REST"}.get(style, style.upper())])
+        parsed = parse(doc, DocstringStyle[style])
     except ParseError:
         return Documentation(description=doc)
     return Documentation(

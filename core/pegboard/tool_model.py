@@ -18,11 +18,13 @@ from pydantic import (
 from pydantic.errors import PydanticUndefinedAnnotation
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from pegboard.tool_schema import REQUIRED, Parameter, Schema
+from pegboard.tool_schema import Schema
+from pegboard.tool_signature import REQUIRED, Parameter
 
-_T = TypeVar("_T")
 Refuse = Callable[[str, str], Exception]
 """Makes the error from a parameter's name, "" for the tool itself, and a reason."""
+
+_T = TypeVar("_T")
 
 # What pydantic raises for a type or a Field that it cannot use; most of it is not its own.
 _UNUSABLE = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError, RuntimeError)
@@ -57,7 +59,7 @@ def model_schema(parameters: Sequence[Parameter], refuse: Refuse) -> Schema:
 
 
 def problems(error: ValidationError) -> Iterator[str]:
-    """One line for each thing that is wrong with the arguments."""
+    """A line for each thing that is wrong with the arguments."""
     for problem in error.errors(include_url=False, include_context=False):
         place = ".".join(map(str, problem["loc"])) or "arguments"
         match problem["type"]:
@@ -72,6 +74,7 @@ def problems(error: ValidationError) -> Iterator[str]:
 def _blaming(
     act: Callable[[Sequence[Parameter]], _T], parameters: Sequence[Parameter], refuse: Refuse
 ) -> _T:
+    """What `act` answers; when it fails, the error names the parameter that it fails for."""
     try:
         return act(parameters)
     except _UNUSABLE as error:

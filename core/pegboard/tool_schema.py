@@ -1,210 +1,157 @@
-"""A function's signature as parameters of a tool, and their JSON Schema where types are plain.
+"""The JSON Schema of parameters whose types are plain, without pydantic.
 
-Plain are texts, numbers, truth values, None, Any, Literal, and lists, dicts and unions of them:
-what most tools take. Their schema is made here, the same as pydantic's, so that a session
-can start without importing pydantic.
+Plain are texts, numbers, truth values, paths, None, Any, Literal, the standard library's
+dataclasses, and lists, dicts and unions of them: what most tools take. The schema is the one
+that pydantic would make, so that a session can start without importing pydantic.
 """
 
+import dataclasses
 import inspect
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pegboard.errors import SignatureError
+from pegboard.tool_signature import REQUIRED, Parameter
 
 Schema = dict[str, Any]
-REQUIRED = inspect.Parameter.empty
 
-_SCALARS: Mapping[object, str] = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    type(None): "null",
-}
-_REFUSED: Mapping[object, str] = {
-    inspect.Parameter.VAR_POSITIONAL: "takes any number of arguments; make it one list",
-    inspect.Parameter.VAR_KEYWORD: "takes any names; make it one dict, or name the parameters",
-    inspect.Parameter.POSITIONAL_ONLY: "is positional-only, and tools are called by name",
+_SCALARS: Mapping[type, Schema] = {
+    str: {"type": "string"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    bool: {"type": "boolean"},
+    type(None): {"type": "null"},
+    Path: {"type": "string", "format": "path"},
 }
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    """A parameter that the model fills; `default` is REQUIRED where there is none."""
-
-    name: str
-    annotation: object
-    default: object = REQUIRED
+_MADE_ANEW = dataclasses.MISSING
+"""The default of a field whose default is made by a function: optional, and not told."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
-    """The parameters that the model fills, and the names of those that get the context."""
-
-    parameters: tuple[Parameter, ...]
-    contexts: tuple[str, ...]
+class NotPlainError(Exception):
+    """A type or a default that only pydantic can describe."""
 
 
-def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
-    """What a function takes.
+def plain_schema(parameters: Sequence[Parameter]) -> Schema:
+    """The schema of all parameters in one object.
 
-    :raises SignatureError: for a parameter that no model can fill by name.
-    :raises NameError: when an annotation names what does not exist (yet).
+    :raises NotPlainError: when a type or a default is not plain.
     """
-    parameters: list[Parameter] = []
-    contexts: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
-        refuse_kind(parameter, function, tool=tool)
-        annotation = _evaluate(parameter, function, tool=tool)
-        if _is_context(annotation):
-            contexts.append(parameter.name)
-        else:
-            parameters.append(
-                Parameter(name=parameter.name, annotation=annotation, default=parameter.default)
-            )
-    return Signature(parameters=tuple(parameters), contexts=tuple(contexts))
+    types_seen = _Types()
+    schema = types_seen.fields(parameters)
+    if types_seen.definitions:
+        schema["$defs"] = {kind.__name__: made for kind, made in types_seen.definitions.items()}
+    return schema
 
 
-def refuse_kind(
-    parameter: inspect.Parameter, function: Callable[..., object], *, tool: str
-) -> None:
-    """Nothing, for a parameter that can be given by name.
+@dataclass(frozen=True, slots=True)
+class _Types:
+    """Makes schemas of types; `definitions` are those that others refer to."""
 
-    :raises SignatureError: for any other.
-    """
-    reason = _REFUSED.get(parameter.kind)
-    if reason is None and parameter.name in ("self", "cls") and _unannotated(parameter):
-        reason = "belongs to a method; make a tool of the bound one: tool(thing.method)"
-    if reason:
-        raise SignatureError(function.__module__, reason, tool=tool, parameter=parameter.name)
+    definitions: dict[type, Schema] = field(default_factory=dict)
+
+    def fields(self, parameters: Sequence[Parameter]) -> Schema:
+        properties: dict[str, Schema] = {}
+        for parameter in parameters:
+            properties[parameter.name] = dict(self.schema(parameter.annotation))
+            if parameter.default not in (REQUIRED, _MADE_ANEW):
+                properties[parameter.name]["default"] = _json(parameter.default)
+        schema = {"type": "object", "properties": properties, "additionalProperties": False}
+        required = [each.name for each in parameters if each.default is REQUIRED]
+        return schema | {"required": required} if required else schema
+
+    def schema(self, annotation: object) -> Schema:
+        if annotation in (Any, object):
+            return {}
+        if isinstance(annotation, type) and annotation in _SCALARS:
+            return _SCALARS[annotation]
+        if isinstance(annotation, type) and dataclasses.is_dataclass(annotation):
+            return self.reference(annotation)
+        origin, args = get_origin(annotation) or annotation, get_args(annotation)
+        if origin in (Union, types.UnionType):
+            return self.union(args)
+        if origin is Literal:
+            return _literal(args)
+        return self.collection(origin, args)
+
+    def union(self, members: Sequence[object]) -> Schema:
+        """Alternatives without repetition, null last."""
+        choices: list[Schema] = []
+        for member in sorted(members, key=lambda member: member is type(None)):
+            schema = self.schema(member)
+            if schema not in choices:
+                choices.append(schema)
+        return {"anyOf": choices} if len(choices) > 1 else choices[0]
+
+    def collection(self, origin: object, args: Sequence[object]) -> Schema:
+        if origin is list:
+            return {"type": "array", "items": self.schema(args[0] if args else Any)}
+        if origin is dict and (not args or args[0] is str):
+            values = self.schema(args[1] if args else Any)
+            return {"type": "object", "additionalProperties": values or True}
+        raise NotPlainError
+
+    def reference(self, kind: type) -> Schema:
+        if kind not in self.definitions:
+            # Two of one name, and one that contains itself, are told apart by pydantic.
+            if kind.__name__ in {known.__name__ for known in self.definitions}:
+                raise NotPlainError
+            self.definitions[kind] = {}
+            self.definitions[kind] = self.dataclass(kind)
+        elif not self.definitions[kind]:
+            raise NotPlainError
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+
+    def dataclass(self, kind: type) -> Schema:
+        if any(name.startswith("__pydantic") or name == "__get_validators__" for name in dir(kind)):
+            raise NotPlainError
+        schema = self.fields(tuple(_dataclass_fields(kind)))
+        signature = str(inspect.signature(kind)).replace(" -> None", "")
+        doc = inspect.cleandoc(kind.__doc__ or "")
+        return {"description": doc} | schema if doc != kind.__name__ + signature else schema
 
 
-class _Absent:
-    """Stands for ToolContext where a module imports it for the type checker only."""
-
-
-def _unannotated(parameter: inspect.Parameter) -> bool:
-    return parameter.annotation is inspect.Parameter.empty
-
-
-def _evaluate(
-    parameter: inspect.Parameter, function: Callable[..., object], *, tool: str
-) -> object:
-    if _unannotated(parameter):
-        return Any
-    text = parameter.annotation
-    if isinstance(text, str) and text.endswith(".ToolContext"):
-        return _Absent
-    names = getattr(inspect.unwrap(function), "__globals__", {})
-    fallback = {} if "ToolContext" in names else {"ToolContext": _Absent}
-    carrier = types.SimpleNamespace(__annotations__={"it": text})
+def _dataclass_fields(kind: type) -> Iterator[Parameter]:
     try:
-        return get_type_hints(carrier, names, fallback, include_extras=True)["it"]
-    except (AttributeError, SyntaxError, TypeError) as error:
-        raise SignatureError(
-            function.__module__,
-            f"the annotation {text!r} cannot be read: {error}",
-            tool=tool,
-            parameter=parameter.name,
-        ) from error
+        hints = get_type_hints(kind, include_extras=True)
+    except (NameError, TypeError) as error:
+        raise NotPlainError from error
+    for each in dataclasses.fields(kind):
+        if not each.init:
+            raise NotPlainError
+        default = each.default
+        if each.default is each.default_factory is dataclasses.MISSING:
+            default = REQUIRED
+        yield Parameter(name=each.name, annotation=hints[each.name], default=default)
 
 
-def _is_context(annotation: object) -> bool:
-    annotation = getattr(annotation, "__value__", annotation)
-    if get_origin(annotation) is Annotated:
-        return _is_context(get_args(annotation)[0])
-    if _is_union(annotation):
-        members = [member for member in get_args(annotation) if member is not type(None)]
-        return len(members) == 1 and _is_context(members[0])
-    if annotation is _Absent:
-        return True
-    # By name, because the context stands above this module and need not be imported.
-    place = (getattr(annotation, "__module__", ""), getattr(annotation, "__name__", ""))
-    return place == ("pegboard.context", "ToolContext")
-
-
-def plain_schema(parameters: Sequence[Parameter]) -> Schema | None:
-    """The schema of all parameters in one object, None when one of the types is not plain."""
-    properties: dict[str, Schema] = {}
-    for parameter in parameters:
-        schema = _plain(parameter.annotation)
-        if schema is None:
-            return None
-        if parameter.default is not REQUIRED:
-            if not _is_json(parameter.default):
-                return None
-            schema["default"] = parameter.default
-        properties[parameter.name] = schema
-    required = [p.name for p in parameters if p.default is REQUIRED]
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return schema | {"required": required} if required else schema
-
-
-def _plain(annotation: object) -> Schema | None:
-    if annotation in (Any, object):
-        return {}
-    if isinstance(annotation, type) and annotation in _SCALARS:
-        return {"type": _SCALARS[annotation]}
-    origin, args = get_origin(annotation) or annotation, get_args(annotation)
-    if origin in (Union, types.UnionType):
-        return _plain_union(args)
-    if origin is Literal:
-        return _plain_literal(args)
-    return _plain_collection(origin, args)
-
-
-def _plain_collection(origin: object, args: Sequence[object]) -> Schema | None:
-    if origin is list:
-        items = _plain(args[0] if args else Any)
-        return None if items is None else {"type": "array", "items": items}
-    if origin is dict and (not args or args[0] is str):
-        values = _plain(args[1] if args else Any)
-        return (
-            None if values is None else {"type": "object", "additionalProperties": values or True}
-        )
-    return None
-
-
-def _is_union(annotation: object) -> bool:
-    return get_origin(annotation) in (Union, types.UnionType)
-
-
-def _plain_union(members: Sequence[Any]) -> Schema | None:
-    """Alternatives without repetition, null last."""
-    ordered = sorted(members, key=lambda member: member is type(None))
-    choices: list[Schema] = []
-    for schema in map(_plain, ordered):
-        if schema is None:
-            return None
-        if schema not in choices:
-            choices.append(schema)
-    return {"anyOf": choices} if len(choices) > 1 else choices[0]
-
-
-def _plain_literal(values: Sequence[object]) -> Schema | None:
+def _literal(values: Sequence[object]) -> Schema:
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):
-        return None
-    kind = _SCALARS[kinds.pop()]
+        raise NotPlainError
+    scalar = _SCALARS[kinds.pop()]
     if len(values) == 1:
-        return {"type": kind, "const": values[0]}
-    return {"type": kind, "enum": list(values)}
+        return {**scalar, "const": values[0]}
+    return {**scalar, "enum": list(values)}
 
 
-def _is_json(value: object) -> bool:
+def _json(value: object) -> object:
+    """A default as JSON has it."""
     match value:
         case None | bool():
-            return True
-        case float():
-            return type(value) is float and math.isfinite(value)
-        case str() | int():
-            return type(value) in (str, int)
+            return value
+        case float() if type(value) is float and math.isfinite(value):
+            return value
+        case str() | int() if type(value) in (str, int):
+            return value
+        case Path():
+            return str(value)
         case list():
-            return all(map(_is_json, value))
-        case dict():
-            return all(type(key) is str and _is_json(item) for key, item in value.items())
+            return [_json(item) for item in value]
+        case dict() if all(type(key) is str for key in value):
+            return {key: _json(item) for key, item in value.items()}
         case _:
-            return False
+            raise NotPlainError

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, overload
 
-from pegboard.errors import InvalidInputError, ToolError
+from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.tool_arguments import Arguments, FunctionArguments, RawArguments
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Tool:
         object.__setattr__(self, "__wrapped__", function)
 
     @classmethod
-    def raw(
+    def raw(  # noqa: PLR0913 - the facts of a tool
         cls,
         id: str,  # noqa: A002 - the field's name
         description: str,
@@ -87,7 +87,7 @@ class Tool:
         return cls(
             id=checked_id(id),
             arguments=RawArguments(
-                function=function, parameters=parameters, description=description
+                function=function, tool=id, parameters=parameters, description=description
             ),
             own_permission=permission,
             timeout_s=timeout_s,
@@ -157,7 +157,7 @@ class Tool:
         kind = type(answer).__name__
         raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
         """What the function itself answers."""
         return self.arguments.function(*args, **kwargs)
 
@@ -193,7 +193,7 @@ def tool(
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        name = checked_id(id) if id else getattr(function, "__name__", "")
+        name = checked_id(id) if id else _name(function)
         arguments = FunctionArguments(function=function, tool=name)
         arguments.check()
         return Tool(
@@ -219,7 +219,15 @@ def checked_id(id: str) -> str:  # noqa: A002 - the field's name
     )
 
 
-def _in_thread(bound: Callable[[], Any]) -> Any:
+def _name(function: object) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    if isinstance(name, str) and name != "<lambda>":
+        return name
+    reason = 'it has no name of its own; write @tool(id="...")'
+    raise SignatureError(type(function).__module__, reason, tool=repr(function))
+
+
+def _in_thread(bound: Callable[[], object]) -> object:
     """The function's answer; a StopIteration would never arrive in a future."""
     try:
         return bound()
