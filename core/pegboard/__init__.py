@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pegboard.context import Ruleset as Ruleset
     from pegboard.context import SessionView as SessionView
     from pegboard.context import ToolContext as ToolContext
+    from pegboard.diffs import Diff as Diff
+    from pegboard.diffs import diff_texts as diff_texts
     from pegboard.errors import AbortedError as AbortedError
     from pegboard.errors import ContextOverflowError as ContextOverflowError
     from pegboard.errors import InvalidInputError as InvalidInputError
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "app": ("App", "AppOptions"),
     "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
+    "diffs": ("Diff", "diff_texts"),
     "errors": (
         "AbortedError",
         "ContextOverflowError",
