@@ -1,0 +1,155 @@
+"""The tables, as the numbered steps that lead from an empty database to them.
+
+A released step never changes; the next one is added at the end. Rows hold the wire JSON as
+bytes, so that damaged text can still be read as what it is. `ordinal` is the order of creation,
+the only order that the program goes by: ids come from clients too. `last_event` is the event of
+a row's latest update, which the next update takes away.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from pegboard.errors import StorageError
+
+_FIRST = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE project(
+    ordinal INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    last_event INTEGER,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE session(
+    ordinal INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    project_id TEXT NOT NULL,
+    parent_id TEXT,
+    directory TEXT NOT NULL,
+    title TEXT NOT NULL,
+    updated INTEGER NOT NULL,
+    owner TEXT,
+    epoch INTEGER NOT NULL DEFAULT 0,
+    last_event INTEGER,
+    data BLOB NOT NULL
+) STRICT;
+CREATE INDEX session_recent ON session(updated);
+CREATE INDEX session_recent_of_project ON session(project_id, updated);
+CREATE INDEX session_child ON session(parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX session_owned ON session(owner) WHERE owner IS NOT NULL;
+CREATE TABLE message(
+    ordinal INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    role TEXT NOT NULL,
+    unfinished INTEGER NOT NULL,
+    last_event INTEGER,
+    data BLOB NOT NULL,
+    UNIQUE(session_id, id)
+) STRICT;
+CREATE INDEX message_in_order ON message(session_id);
+CREATE INDEX message_unfinished ON message(session_id) WHERE unfinished;
+CREATE TABLE part(
+    ordinal INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    message_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    state TEXT,
+    last_event INTEGER,
+    data BLOB NOT NULL,
+    UNIQUE(session_id, id),
+    FOREIGN KEY(session_id, message_id) REFERENCES message(session_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX part_in_order ON part(session_id, message_id);
+CREATE INDEX part_running ON part(session_id) WHERE state IS NOT NULL;
+CREATE TABLE todos(
+    session_id TEXT PRIMARY KEY REFERENCES session(id) ON DELETE CASCADE,
+    last_event INTEGER,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE state(
+    session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
+    key TEXT NOT NULL,
+    data BLOB NOT NULL,
+    PRIMARY KEY(session_id, key)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE approval(
+    ordinal INTEGER PRIMARY KEY,
+    project_id TEXT NOT NULL,
+    permission TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    action TEXT NOT NULL,
+    UNIQUE(project_id, permission, pattern)
+) STRICT;
+CREATE TABLE permission_request(
+    ordinal INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL REFERENCES session(id) ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    data BLOB NOT NULL,
+    UNIQUE(session_id, id)
+) STRICT;
+CREATE TABLE event(
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    session_id TEXT,
+    type TEXT NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST,)
+
+
+def migrate(
+    db: apsw.Connection, path: Path, *, migrations: Sequence[str] = MIGRATIONS
+) -> Path | None:
+    """Brings the tables up to date; the copy that was made before, None when there was no need.
+
+    :raises StorageError: when the file is another program's, or a later version's.
+    """
+    version = schema_version(db, path)
+    if version > len(migrations):
+        raise StorageError(
+            f"{path} was written by a later version of pegboard (tables {version}, this one "
+            f"knows {len(migrations)}); update pegboard"
+        )
+    if version == len(migrations):
+        return None
+    copy = _backed_up(db, path, version) if version else None
+    with db:
+        for statements in migrations[version:]:
+            db.execute(statements)
+        db.execute(
+            "INSERT INTO meta(key, value) VALUES('schema_version', ?) "
+            "ON CONFLICT(key) DO UPDATE SET value = excluded.value",
+            (str(len(migrations)),),
+        )
+    return copy
+
+
+def schema_version(db: apsw.Connection, path: Path) -> int:
+    """The number of the last step that the database has seen, 0 for an empty one.
+
+    :raises StorageError: when the file has tables of another program.
+    """
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
+    if not tables:
+        return 0
+    if "meta" in tables and "session" in tables:
+        for (value,) in db.execute("SELECT value FROM meta WHERE key = 'schema_version'"):
+            return int(str(value))
+    raise StorageError(f"{path} is a database of another program")
+
+
+def _backed_up(db: apsw.Connection, path: Path, version: int) -> Path:
+    """A copy of the database as it is, beside it; an earlier try's copy is replaced."""
+    copy = path.with_name(f"{path.name}.backup-{version}")
+    copy.unlink(missing_ok=True)
+    copy.touch(mode=0o600)
+    target = apsw.Connection(str(copy))
+    try:
+        with target.backup("main", db, "main") as backup:
+            backup.step()
+    finally:
+        target.close()
+    return copy

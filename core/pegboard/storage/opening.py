@@ -1,0 +1,140 @@
+"""From a path to a sound database file: settings, checks, and what to do with a damaged one."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from pegboard.errors import StorageError
+from pegboard.schema.event import Event
+from pegboard.storage.migrations import migrate
+from pegboard.storage.owners import Owners, died_with_the_machine
+from pegboard.storage.recovery import recover
+
+# How long a statement waits for another process that writes.
+_BUSY_LIMIT_MS = 5000
+# The log file is cut to this when it starts again from its beginning.
+_LOG_LIMIT_BYTES = 64 * 1024 * 1024
+# A check of gigabytes would keep the user waiting; what it did not reach shows when it is read.
+_CHECK_LIMIT_S = 2.0
+_CHECK_STEPS = 100_000
+_FILES = ("", "-wal", "-shm")
+_DAMAGED = (apsw.NotADBError, apsw.CorruptError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """An open database: the connection that writes, and what was found on the way."""
+
+    db: apsw.Connection
+    owners: Owners
+    warnings: tuple[str, ...]
+    recovered: tuple[Event, ...]
+
+
+def open_database(path: Path) -> Opened:
+    """The database of this path, made when it is not there; folders are made with mode 0700.
+
+    A damaged file is moved aside, unless another process uses it. What dead processes left
+    unfinished is marked as interrupted.
+
+    :raises StorageError: when it cannot be opened.
+    """
+    owners = Owners(path.with_name(f"{path.name}.owners"))
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with owners.opening():
+            alive, dead = owners.others()
+            check = any(died_with_the_machine(owner) for owner in dead)
+            db, warnings = _sound(path, check=check, shared=bool(alive))
+            owners.register()
+            recovered = recover(db, owners.is_alive)
+    except (apsw.Error, OSError) as error:
+        owners.close()
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"cannot open the database {path}: {error}") from error
+    return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
+
+
+def connect_reader(path: Path) -> apsw.Connection:
+    """A connection that only reads."""
+    db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    db.set_busy_timeout(_BUSY_LIMIT_MS)
+    db.pragma("trusted_schema", value=False)
+    db.pragma("cell_size_check", value=True)
+    return db
+
+
+def _sound(path: Path, *, check: bool, shared: bool) -> tuple[apsw.Connection, tuple[str, ...]]:
+    """A connection to a database with all tables; `shared` when other processes use it."""
+    try:
+        return _connect(path, check=check)
+    except _DAMAGED as error:
+        if shared:
+            raise StorageError(
+                f"{path} is damaged ({error}); close the other pegboard processes and start again"
+            ) from error
+        aside = _moved_aside(path)
+        db, warnings = _connect(path, check=False)
+        warning = f"the database was damaged ({error}); it is kept as {aside}, and a new one begun"
+        return db, (warning, *warnings)
+
+
+def _connect(path: Path, *, check: bool) -> tuple[apsw.Connection, tuple[str, ...]]:
+    path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
+    db = apsw.Connection(str(path))
+    try:
+        db.set_busy_timeout(_BUSY_LIMIT_MS)
+        warnings = _set_up(db, path)
+        if check:
+            _check(db)
+        migrate(db, path)
+    except BaseException:
+        db.close()
+        raise
+    return db, warnings
+
+
+def _set_up(db: apsw.Connection, path: Path) -> tuple[str, ...]:
+    """Settings of durability and safety; warnings when the file system cannot do them."""
+    db.pragma("trusted_schema", value=False)
+    db.pragma("cell_size_check", value=True)
+    db.pragma("foreign_keys", value=True)
+    mode = db.pragma("journal_mode", "wal")
+    db.pragma("synchronous", "full")
+    db.pragma("wal_autocheckpoint", 0)
+    db.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
+    if mode == "wal":
+        return ()
+    db.pragma("journal_mode", "delete")
+    return (f"the file system of {path} has no shared memory; the database works, but slower",)
+
+
+def _check(db: apsw.Connection) -> None:
+    """Nothing, when the file is sound as far as it could be read in the time.
+
+    :raises apsw.CorruptError: when it is not.
+    """
+    deadline = time.monotonic() + _CHECK_LIMIT_S
+    db.set_progress_handler(lambda: time.monotonic() > deadline, _CHECK_STEPS)
+    try:
+        verdict = db.pragma("quick_check", 1)
+    except apsw.InterruptError:
+        return
+    finally:
+        db.set_progress_handler(None)
+    if verdict != "ok":
+        raise apsw.CorruptError(str(verdict))
+
+
+def _moved_aside(path: Path) -> Path:
+    """Where the damaged file is kept, with its log."""
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    aside = path.with_name(f"{path.name}.corrupt-{stamp}")
+    for suffix in _FILES:
+        file = path.with_name(path.name + suffix)
+        if file.exists():
+            file.replace(aside.with_name(aside.name + suffix))
+    return aside

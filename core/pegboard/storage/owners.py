@@ -1,0 +1,117 @@
+"""The processes that use a database, and whether each of them is still alive.
+
+Each holds a lock on a file of its own, which the system takes back when the process dies, however
+it dies. Unlike a process id, a lock is not given to another process later, and means the same in
+every container that shares the folder.
+"""
+
+import fcntl
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pegboard.errors import StorageError
+
+_OPENING = "opening"
+_OPENING_LIMIT_S = 10.0
+_OPENING_POLL_S = 0.005
+_BOOT_DIGITS = 8
+_UNKNOWN_BOOT = "unknown"
+
+
+class Owners:
+    """The owners of one database; `own` is this one's name: process id, start, boot, chance."""
+
+    def __init__(self, folder: Path) -> None:
+        self.own = f"{os.getpid()}-{time.time_ns() // 1_000_000}-{_boot()}-{secrets.token_hex(6)}"
+        self._folder = folder
+        self._lock: int | None = None
+
+    @contextmanager
+    def opening(self) -> Iterator[None]:
+        """The right to open the database, which one process has at a time.
+
+        :raises StorageError: when another keeps it for ten seconds.
+        """
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        lock = _opened(self._folder / _OPENING)
+        try:
+            self._wait_for(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def register(self) -> None:
+        """Takes this owner's own lock; only while `opening`."""
+        self._lock = _opened(self._folder / self.own)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Owners that live, and owners that have died since the last call; while `opening`."""
+        names = {path.name for path in self._folder.iterdir()} - {self.own, _OPENING}
+        alive = tuple(name for name in sorted(names) if self.is_alive(name))
+        return alive, tuple(sorted(names - set(alive)))
+
+    def is_alive(self, owner: str) -> bool:
+        """Whether the process that registered as `owner` still has its lock."""
+        if owner == self.own:
+            return True
+        path = self._folder / owner
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        else:
+            path.unlink(missing_ok=True)
+            return False
+        finally:
+            os.close(lock)
+
+    def close(self) -> None:
+        """Gives this owner's lock back."""
+        if self._lock is not None:
+            (self._folder / self.own).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+    def _wait_for(self, lock: int) -> None:
+        deadline = time.monotonic() + _OPENING_LIMIT_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise StorageError(
+                        f"another process is opening the database for {_OPENING_LIMIT_S:.0f} s "
+                        f"already; see who has {self._folder / _OPENING} open"
+                    ) from error
+                time.sleep(_OPENING_POLL_S)
+            else:
+                return
+
+
+def died_with_the_machine(owner: str) -> bool:
+    """Whether the owner's end may have been the machine's, or whether we cannot know.
+
+    The end of a process alone cannot damage a database: the system still has what it wrote.
+    """
+    boot = owner.split("-")[2] if owner.count("-") > 1 else _UNKNOWN_BOOT
+    return boot == _UNKNOWN_BOOT or boot != _boot()
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii")[:_BOOT_DIGITS]
+    except OSError:
+        return _UNKNOWN_BOOT
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

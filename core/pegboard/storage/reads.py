@@ -1,0 +1,215 @@
+"""Rows to values: plain functions of a connection, for any thread."""
+
+from collections import defaultdict
+
+import apsw
+import msgspec
+
+from pegboard.errors import NotFoundError
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.session import Project, Session, Todo
+from pegboard.storage import records
+from pegboard.storage.protocol import LastIds
+
+_SESSION = "SELECT data, id, project_id, directory, updated FROM session"
+_EVERYTHING = -1  # SQLite's LIMIT for no limit
+
+
+class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which sessions are listed; `None` and `False` leave all in."""
+
+    project_id: str | None = None
+    limit: int | None = None
+    search: str | None = None
+    roots: bool = False
+    since: int | None = None
+    directory: str | None = None
+
+
+def session(db: apsw.Connection, session_id: str) -> Session:
+    """The session.
+
+    :raises NotFoundError: when nothing has this id.
+    """
+    for row in db.execute(f"{_SESSION} WHERE id = ?", (session_id,)):
+        return records.to_session(*row)
+    raise NotFoundError("session", session_id)
+
+
+def sessions(db: apsw.Connection, wanted: SessionFilter) -> tuple[Session, ...]:
+    """The sessions that pass the filter, those updated last first."""
+    conditions: dict[str, str | int | None] = {
+        "project_id = ?": wanted.project_id,
+        "updated >= ?": wanted.since,
+        "directory = ?": wanted.directory,
+        r"title LIKE ? ESCAPE '\'": _containing(wanted.search),
+    }
+    used = {text: value for text, value in conditions.items() if value is not None}
+    clauses = [*used, *(["parent_id IS NULL"] if wanted.roots else [])]
+    where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
+    limit = _EVERYTHING if wanted.limit is None else wanted.limit
+    rows = db.execute(
+        f"{_SESSION}{where} ORDER BY updated DESC, ordinal DESC LIMIT ?", (*used.values(), limit)
+    )
+    return tuple(records.to_session(*row) for row in rows)
+
+
+def children(db: apsw.Connection, session_id: str) -> tuple[Session, ...]:
+    """The sessions whose parent this is, in the order of their creation."""
+    rows = db.execute(f"{_SESSION} WHERE parent_id = ? ORDER BY ordinal", (session_id,))
+    return tuple(records.to_session(*row) for row in rows)
+
+
+def projects(db: apsw.Connection) -> tuple[Project, ...]:
+    """All projects that can be read, in the order of their creation."""
+    rows = db.execute("SELECT data FROM project ORDER BY ordinal")
+    return tuple(project for (data,) in rows if (project := records.to_project(data)))
+
+
+def turns(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[Turn, ...]:
+    """The messages with their parts, in the order of their creation."""
+    messages, parts = _rows(db, session_id, limit)
+    return tuple(
+        Turn(
+            info=records.to_message(data, session_id, id_, role),
+            parts=tuple(
+                records.to_part(part, session_id, id_, part_id) for part_id, part in parts[id_]
+            ),
+        )
+        for id_, role, data in messages
+    )
+
+
+def turns_json(db: apsw.Connection, session_id: str, limit: int | None) -> bytes:
+    """What `turns` gives, as a JSON array joined from the rows."""
+    messages, parts = _rows(db, session_id, limit)
+    return b"[%b]" % b",".join(
+        b'{"info":%b,"parts":[%b]}'
+        % (
+            records.message_json(data, session_id, id_, role),
+            b",".join(
+                records.part_json(part, session_id, id_, part_id) for part_id, part in parts[id_]
+            ),
+        )
+        for id_, role, data in messages
+    )
+
+
+def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
+    """One message with its parts.
+
+    :raises NotFoundError: when the session has no such message.
+    """
+    key = (session_id, message_id)
+    for role, data in db.execute(
+        "SELECT role, data FROM message WHERE session_id = ? AND id = ?", key
+    ):
+        rows = db.execute(
+            "SELECT data, id FROM part WHERE session_id = ? AND message_id = ? ORDER BY ordinal",
+            key,
+        )
+        parts = tuple(records.to_part(part, *key, part_id) for part, part_id in rows)
+        return Turn(info=records.to_message(data, *key, role), parts=parts)
+    raise NotFoundError("message", message_id)
+
+
+def todos(db: apsw.Connection, session_id: str) -> tuple[Todo, ...]:
+    """The session's list."""
+    for (data,) in db.execute("SELECT data FROM todos WHERE session_id = ?", (session_id,)):
+        return records.to_todos(data)
+    return ()
+
+
+def state(db: apsw.Connection, session_id: str, key: str) -> object:
+    """What a tool remembered, None when nothing."""
+    for (data,) in db.execute(
+        "SELECT data FROM state WHERE session_id = ? AND key = ?", (session_id, key)
+    ):
+        return records.to_value(data)
+    return None
+
+
+def approvals(db: apsw.Connection, project_id: str) -> tuple[Rule, ...]:
+    """What the user approved for good, in the order of approval."""
+    rows = db.execute(
+        "SELECT permission, pattern, action FROM approval WHERE project_id = ? ORDER BY ordinal",
+        (project_id,),
+    )
+    return tuple(Rule(permission=name, pattern=text, action=action) for name, text, action in rows)
+
+
+def permission_requests(
+    db: apsw.Connection, session_id: str | None
+) -> tuple[PermissionRequest, ...]:
+    """Requests without an answer, oldest first."""
+    rows = db.execute(
+        "SELECT data FROM permission_request WHERE ?1 IS NULL OR session_id = ?1 ORDER BY ordinal",
+        (session_id,),
+    )
+    return tuple(request for (data,) in rows if (request := records.to_request(data)))
+
+
+def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
+    """Stored events with a greater number, in order."""
+    rows = db.execute(
+        "SELECT seq, type, data FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+    )
+    return tuple(records.to_event(*row) for row in rows)
+
+
+def last_seq(db: apsw.Connection) -> int:
+    """The number of the newest event, 0 when there never was one."""
+    for (seq,) in db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'event'"):
+        return int(seq)
+    return 0
+
+
+def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
+    """The greatest ids that the session has."""
+    rows = db.execute(
+        "SELECT (SELECT max(id) FROM message WHERE session_id = ?1), "
+        "(SELECT max(id) FROM part WHERE session_id = ?1)",
+        (session_id,),
+    )
+    message, part = next(iter(rows))
+    return LastIds(message=message, part=part)
+
+
+def running(db: apsw.Connection) -> tuple[str, ...]:
+    """The sessions that have a tool call pending or running."""
+    rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state IS NOT NULL")
+    return tuple(session_id for (session_id,) in rows)
+
+
+def _rows(
+    db: apsw.Connection, session_id: str, limit: int | None
+) -> tuple[list[tuple[str, str, bytes]], dict[str, list[tuple[str, bytes]]]]:
+    """The last `limit` messages (id, role, JSON), and parts (id, JSON) by message id."""
+    parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
+    last = (session_id, _EVERYTHING if limit is None else limit)
+    with db:  # both reads see the same moment
+        messages = list(
+            db.execute(
+                "SELECT id, role, data FROM message WHERE session_id = ? "
+                "ORDER BY ordinal DESC LIMIT ?",
+                last,
+            )
+        )
+        for message_id, id_, data in db.execute(
+            "SELECT message_id, id, data FROM part WHERE session_id = ?1 "
+            "AND (?2 < 0 OR message_id IN (SELECT id FROM message WHERE session_id = ?1 "
+            "ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
+            last,
+        ):
+            parts[message_id].append((id_, data))
+    return messages[::-1], parts
+
+
+def _containing(text: str | None) -> str | None:
+    """A LIKE pattern for titles that contain `text`."""
+    if not text:
+        return None
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"%{escaped}%"

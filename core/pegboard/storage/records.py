@@ -1,0 +1,200 @@
+"""Rows to values and back; what cannot be read becomes a value that says so."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from pegboard.errors import InvalidInputError
+from pegboard.schema.event import (
+    TYPES,
+    Custom,
+    Event,
+    PermissionAsked,
+    ProjectUpdated,
+    Properties,
+)
+from pegboard.schema.message import (
+    AssistantMessage,
+    Message,
+    MessagePath,
+    MessageTime,
+    TextData,
+    UnknownFailure,
+    UserMessage,
+)
+from pegboard.schema.part import ModelChoice, Part, Pending, Running, TextPart, ToolPart
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import Project, Session, SessionTime, Todo, Tokens
+from pegboard.schema.wire import encode
+
+_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_PROPERTIES = {name: kind for kind, name in TYPES.items()}
+
+_decode_session = msgspec.json.Decoder(Session).decode
+_decode_message: Callable[[bytes], Message] = msgspec.json.Decoder(Message).decode
+_decode_part: Callable[[bytes], Part] = msgspec.json.Decoder(Part).decode
+_decode_project = msgspec.json.Decoder(Project).decode
+_decode_request = msgspec.json.Decoder(PermissionRequest).decode
+_decode_todos = msgspec.json.Decoder(tuple[Todo, ...]).decode
+_decode_any = msgspec.json.Decoder().decode
+_skip = msgspec.json.Decoder(msgspec.Raw).decode
+
+
+def to_row(value: object) -> bytes:
+    """The wire JSON of a value.
+
+    :raises InvalidInputError: when something in it has no JSON form, as in a tool's metadata.
+    """
+    try:
+        return encode(value)
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError) as error:
+        raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
+
+
+def to_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:
+    """The session, or one that says that it is damaged, made from the row's own columns."""
+    try:
+        return _decode_session(data)
+    except _DAMAGE:
+        return Session(
+            id=id_,
+            slug=id_,
+            project_id=project_id,
+            directory=directory,
+            title=f"damaged session {id_}",
+            version="",
+            time=SessionTime(created=updated, updated=updated),
+        )
+
+
+def to_message(data: bytes, session_id: str, id_: str, role: str) -> Message:
+    """The message, or one of the same role that says that it is damaged."""
+    try:
+        return _decode_message(data)
+    except _DAMAGE:
+        return _damaged_message(session_id, id_, role)
+
+
+def to_part(data: bytes, session_id: str, message_id: str, id_: str) -> Part:
+    """The part, or a text that says that it is damaged."""
+    try:
+        return _decode_part(data)
+    except _DAMAGE:
+        return TextPart(
+            id=id_,
+            session_id=session_id,
+            message_id=message_id,
+            text=f"damaged part {id_}",
+            synthetic=True,
+        )
+
+
+def message_json(data: bytes, session_id: str, id_: str, role: str) -> bytes:
+    """The row's JSON, or that of a message that says that it is damaged."""
+    return data if _is_json(data) else encode(to_message(data, session_id, id_, role))
+
+
+def part_json(data: bytes, session_id: str, message_id: str, id_: str) -> bytes:
+    """The row's JSON, or that of a text that says that it is damaged."""
+    return data if _is_json(data) else encode(to_part(data, session_id, message_id, id_))
+
+
+def to_project(data: bytes) -> Project | None:
+    """The project, None when the row is damaged: its next start writes it again."""
+    try:
+        return _decode_project(data)
+    except _DAMAGE:
+        return None
+
+
+def to_request(data: bytes) -> PermissionRequest | None:
+    """The request, None when the row is damaged: nobody could answer it."""
+    try:
+        return _decode_request(data)
+    except _DAMAGE:
+        return None
+
+
+def to_todos(data: bytes) -> tuple[Todo, ...]:
+    """The list, or one entry that says that it is damaged."""
+    try:
+        return _decode_todos(data)
+    except _DAMAGE:
+        return (Todo(content="damaged list", status="cancelled"),)
+
+
+def to_value(data: bytes) -> object:
+    """Any JSON, None when it is damaged."""
+    try:
+        return _decode_any(data)
+    except _DAMAGE:
+        return None
+
+
+def to_event(seq: int, name: str, data: bytes) -> Event:
+    """The event; of one that is damaged only name and number are left."""
+    try:
+        return Event(properties=_to_properties(name, data), seq=seq)
+    except _DAMAGE:
+        return Event(properties=Custom(name=name, data={}), seq=seq)
+
+
+def running_state(part: Part) -> str | None:
+    """`pending` or `running` for a tool call that has not ended."""
+    match part:
+        case ToolPart(state=Pending()):
+            return "pending"
+        case ToolPart(state=Running()):
+            return "running"
+        case _:
+            return None
+
+
+def is_unfinished(message: Message) -> bool:
+    """Whether this is an answer that the model has not ended."""
+    return isinstance(message, AssistantMessage) and message.time.completed is None
+
+
+def _to_properties(name: str, data: bytes) -> Properties:
+    kind = _PROPERTIES.get(name)
+    if kind is None:
+        return Custom(name=name, data=msgspec.json.decode(data, type=dict))
+    if kind is PermissionAsked:
+        return PermissionAsked(request=_decode_request(data))
+    if kind is ProjectUpdated:
+        return ProjectUpdated(info=_decode_project(data))
+    properties: Properties = msgspec.json.decode(data, type=kind)
+    return properties
+
+
+def _is_json(data: bytes) -> bool:
+    try:
+        _skip(data)
+    except _DAMAGE:
+        return False
+    return True
+
+
+def _damaged_message(session_id: str, id_: str, role: str) -> Message:
+    if role == "user":
+        return UserMessage(
+            id=id_,
+            session_id=session_id,
+            time=MessageTime(created=0),
+            agent="",
+            model=ModelChoice(provider_id="", model_id=""),
+        )
+    return AssistantMessage(
+        id=id_,
+        session_id=session_id,
+        parent_id="",
+        model_id="",
+        provider_id="",
+        mode="",
+        agent="",
+        path=MessagePath(cwd="", root=""),
+        cost=0.0,
+        tokens=Tokens(),
+        time=MessageTime(created=0, completed=0),
+        error=UnknownFailure(data=TextData(message=f"damaged message {id_}")),
+    )

@@ -1,0 +1,164 @@
+"""Who runs a session, and what becomes of one whose process died."""
+
+from collections.abc import Callable
+
+import apsw
+import msgspec
+
+from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
+from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
+from pegboard.schema.part import Failed, Pending, Running, Span, ToolPart
+from pegboard.schema.session import Idle
+from pegboard.storage import records
+from pegboard.storage.changes import (
+    Change,
+    Emit,
+    PutMessage,
+    PutPart,
+    SettlePermissionRequest,
+)
+from pegboard.storage.protocol import Fence
+from pegboard.storage.writes import apply, now_ms
+
+INTERRUPTED_CALL = (
+    "interrupted: the program ended while this call was running. What it had done by then is "
+    "done; look before you do it again."
+)
+INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
+
+_ABANDONED = """
+SELECT id, owner FROM session WHERE owner IS NOT NULL
+UNION SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
+    SELECT session_id FROM part WHERE state IS NOT NULL
+    UNION SELECT session_id FROM message WHERE unfinished
+)
+"""
+
+
+def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event, ...]:
+    """Marks as interrupted what no living process runs: calls, answers, requests."""
+    if not _abandoned(db, is_alive):
+        return ()
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        # Looked for again, since another process may have come first.
+        sessions = _abandoned(db, is_alive)
+        events = tuple(event for session in sessions for event in interrupt(db, session))
+        db.execute("COMMIT")
+    finally:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+    return events
+
+
+def interrupt(db: apsw.Connection, session_id: str) -> tuple[Event, ...]:
+    """Ends everything unfinished in a session, and takes it from its owner."""
+    changes = (
+        *_ended_calls(db, session_id),
+        *_ended_answers(db, session_id),
+        *_ended_requests(db, session_id),
+        Emit(SessionStatusChanged(session_id=session_id, status=Idle())),
+        Emit(SessionIdle(session_id=session_id)),
+    )
+    events = apply(db, changes)
+    # What is damaged has no state that could be ended.
+    db.execute("UPDATE part SET state = NULL WHERE session_id = ?", (session_id,))
+    db.execute("UPDATE message SET unfinished = 0 WHERE session_id = ?", (session_id,))
+    db.execute("UPDATE session SET owner = NULL WHERE id = ?", (session_id,))
+    return events
+
+
+def claim(
+    db: apsw.Connection, session_id: str, owner: str, is_alive: Callable[[str], bool]
+) -> tuple[Fence, tuple[Event, ...]]:
+    """The session's fence for `owner`, and the events of a take-over.
+
+    :raises SessionBusyError: while a living owner has it.
+    :raises NotFoundError: when nothing has this id.
+    """
+    row = db.execute("SELECT owner, epoch FROM session WHERE id = ?", (session_id,)).fetchone()
+    if row is None:
+        raise NotFoundError("session", session_id)
+    holder, epoch = row
+    if holder is not None and is_alive(holder):
+        raise SessionBusyError(session_id)
+    events = interrupt(db, session_id) if holder is not None else ()
+    fence = Fence(session_id=session_id, owner=owner, epoch=epoch + 1)
+    db.execute(
+        "UPDATE session SET owner = ?, epoch = ? WHERE id = ?", (owner, fence.epoch, session_id)
+    )
+    return fence, events
+
+
+def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
+    """Gives a session back; nothing happens when somebody else has it."""
+    db.execute(
+        "UPDATE session SET owner = NULL WHERE id = ? AND owner = ? AND epoch = ?",
+        (fence.session_id, fence.owner, fence.epoch),
+    )
+    return None, ()
+
+
+def release_all(db: apsw.Connection, owner: str) -> tuple[None, tuple[Event, ...]]:
+    """Gives all sessions of an owner back."""
+    db.execute("UPDATE session SET owner = NULL WHERE owner = ?", (owner,))
+    return None, ()
+
+
+def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str]:
+    rows = list(db.execute(_ABANDONED))
+    return [session for session, owner in rows if owner is None or not is_alive(owner)]
+
+
+def _ended_calls(db: apsw.Connection, session_id: str) -> list[Change]:
+    rows = db.execute(
+        "SELECT data, message_id, id FROM part WHERE session_id = ? AND state IS NOT NULL "
+        "ORDER BY ordinal",
+        (session_id,),
+    )
+    parts = [records.to_part(data, session_id, *ids) for data, *ids in rows]
+    return [PutPart(_interrupted(part)) for part in parts if isinstance(part, ToolPart)]
+
+
+def _interrupted(part: ToolPart) -> ToolPart:
+    """The call as failed, with its input and the progress that it had made."""
+    end = now_ms()
+    match part.state:
+        case Running(input=arguments, time=Span(start=start), metadata=metadata):
+            pass
+        case Pending(input=arguments):
+            start, metadata = end, None
+        case _:
+            return part
+    state = Failed(
+        input=arguments,
+        error=INTERRUPTED_CALL,
+        time=Span(start=start, end=end),
+        metadata=metadata,
+    )
+    return msgspec.structs.replace(part, state=state)
+
+
+def _ended_answers(db: apsw.Connection, session_id: str) -> list[Change]:
+    rows = db.execute(
+        "SELECT data, id, role FROM message WHERE session_id = ? AND unfinished ORDER BY ordinal",
+        (session_id,),
+    )
+    messages = [records.to_message(data, session_id, *columns) for data, *columns in rows]
+    return [
+        PutMessage(
+            msgspec.structs.replace(
+                message,
+                error=message.error or UnknownFailure(data=TextData(message=INTERRUPTED_ANSWER)),
+                time=msgspec.structs.replace(message.time, completed=now_ms()),
+            )
+        )
+        for message in messages
+        if isinstance(message, AssistantMessage) and records.is_unfinished(message)
+    ]
+
+
+def _ended_requests(db: apsw.Connection, session_id: str) -> list[Change]:
+    rows = db.execute("SELECT id FROM permission_request WHERE session_id = ?", (session_id,))
+    return [SettlePermissionRequest(session_id, id_, "reject") for (id_,) in rows]

@@ -1,0 +1,201 @@
+"""The database in a SQLite file, through apsw: the system's own SQLite is often too old.
+
+Before 3.51.3, two processes that write one database in WAL mode could lose a commit.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Concatenate, ParamSpec, Self, TypeVar
+
+import apsw
+
+from pegboard.errors import StorageError
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.session import Project, Session, Todo
+from pegboard.storage import reads, recovery, writes
+from pegboard.storage.changes import Change
+from pegboard.storage.opening import Opened, connect_reader, open_database
+from pegboard.storage.protocol import Fence, LastIds, OnCommit
+from pegboard.storage.writer import Writer
+
+# Two threads keep a long list from delaying a short read.
+_READERS = 2
+
+_Arguments = ParamSpec("_Arguments")
+_Value = TypeVar("_Value")
+
+
+class SqliteStorage:
+    """`Storage` in one SQLite file, which several processes may use; has one event loop."""
+
+    def __init__(self, path: Path, opened: Opened, *, ids: IdSource, writer: Writer) -> None:
+        self.ids = ids
+        self.warnings = opened.warnings
+        self.path = path
+        self._owners = opened.owners
+        self._writer = writer
+        self._threads = ThreadPoolExecutor(_READERS, "pegboard-read")
+        self._idle_readers: deque[apsw.Connection] = deque()
+        self._closed = False
+
+    @classmethod
+    async def open(cls, path: Path, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
+        """The database of this path; see `OpenStorage`.
+
+        :raises StorageError: when it cannot be opened.
+        """
+        opened = await asyncio.to_thread(open_database, path)
+        writer = Writer(opened.db, path, loop=asyncio.get_running_loop(), on_commit=on_commit)
+        if on_commit is not None and opened.recovered:
+            on_commit(opened.recovered)
+        return cls(path, opened, ids=ids, writer=writer)
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """See `Storage.commit`."""
+        return await self._writer.run(partial(_commit, changes=changes, fence=fence))
+
+    async def claim(self, session_id: str) -> Fence:
+        """See `Storage.claim`."""
+        owners = self._owners
+        return await self._writer.run(
+            lambda db: recovery.claim(db, session_id, owners.own, owners.is_alive)
+        )
+
+    async def release(self, fence: Fence) -> None:
+        """See `Storage.release`."""
+        await self._writer.run(partial(recovery.release, fence=fence))
+
+    async def session(self, session_id: str) -> Session:
+        """See `Storage.session`."""
+        return await self._read(reads.session, session_id)
+
+    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> tuple[Session, ...]:
+        """See `Storage.sessions`."""
+        wanted = reads.SessionFilter(
+            project_id=project_id,
+            limit=limit,
+            search=search,
+            roots=roots,
+            since=since,
+            directory=directory,
+        )
+        return await self._read(reads.sessions, wanted)
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """See `Storage.children`."""
+        return await self._read(reads.children, session_id)
+
+    async def projects(self) -> tuple[Project, ...]:
+        """See `Storage.projects`."""
+        return await self._read(reads.projects)
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        """See `Storage.turns`."""
+        return await self._read(reads.turns, session_id, limit)
+
+    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+        """See `Storage.turns_json`."""
+        return await self._read(reads.turns_json, session_id, limit)
+
+    async def turn(self, session_id: str, message_id: str) -> Turn:
+        """See `Storage.turn`."""
+        return await self._read(reads.turn, session_id, message_id)
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """See `Storage.todos`."""
+        return await self._read(reads.todos, session_id)
+
+    async def state(self, session_id: str, key: str) -> object:
+        """See `Storage.state`."""
+        return await self._read(reads.state, session_id, key)
+
+    async def approvals(self, project_id: str) -> tuple[Rule, ...]:
+        """See `Storage.approvals`."""
+        return await self._read(reads.approvals, project_id)
+
+    async def permission_requests(
+        self, session_id: str | None = None
+    ) -> tuple[PermissionRequest, ...]:
+        """See `Storage.permission_requests`."""
+        return await self._read(reads.permission_requests, session_id)
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        """See `Storage.events`."""
+        return await self._read(reads.events, after, limit)
+
+    async def last_seq(self) -> int:
+        """See `Storage.last_seq`."""
+        return await self._read(reads.last_seq)
+
+    async def last_ids(self, session_id: str) -> LastIds:
+        """See `Storage.last_ids`."""
+        return await self._read(reads.last_ids, session_id)
+
+    async def running(self) -> tuple[str, ...]:
+        """See `Storage.running`."""
+        return await self._read(reads.running)
+
+    async def aclose(self) -> None:
+        """See `Storage.aclose`; nothing the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self._writer.run(partial(recovery.release_all, owner=self._owners.own))
+        finally:
+            await asyncio.to_thread(self._threads.shutdown)
+            for reader in self._idle_readers:
+                reader.close()
+            await self._writer.aclose()
+            self._owners.close()
+
+    async def _read(
+        self,
+        function: Callable[Concatenate[apsw.Connection, _Arguments], _Value],
+        *arguments: _Arguments.args,
+        **names: _Arguments.kwargs,
+    ) -> _Value:
+        """The answer of a read in a thread of our own, which tools cannot keep busy.
+
+        Reads wait for no writer, so the wait has no limit of its own.
+        """
+        if self._closed:
+            raise StorageError(f"the database {self.path} is closed")
+        loop = asyncio.get_running_loop()
+        call = partial(self._with_reader, lambda db: function(db, *arguments, **names))
+        return await loop.run_in_executor(self._threads, call)
+
+    def _with_reader(self, read: Callable[[apsw.Connection], _Value]) -> _Value:
+        try:
+            db = self._idle_readers.pop() if self._idle_readers else connect_reader(self.path)
+            try:
+                return read(db)
+            finally:
+                self._idle_readers.append(db)
+        except apsw.Error as error:
+            raise StorageError(f"cannot read the database {self.path}: {error}") from error
+
+
+def _commit(
+    db: apsw.Connection, *, changes: tuple[Change, ...], fence: Fence | None
+) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    if fence is not None:
+        writes.check_fence(db, fence)
+    events = writes.apply(db, changes)
+    return events, events

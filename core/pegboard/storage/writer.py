@@ -1,0 +1,184 @@
+"""One thread that writes: what waits is written together in one transaction."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import apsw
+import msgspec
+
+from pegboard.errors import PegboardError, StorageError
+from pegboard.schema.event import Event
+from pegboard.storage.protocol import OnCommit
+
+_Value = TypeVar("_Value")
+Work = Callable[[apsw.Connection], tuple[_Value, tuple[Event, ...]]]
+"""What a job does inside the transaction: its answer, and the events that it stored."""
+
+# Jobs of one transaction: enough to share the wait for the disk, few enough to answer soon.
+_GROUP_LIMIT = 256
+_EVENTS_KEPT = 10_000
+_PRUNE_EVERY = 256
+_LOG_PAGES = 1000
+_IDLE_S = 2.0
+
+
+class _Job(msgspec.Struct, eq=False):
+    work: Work[Any]
+    done: asyncio.Future[Any]
+
+
+class _Outcome(msgspec.Struct):
+    value: object = None
+    events: tuple[Event, ...] = ()
+    error: BaseException | None = None
+
+
+class Writer:
+    """The connection that writes, and the thread that has it; belongs to one event loop."""
+
+    def __init__(
+        self,
+        db: apsw.Connection,
+        path: Path,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        on_commit: OnCommit | None = None,
+    ) -> None:
+        self._db = db
+        self._path = path
+        self._loop = loop
+        self._on_commit = on_commit
+        self._waiting: deque[_Job] = deque()
+        self._thread = ThreadPoolExecutor(1, "pegboard-write")
+        self._closed = False
+        self._log_pages = 0
+        self._pruned_at = 0
+        self._written_at = 0.0
+        self._idle: asyncio.TimerHandle | None = None
+        db.set_wal_hook(self._note_log)
+
+    async def run(self, work: Work[_Value]) -> _Value:
+        """The answer of `work`, once what it wrote is durable; or what it raised.
+
+        A job that raises leaves nothing behind and fails alone. The wait ends, because SQLite
+        gives up on another process's lock after five seconds.
+
+        :raises StorageError: when the database cannot be written, or is closed.
+        """
+        if self._closed:
+            raise StorageError(f"the database {self._path} is closed")
+        job = _Job(work, self._loop.create_future())
+        self._waiting.append(job)
+        self._thread.submit(self._write_waiting)
+        value: _Value = await job.done
+        return value
+
+    async def aclose(self) -> None:
+        """Writes what waits and closes the connection; nothing the second time."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._idle is not None:
+            self._idle.cancel()
+        self._thread.submit(self._close)
+        await asyncio.to_thread(self._thread.shutdown)
+
+    def _close(self) -> None:
+        self._db.set_wal_hook(None)
+        self._db.close()
+
+    def _note_log(self, _db: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def _write_waiting(self) -> None:
+        jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP_LIMIT))]
+        if not jobs:
+            return
+        outcomes = [_Outcome(error=StorageError("the writer failed")) for _ in jobs]
+        try:
+            outcomes = self._write(jobs)
+        finally:
+            self._loop.call_soon_threadsafe(self._settle, jobs, outcomes)
+        if self._log_pages >= _LOG_PAGES:
+            self._checkpoint()
+
+    def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
+        """Runs the jobs in one transaction; all fail when that cannot be committed."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            outcomes = [self._attempt(job) for job in jobs]
+            self._prune(outcomes)
+            self._db.execute("COMMIT")
+        except apsw.Error as error:
+            failure = StorageError(f"cannot write the database {self._path}: {error}")
+            failure.__cause__ = error
+            return [_Outcome(error=failure) for _ in jobs]
+        else:
+            return outcomes
+        finally:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _attempt(self, job: _Job) -> _Outcome:
+        """Runs one job so that it can be undone alone.
+
+        :raises apsw.Error: when SQLite gave up the whole transaction, as for a full disk.
+        """
+        self._db.execute("SAVEPOINT job")
+        try:
+            value, events = job.work(self._db)
+            outcome = _Outcome(value=value, events=events)
+        except PegboardError as error:
+            outcome = _Outcome(error=error)
+            self._db.execute("ROLLBACK TO job")
+        self._db.execute("RELEASE job")
+        return outcome
+
+    def _prune(self, outcomes: Sequence[_Outcome]) -> None:
+        """Forgets old events, now and then."""
+        newest = max((event.seq for outcome in outcomes for event in outcome.events), default=0)
+        if newest < self._pruned_at + _PRUNE_EVERY:
+            return
+        self._pruned_at = newest
+        self._db.execute(
+            "DELETE FROM event WHERE seq <= "
+            "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+            (_EVENTS_KEPT,),
+        )
+
+    def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
+        """Tells everybody, on the event loop: listeners first, in the order of the events."""
+        if self._on_commit is not None:
+            for outcome in outcomes:
+                if outcome.events:
+                    self._on_commit(outcome.events)
+        for job, outcome in zip(jobs, outcomes, strict=True):
+            if job.done.done():
+                continue
+            if outcome.error is None:
+                job.done.set_result(outcome.value)
+            else:
+                job.done.set_exception(outcome.error)
+        self._written_at = self._loop.time()
+        self._watch_idle(_IDLE_S)
+
+    def _watch_idle(self, delay_s: float) -> None:
+        if self._idle is None and not self._closed:
+            self._idle = self._loop.call_later(delay_s, self._on_idle)
+
+    def _on_idle(self) -> None:
+        """Moves the log into the database when nothing was written for a while."""
+        self._idle = None
+        quiet_s = self._loop.time() - self._written_at
+        if quiet_s < _IDLE_S:
+            self._watch_idle(_IDLE_S - quiet_s)
+        elif not self._closed:
+            self._thread.submit(self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -1,0 +1,347 @@
+"""Changes to rows and events, inside a transaction that somebody else began."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import apsw
+import msgspec
+
+from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
+from pegboard.schema.event import (
+    Event,
+    MessageRemoved,
+    MessageUpdated,
+    PartRemoved,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    ProjectUpdated,
+    Properties,
+    SessionCreated,
+    SessionDeleted,
+    SessionUpdated,
+    TodoUpdated,
+)
+from pegboard.storage import records
+from pegboard.storage.changes import (
+    Change,
+    DropApproval,
+    DropMessage,
+    DropPart,
+    DropSession,
+    Emit,
+    PutApproval,
+    PutMessage,
+    PutPart,
+    PutPermissionRequest,
+    PutProject,
+    PutSession,
+    PutState,
+    PutTodos,
+    SettlePermissionRequest,
+)
+from pegboard.storage.protocol import Fence
+from pegboard.storage.records import to_row
+
+# Sessions nest by subagents; a chain of parents that bites its tail must still end.
+_DEEPEST = 100
+
+
+def now_ms() -> int:
+    """The instant, in milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
+    """Writes the changes; their events, stored and numbered.
+
+    :raises NotFoundError: when a change belongs to a session or message that is not there.
+    :raises InvalidInputError: when a value cannot be stored as given.
+    """
+    return tuple(event for change in changes for event in _WRITERS[type(change)](db, change))
+
+
+def check_fence(db: apsw.Connection, fence: Fence) -> None:
+    """Nothing, while the fence is the session's.
+
+    :raises SessionBusyError: when somebody else has taken the session over.
+    :raises NotFoundError: when the session is gone.
+    """
+    row = db.execute(
+        "SELECT owner, epoch FROM session WHERE id = ?", (fence.session_id,)
+    ).fetchone()
+    if row is None:
+        raise NotFoundError("session", fence.session_id)
+    if row != (fence.owner, fence.epoch):
+        raise SessionBusyError(fence.session_id)
+
+
+def _store(
+    db: apsw.Connection, properties: Properties, payload: Mapping[str, object] | None = None
+) -> Event:
+    """Stores an event; `payload` is its JSON where parts of that are encoded already."""
+    event = Event(properties=properties)
+    db.execute(
+        "INSERT INTO event(session_id, type, data) VALUES(?, ?, ?)",
+        (event.session_id, event.type, to_row(payload or event.payload())),
+    )
+    return Event(properties=properties, seq=db.last_insert_rowid())
+
+
+def _supersede(db: apsw.Connection, seq: int | None) -> None:
+    """Takes away the event of an earlier update: each update carries the whole thing."""
+    if seq is not None:
+        db.execute("DELETE FROM event WHERE seq = ?", (seq,))
+
+
+def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:
+    project = change.project
+    event = _store(db, ProjectUpdated(info=project))
+    row = db.execute("SELECT last_event FROM project WHERE id = ?", (project.id,)).fetchone()
+    _supersede(db, row[0] if row else None)
+    db.execute(
+        "INSERT INTO project(id, last_event, data) VALUES(?, ?, ?) "
+        "ON CONFLICT(id) DO UPDATE SET last_event = excluded.last_event, data = excluded.data",
+        (project.id, event.seq, to_row(project)),
+    )
+    yield event
+
+
+def _put_session(db: apsw.Connection, change: PutSession) -> Iterator[Event]:
+    session = change.session
+    data = to_row(session)
+    payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
+    columns = (
+        session.project_id,
+        session.parent_id,
+        session.directory,
+        session.title,
+        session.time.updated,
+        data,
+    )
+    row = db.execute("SELECT last_event FROM session WHERE id = ?", (session.id,)).fetchone()
+    if row is None:
+        yield _store(db, SessionCreated(session_id=session.id, info=session), payload)
+        db.execute(
+            "INSERT INTO session(project_id, parent_id, directory, title, updated, data, id) "
+            "VALUES(?, ?, ?, ?, ?, ?, ?)",
+            (*columns, session.id),
+        )
+        return
+    event = _store(db, SessionUpdated(session_id=session.id, info=session), payload)
+    _supersede(db, row[0])
+    db.execute(
+        "UPDATE session SET project_id = ?, parent_id = ?, directory = ?, title = ?, "
+        "updated = ?, data = ?, last_event = ? WHERE id = ?",
+        (*columns, event.seq, session.id),
+    )
+    yield event
+
+
+def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
+    rows = db.execute(
+        "WITH RECURSIVE family(id, depth) AS (VALUES(?, 0) UNION "
+        "SELECT session.id, depth + 1 FROM family JOIN session ON session.parent_id = family.id "
+        "WHERE depth < ?) "
+        "SELECT session.data, id, project_id, directory, updated FROM family "
+        "JOIN session USING(id) GROUP BY id ORDER BY max(depth) DESC, ordinal DESC",
+        (change.session_id, _DEEPEST),
+    )
+    for data, session_id, *columns in tuple(rows):
+        session = records.to_session(data, session_id, *columns)
+        db.execute("DELETE FROM session WHERE id = ?", (session_id,))
+        db.execute("DELETE FROM event WHERE session_id = ?", (session_id,))
+        yield _store(db, SessionDeleted(session_id=session_id, info=session))
+
+
+def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
+    message = change.message
+    key = (message.session_id, message.id)
+    data = to_row(message)
+    event = _store(
+        db,
+        MessageUpdated(session_id=message.session_id, info=message),
+        {"sessionID": message.session_id, "info": msgspec.Raw(data)},
+    )
+    columns = (message.__struct_config__.tag, records.is_unfinished(message), data)
+    row = db.execute(
+        "SELECT last_event FROM message WHERE session_id = ? AND id = ?", key
+    ).fetchone()
+    if row is None:
+        _insert(
+            db,
+            "INSERT INTO message(session_id, id, role, unfinished, data) VALUES(?, ?, ?, ?, ?)",
+            (*key, *columns),
+            missing=("session", message.session_id),
+        )
+    else:
+        _supersede(db, row[0])
+        db.execute(
+            "UPDATE message SET role = ?, unfinished = ?, data = ?, last_event = ? "
+            "WHERE session_id = ? AND id = ?",
+            (*columns, event.seq, *key),
+        )
+    yield event
+
+
+def _drop_message(db: apsw.Connection, change: DropMessage) -> Iterator[Event]:
+    key = (change.session_id, change.message_id)
+    db.execute("DELETE FROM message WHERE session_id = ? AND id = ?", key)
+    if db.changes():
+        yield _store(db, MessageRemoved(session_id=change.session_id, message_id=change.message_id))
+
+
+def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
+    part = change.part
+    key = (part.session_id, part.id)
+    data = to_row(part)
+    instant = now_ms()
+    event = _store(
+        db,
+        PartUpdated(session_id=part.session_id, part=part, time=instant),
+        {"sessionID": part.session_id, "part": msgspec.Raw(data), "time": instant},
+    )
+    state = records.running_state(part)
+    row = db.execute(
+        "SELECT last_event, message_id FROM part WHERE session_id = ? AND id = ?", key
+    ).fetchone()
+    if row is None:
+        _insert(
+            db,
+            "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
+            (*key, part.message_id, state, data),
+            missing=("message", part.message_id),
+        )
+    elif row[1] != part.message_id:
+        raise InvalidInputError(f"part {part.id} belongs to message {row[1]} already")
+    else:
+        _supersede(db, row[0])
+        db.execute(
+            "UPDATE part SET state = ?, data = ?, last_event = ? WHERE session_id = ? AND id = ?",
+            (state, data, event.seq, *key),
+        )
+    yield event
+
+
+def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
+    db.execute(
+        "DELETE FROM part WHERE session_id = ? AND message_id = ? AND id = ?",
+        (change.session_id, change.message_id, change.part_id),
+    )
+    if db.changes():
+        yield _store(
+            db,
+            PartRemoved(
+                session_id=change.session_id,
+                message_id=change.message_id,
+                part_id=change.part_id,
+            ),
+        )
+
+
+def _put_todos(db: apsw.Connection, change: PutTodos) -> Iterator[Event]:
+    session_id = change.session_id
+    event = _store(db, TodoUpdated(session_id=session_id, todos=change.todos))
+    row = db.execute("SELECT last_event FROM todos WHERE session_id = ?", (session_id,)).fetchone()
+    _supersede(db, row[0] if row else None)
+    _insert(
+        db,
+        "INSERT INTO todos(session_id, last_event, data) VALUES(?, ?, ?) "
+        "ON CONFLICT(session_id) DO UPDATE SET last_event = excluded.last_event, "
+        "data = excluded.data",
+        (session_id, event.seq, to_row(change.todos)),
+        missing=("session", session_id),
+    )
+    yield event
+
+
+def _put_state(db: apsw.Connection, change: PutState) -> Iterator[Event]:
+    if change.value is None:
+        db.execute(
+            "DELETE FROM state WHERE session_id = ? AND key = ?", (change.session_id, change.key)
+        )
+    else:
+        _insert(
+            db,
+            "INSERT INTO state(session_id, key, data) VALUES(?, ?, ?) "
+            "ON CONFLICT(session_id, key) DO UPDATE SET data = excluded.data",
+            (change.session_id, change.key, to_row(change.value)),
+            missing=("session", change.session_id),
+        )
+    yield from ()
+
+
+def _put_approval(db: apsw.Connection, change: PutApproval) -> Iterator[Event]:
+    db.executemany(
+        "INSERT INTO approval(project_id, permission, pattern, action) VALUES(?, ?, ?, ?) "
+        "ON CONFLICT(project_id, permission, pattern) DO UPDATE SET action = excluded.action",
+        [(change.project_id, rule.permission, rule.pattern, rule.action) for rule in change.rules],
+    )
+    yield from ()
+
+
+def _drop_approval(db: apsw.Connection, change: DropApproval) -> Iterator[Event]:
+    db.executemany(
+        "DELETE FROM approval WHERE project_id = ? AND permission = ? AND pattern = ?",
+        [(change.project_id, rule.permission, rule.pattern) for rule in change.rules],
+    )
+    yield from ()
+
+
+def _put_request(db: apsw.Connection, change: PutPermissionRequest) -> Iterator[Event]:
+    request = change.request
+    _insert(
+        db,
+        "INSERT INTO permission_request(session_id, id, data) VALUES(?, ?, ?) "
+        "ON CONFLICT(session_id, id) DO UPDATE SET data = excluded.data",
+        (request.session_id, request.id, to_row(request)),
+        missing=("session", request.session_id),
+    )
+    yield _store(db, PermissionAsked(request=request))
+
+
+def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Iterator[Event]:
+    db.execute(
+        "DELETE FROM permission_request WHERE session_id = ? AND id = ?",
+        (change.session_id, change.request_id),
+    )
+    if db.changes():
+        yield _store(
+            db,
+            PermissionReplied(
+                session_id=change.session_id, request_id=change.request_id, reply=change.reply
+            ),
+        )
+
+
+def _emit(db: apsw.Connection, change: Emit) -> Iterator[Event]:
+    yield _store(db, change.properties)
+
+
+def _insert(
+    db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
+) -> None:
+    """Inserts a row whose key is known to be free; `missing` is the kind and id of its owner."""
+    try:
+        db.execute(sql, values)
+    except apsw.ConstraintError as error:
+        raise NotFoundError(*missing) from error
+
+
+_WRITERS: dict[type, Callable[[apsw.Connection, Any], Iterator[Event]]] = {
+    PutProject: _put_project,
+    PutSession: _put_session,
+    DropSession: _drop_session,
+    PutMessage: _put_message,
+    DropMessage: _drop_message,
+    PutPart: _put_part,
+    DropPart: _drop_part,
+    PutTodos: _put_todos,
+    PutState: _put_state,
+    PutApproval: _put_approval,
+    DropApproval: _drop_approval,
+    PutPermissionRequest: _put_request,
+    SettlePermissionRequest: _settle_request,
+    Emit: _emit,
+}
