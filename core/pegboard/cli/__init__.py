@@ -72,9 +72,9 @@ def _write_traceback(error: BaseException) -> Path | str:
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 
-    from pegboard.cli.places import state_dir
+    from pegboard.paths import Places
 
-    file = state_dir() / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    file = Places.of(os.environ).state / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)

@@ -20,7 +20,7 @@ from pegboard.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard.cli.tally import Tally
 from pegboard.cli.turn import Prompt, take_turn
 from pegboard.cli.views import JsonView, Result, TextView, View
-from pegboard.errors import InvalidInputError, ModelNotFoundError, PegboardError
+from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, PegboardError
 from pegboard.schema.session import Session
 
 if TYPE_CHECKING:
@@ -169,8 +169,9 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         )
         try:
             return await take_turn(app, prompt, view, tally, asker.ask if asker else None)
-        except ModelNotFoundError as error:
-            return Result(exit=Exit.PROVIDER, error=f"{error}{await _kept(app, session.id)}")
+        except (ModelNotFoundError, NotFoundError) as error:
+            kept = await _kept(app, session.id)
+            return Result(exit=exit_of(error.exit_code), error=f"{error}{kept}")
 
 
 async def _session(app: "App", options: Options) -> Session:
@@ -185,8 +186,8 @@ async def _session(app: "App", options: Options) -> Session:
 
 
 async def _kept(app: "App", session_id: str) -> str:
-    """Where the prompt is, if it was stored before the model turned out to be unknown."""
+    """Where the prompt is, if it was stored before its model or agent turned out to be unknown."""
     if not await app.turns(session_id):
         return ""
-    way_on = f'pegboard run -s {session_id} -m PROVIDER/MODEL "go on"'
-    return f" The prompt is kept in session {session_id}; answer it with: {way_on}"
+    way_on = f"pegboard run -s {session_id} -m PROVIDER/MODEL go on"
+    return f" The prompt is kept in session {session_id}: {way_on}"

@@ -13,6 +13,7 @@ from pegboard.cli.exits import Exit, exit_of_answer
 from pegboard.cli.render import failure_text
 from pegboard.cli.tally import Tally
 from pegboard.cli.views import Result, View
+from pegboard.errors import AbortedError
 from pegboard.schema.event import PermissionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart
@@ -26,6 +27,11 @@ QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""
 QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""
+
+_STOPPED = {
+    Exit.INTERRUPTED: "interrupted; the session is kept",
+    Exit.TIME_LIMIT: "the time limit is over; the session is kept",
+}
 
 Ask = Callable[[PermissionRequest], Coroutine[None, None, None]]
 
@@ -91,10 +97,10 @@ async def take_turn(
             subscription.close()
             await watching
             turn = await prompting
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, AbortedError):
             if stop.reason is None:
                 raise
-            return Result(exit=stop.reason, error="stopped before the model was asked")
+            return Result(exit=stop.reason, error=_STOPPED[stop.reason])
         finally:
             await _end(prompting, watching)
             await stop.done()
@@ -172,10 +178,8 @@ def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
             return ""
         case Exit.DENIED:
             return tally.denial
-        case Exit.TIME_LIMIT:
-            return "the time limit is over; the session is kept"
-        case Exit.INTERRUPTED:
-            return "interrupted; the session is kept"
+        case Exit.TIME_LIMIT | Exit.INTERRUPTED:
+            return _STOPPED[exit_code]
         case _:
             failure = turn.info.error if isinstance(turn.info, AssistantMessage) else None
             return failure_text(failure) if failure else "the model gave no answer"

@@ -1,0 +1,114 @@
+"""`pegboard session`: the conversations of a project, and what was said in them."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from pegboard.cli.screen import Screen
+    from pegboard.schema.message import Turn
+    from pegboard.schema.session import Session
+
+
+@click.group()
+def session() -> None:
+    """List the sessions of this project, or show one."""
+
+
+@session.command("list")
+@click.option(
+    "-n", "--max-count", type=click.IntRange(min=1), metavar="N", help="At most N of the newest."
+)
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def list_sessions(directory: Path, max_count: int | None, style: Literal["table", "json"]) -> None:
+    """List the sessions that you talk to, the newest first."""
+    from pegboard.cli.tables import moment, table
+
+    found = asyncio.run(_sessions(directory, max_count))
+    if style == "json":
+        _write_json([_row(each) for each in found])
+        return
+    rows = [(each.id, moment(each.time.updated), each.title) for each in found]
+    click.echo(table(("session", "updated", "title"), rows), nl=False)
+
+
+@session.command()
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> None:
+    """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
+    info, turns = asyncio.run(_conversation(directory, session_id))
+    if style == "json":
+        _write_json({"info": info, "messages": turns})
+        return
+    from os import environ
+
+    from pegboard.cli.screen import open_screen
+
+    screen = open_screen(sys.stdout, sys.stdout, environ)
+    for turn in turns:
+        _show_turn(turn, screen, directory)
+    screen.close()
+
+
+async def _sessions(directory: Path, limit: int | None) -> "tuple[Session, ...]":
+    from pegboard.app import App
+
+    async with await App.open(directory) as app:
+        return await app.sessions(limit=limit)
+
+
+async def _conversation(directory: Path, session_id: str) -> "tuple[Session, tuple[Turn, ...]]":
+    from pegboard.app import App
+    from pegboard.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        return await find_session(app, session_id), await app.turns(session_id)
+
+
+def _row(each: "Session") -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "title": each.title,
+        "updated": each.time.updated,
+        "created": each.time.created,
+        "projectId": each.project_id,
+        "directory": each.directory,
+    }
+
+
+def _write_json(value: object) -> None:
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
+    from pegboard.cli.render import Line, failure_text, tool_detail, tool_head
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.part import FilePart, TextPart, ToolPart
+
+    is_answer = isinstance(turn.info, AssistantMessage)
+    for part in turn.parts:
+        match part:
+            case TextPart(synthetic=False, text=text) if text.strip():
+                screen.answer(text if is_answer else f"> {text}", streamed="")
+            case FilePart(filename=filename, url=url):
+                screen.line(Line(head="file", text=filename or url[:80], style="dim"))
+            case ToolPart():
+                screen.line(tool_head(part, directory))
+                for line in tool_detail(part, indent=1):
+                    screen.line(line)
+            case _:
+                pass
+    if isinstance(turn.info, AssistantMessage) and turn.info.error:
+        screen.line(Line(head="error:", text=failure_text(turn.info.error), style="error"))
