@@ -1,0 +1,185 @@
+"""The configuration: what files, environment and program say, merged, checked, with its sources.
+
+From the weakest to the strongest source: the user's folder (`pegboard.toml`, `opencode.json[c]`,
+Markdown agents and commands), the file of `PEGBOARD_CONFIG`, the project's folders from the
+worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, and what the program gives.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard.config.keys import normalised, unknown_keys
+from pegboard.config.layer import Layer
+from pegboard.config.markdown import markdown_files, read_markdown
+from pegboard.config.merge import Merged
+from pegboard.config.parse import from_content, read_layer
+from pegboard.config.project import as_project, tightening
+from pegboard.config.substitute import substituted
+from pegboard.errors import ConfigError
+from pegboard.schema.config import Config
+
+if TYPE_CHECKING:
+    from pegboard.workspace import Workspace
+
+_NAMES = ("pegboard.toml", "opencode.json", "opencode.jsonc")
+_PROJECT_NAMES = (
+    "pegboard.toml",
+    ".pegboard/pegboard.toml",
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
+)
+_PROJECT_FOLDERS = (".pegboard", ".opencode")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedConfig:
+    """The configuration and where it comes from.
+
+    `sources` maps a dotted key to the file or variable that set it last. `files` are all that
+    were read. `untrusted` are the project's files of which something does not count for lack
+    of trust, each with a line in `warnings`.
+    """
+
+    config: Config
+    sources: Mapping[str, str]
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+    untrusted: tuple[Path, ...]
+
+
+async def load_config(
+    workspace: "Workspace",
+    *,
+    config_dir: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object] | None,
+    trusted: bool,
+) -> LoadedConfig:
+    """The configuration of a workspace; `overrides` are in the syntax of the files.
+
+    Rules of the project's files go to `project_permission`, trusted or not. Until the project
+    is trusted nothing else of them counts but instruction files below the project, and no
+    `{env:...}` or `{file:...}` of theirs is looked up.
+
+    :raises ConfigError: for a file that cannot be read or is not valid, an unknown key in one
+        of Pegboard's own, and a value of the wrong type; with file, line and key.
+    """
+    reading = _Reading(workspace=workspace, config_dir=config_dir, env=env, trusted=trusted)
+    return await asyncio.to_thread(reading.loaded, overrides or {})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """One pass over all sources."""
+
+    workspace: "Workspace"
+    config_dir: Path
+    env: Mapping[str, str]
+    trusted: bool
+    merged: Merged = field(default_factory=Merged)
+    files: list[Path] = field(default_factory=list)
+    untrusted: list[Path] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def loaded(self, overrides: Mapping[str, object]) -> LoadedConfig:
+        for layer in self._layers(overrides):
+            self._add(layer)
+        return LoadedConfig(
+            config=self.merged.config(),
+            sources=self.merged.sources(),
+            files=tuple(self.files),
+            warnings=tuple(self.warnings),
+            untrusted=tuple(self.untrusted),
+        )
+
+    def _layers(self, overrides: Mapping[str, object]) -> Iterator[Layer]:
+        yield from self._user_layers()
+        for folder in _folders(self.workspace):
+            yield from self._project_layers(folder)
+        content = self.env.get("PEGBOARD_CONFIG_CONTENT", "")
+        if content.strip():
+            yield from_content(content, "PEGBOARD_CONFIG_CONTENT")
+        if overrides:
+            yield Layer(name="overrides", value=overrides, syntax="pegboard")
+
+    def _user_layers(self) -> Iterator[Layer]:
+        texts = (self.config_dir / "AGENTS.md", self._home() / ".claude" / "CLAUDE.md")
+        instructions = next((file for file in texts if _is_file(file)), None)
+        if instructions is not None:
+            value = {"instructions": [str(instructions)]}
+            yield Layer(name=str(instructions), value=value, syntax="pegboard")
+        for name in _NAMES:
+            yield from self._read(self.config_dir / name, project=False)
+        for table, name, file in markdown_files(self.config_dir):
+            self.files.append(file)
+            yield read_markdown(table, name, file)
+        if self.env.get("PEGBOARD_CONFIG"):
+            file = self.workspace.directory / self.env["PEGBOARD_CONFIG"]
+            if not _is_file(file):
+                raise ConfigError("PEGBOARD_CONFIG names a file that does not exist", file=file)
+            yield from self._read(file, project=False)
+
+    def _project_layers(self, folder: Path) -> Iterator[Layer]:
+        for name in _PROJECT_NAMES:
+            yield from self._read(folder / name, project=True)
+        for name in _PROJECT_FOLDERS:
+            for table, entry, file in markdown_files(folder / name):
+                if file in self.files:
+                    continue
+                if self.trusted:
+                    self.files.append(file)
+                    yield read_markdown(table, entry, file, project=True)
+                else:
+                    self._leave_out(file, f"the {table} {entry}")
+
+    def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
+        """The file's layer if it is there and was not read before, as the user's own."""
+        if file not in self.files and _is_file(file):
+            self.files.append(file)
+            yield read_layer(file, project=project)
+
+    def _add(self, layer: Layer) -> None:
+        folder = layer.file.parent if layer.file else self.workspace.directory
+        raw = layer.value
+        if self.trusted or not layer.project:
+            raw = substituted(layer, env=self.env, home=self._home(), folder=folder)
+        value = normalised(layer, raw, home=self._home(), folder=folder)
+        unknown = unknown_keys(layer)
+        if unknown:
+            self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
+        if layer.project and self.trusted:
+            value = as_project(value)
+        elif layer.project:
+            value, ignored = tightening(value)
+            if ignored and layer.file is not None:
+                self._leave_out(layer.file, ", ".join(ignored))
+        self.merged.lay(layer, value)
+
+    def _leave_out(self, file: Path, what: str) -> None:
+        self.untrusted.append(file)
+        self.warnings.append(f"{file}: ignored until you trust this project: {what}")
+
+    def _home(self) -> Path:
+        home = self.env.get("HOME")
+        return Path(home) if home else Path.home()
+
+
+def _folders(workspace: "Workspace") -> tuple[Path, ...]:
+    """The worktree's root, and each folder from there down to the directory."""
+    directory, root = workspace.directory, workspace.worktree
+    if not directory.is_relative_to(root):
+        return (directory,)
+    above = [folder for folder in directory.parents if folder.is_relative_to(root)]
+    return (*reversed(above), directory)
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error

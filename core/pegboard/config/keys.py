@@ -1,0 +1,194 @@
+"""From the syntax of config files to the fields of the schema: old spellings, rules, paths."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.config.layer import Layer
+from pegboard.config.substitute import expanded
+from pegboard.errors import ConfigError
+from pegboard.nearest import nearest
+from pegboard.permissions import rules_from_config
+from pegboard.schema.config import (
+    AgentConfig,
+    CommandConfig,
+    CompactionConfig,
+    Config,
+    PluginConfig,
+    ProviderConfig,
+)
+from pegboard.schema.permission import Rule
+
+NAMED_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "agent": AgentConfig,
+    "command": CommandConfig,
+    "provider": ProviderConfig,
+    "plugins": PluginConfig,
+}
+# What OpenCode's files may say and has no meaning here.
+_FOREIGN = frozenset(
+    {
+        *("$schema", "autoshare", "autoupdate", "enterprise", "experimental", "formatter"),
+        *("keybinds", "layout", "logLevel", "lsp", "mcp", "plugin", "server", "share"),
+        *("skills", "theme", "tui", "watcher"),
+    }
+)
+_EDITING = frozenset({"write", "edit", "patch", "multiedit"})
+
+
+def normalised(
+    layer: Layer, value: Mapping[str, Any], *, home: Path, folder: Path
+) -> dict[str, Any]:
+    """The layer's value (references replaced) in the schema's keys.
+
+    A `permission` becomes a list of rules, `plugin_paths` are absolute, `~` is written out.
+
+    :raises ConfigError: for an unknown key of Pegboard's own files, a table that is none, and
+        a permission that is none.
+    """
+    known = _translated(layer, value) if layer.syntax == "opencode" else dict(value)
+    _check_keys(layer, known, Config, "")
+    for table, kind in NAMED_TABLES.items():
+        for name, entry in _table(layer, known.get(table), table).items():
+            key = f"{table}.{name}"
+            _check_keys(layer, _table(layer, entry, key), kind, f"{key}.")
+    compaction = _table(layer, known.get("compaction"), "compaction")
+    _check_keys(layer, compaction, CompactionConfig, "compaction.")
+    return _with_paths(_with_rules(layer, known), home, folder)
+
+
+def _check_keys(
+    layer: Layer, table: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
+) -> None:
+    fields = set(kind.__struct_fields__) - {"project_permission"}
+    for name in table:
+        if name not in fields:
+            meant = nearest(str(name), fields, limit=1)
+            hint = (
+                f"did you mean {meant[0]}?" if meant else f"known are {', '.join(sorted(fields))}"
+            )
+            raise layer.error(f"unknown key; {hint}", f"{prefix}{name}")
+
+
+def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise layer.error("must be a table of keys and values", key)
+    return value
+
+
+def _with_rules(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
+    if "permission" in value:
+        value["permission"] = _rules(layer, value["permission"], "permission")
+    if "agent" in value:
+        value["agent"] = {
+            name: entry
+            if "permission" not in entry
+            else {
+                **entry,
+                "permission": _rules(layer, entry["permission"], f"agent.{name}.permission"),
+            }
+            for name, entry in _table(layer, value["agent"], "agent").items()
+        }
+    return value
+
+
+def _rules(layer: Layer, value: object, key: str) -> list[dict[str, Any]]:
+    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        return value
+    try:
+        rules = rules_from_config(value)
+    except ConfigError as error:
+        deeper = f"{key}.{error.key}" if error.key else key
+        raise layer.error(str(error).removeprefix(f"{error.key}: "), deeper) from error
+    return _plain(rules)
+
+
+def _plain(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(rule) for rule in rules]
+
+
+def _with_paths(value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
+    """Entries of the wrong type are left for the check of types to find."""
+    for key in ("plugin_paths", "instructions"):
+        if isinstance(value.get(key), list | tuple):
+            value[key] = [
+                expanded(entry, home) if isinstance(entry, str) else entry for entry in value[key]
+            ]
+    if isinstance(value.get("plugin_paths"), list):
+        value["plugin_paths"] = [
+            str(folder / entry) if isinstance(entry, str) else entry
+            for entry in value["plugin_paths"]
+        ]
+    return value
+
+
+def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of a file made for OpenCode, without the keys that mean nothing here."""
+    known = {
+        name: entry
+        for name, entry in value.items()
+        if name in Config.__struct_fields__ and name != "project_permission"
+    }
+    agents = {
+        name: {**_table(layer, entry, f"mode.{name}"), "mode": "primary"}
+        for name, entry in _table(layer, value.get("mode"), "mode").items()
+    }
+    agents.update(_table(layer, known.get("agent"), "agent"))
+    if agents:
+        known["agent"] = {name: _agent(layer, name, entry) for name, entry in agents.items()}
+    for table in ("command", "provider", "plugins"):
+        if table in known:
+            fields = NAMED_TABLES[table].__struct_fields__
+            known[table] = {
+                name: _only(fields, _table(layer, entry, f"{table}.{name}"))
+                for name, entry in _table(layer, known[table], table).items()
+            }
+    if "compaction" in known:
+        compaction = _table(layer, known["compaction"], "compaction")
+        known["compaction"] = _only(CompactionConfig.__struct_fields__, compaction)
+    return _with_tools(layer, known, value.get("tools"), "")
+
+
+def _only(fields: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: entry for name, entry in table.items() if name in fields}
+
+
+def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
+    """An agent of OpenCode's: keys that it does not know are options for the provider."""
+    table = dict(_table(layer, entry, f"agent.{name}"))
+    tools = table.pop("tools", None)
+    steps = table.pop("maxSteps", None)
+    table.pop("name", None)
+    if steps is not None:
+        table.setdefault("steps", steps)
+    fields = set(AgentConfig.__struct_fields__) - {"project_permission"}
+    options = {key: table.pop(key) for key in list(table) if key not in fields}
+    if options:
+        given = _table(layer, table.get("options"), f"agent.{name}.options")
+        table["options"] = {**options, **given}
+    return _with_tools(layer, table, tools, f"agent.{name}.")
+
+
+def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str) -> dict[str, Any]:
+    """The table with the old `tools` switches as rules in front of its `permission`."""
+    switches = _table(layer, tools, f"{prefix}tools")
+    if switches:
+        rules = tuple(
+            Rule("edit" if name in _EDITING else name, "*", "allow" if on else "deny")
+            for name, on in switches.items()
+        )
+        own = _rules(layer, table.get("permission"), f"{prefix}permission")
+        table["permission"] = [*_plain(rules), *own]
+    return table
+
+
+def unknown_keys(layer: Layer) -> tuple[str, ...]:
+    """The top-level keys of a file made for OpenCode that neither side knows."""
+    if layer.syntax != "opencode":
+        return ()
+    known = {*_FOREIGN, *Config.__struct_fields__, "mode", "tools"}
+    return tuple(name for name in layer.value if name not in known)

@@ -1,0 +1,48 @@
+"""One source of the configuration, as it was written: whose it is, its text and its value."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pegboard.errors import ConfigError
+
+Syntax = Literal["pegboard", "opencode"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """What one source says, in the syntax of config files.
+
+    `syntax` says how unknown keys are met: an error in Pegboard's own files, and not in those
+    that were made for OpenCode. `project` says that the repository brings it, not the user.
+    `implied` is how many leading parts of its keys its file's name says, not its text.
+    """
+
+    name: str
+    value: Mapping[str, Any]
+    syntax: Syntax
+    file: Path | None = None
+    text: str = ""
+    project: bool = False
+    implied: int = 0
+
+    def error(self, message: str, key: str) -> ConfigError:
+        """The error about a dotted key of this source, with its line where that is found."""
+        if self.file is None:
+            return ConfigError(f"{message} (in {self.name})", key=key)
+        line = line_of(key.split(".")[self.implied :], self.text)
+        return ConfigError(message, file=self.file, line=line, key=key)
+
+
+def line_of(path: Iterable[str], text: str) -> int | None:
+    """The line, from 1, on which the deepest part of a key stands that can be found."""
+    place = 0
+    found = False
+    for name in path:
+        match = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])").search(text, place)
+        if match is None:
+            break
+        place, found = match.end(), True
+    return text.count("\n", 0, place) + 1 if found else None

@@ -1,0 +1,53 @@
+"""What a project's own files may say: only to tighten, until the user trusts the project."""
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+_TIGHTENING = ("permission", "instructions", "agent")
+
+
+def as_project(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What a trusted project says: everything, but its rules still can only tighten."""
+    said = _renamed(value)
+    if "agent" in said:
+        said["agent"] = {name: _renamed(entry) for name, entry in said["agent"].items()}
+    return said
+
+
+def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What counts of an untrusted project's words, and the keys that do not.
+
+    Rules count, for all agents and for one, since they can only tighten; so do instruction
+    files that are named below the project. Models do not: they decide who reads the code.
+    Neither do plugins, not even their disabling: one may be the user's guard.
+    """
+    said: dict[str, Any] = {}
+    ignored = [name for name in value if name not in _TIGHTENING]
+    if "permission" in value:
+        said["project_permission"] = value["permission"]
+    agents = value.get("agent") or {}
+    for name, entry in agents.items():
+        if "permission" in entry:
+            said.setdefault("agent", {})[name] = {"project_permission": entry["permission"]}
+        if set(entry) - {"permission"}:
+            ignored.append(f"agent.{name}")
+    given = value.get("instructions") or []
+    inside = [entry for entry in given if isinstance(entry, str) and _inside(entry)]
+    if inside:
+        said["instructions"] = inside
+    if len(inside) < len(given):
+        ignored.append("instructions")
+    return said, tuple(ignored)
+
+
+def _inside(path: str) -> bool:
+    pure = PurePath(path)
+    return not pure.is_absolute() and ".." not in pure.parts
+
+
+def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "project_permission" if name == "permission" else name: entry
+        for name, entry in table.items()
+    }

@@ -1,0 +1,48 @@
+"""What `{env:NAME}` and `{file:path}` stand for in the texts of a configuration."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pegboard.config.layer import Layer
+
+_REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
+
+
+def substituted(
+    layer: Layer, *, env: Mapping[str, str], home: Path, folder: Path
+) -> dict[str, Any]:
+    """The layer's value with all references in its texts replaced; keys stay as they are.
+
+    A variable that is not set is empty. A file's text is stripped; its path starts at
+    `folder`, or at `home` behind `~/`.
+
+    :raises ConfigError: when a file cannot be read; its text names the path, no content.
+    """
+
+    def replaced(match: re.Match[str], key: str) -> str:
+        kind, name = match[1], match[2].strip()
+        if kind == "env":
+            return env.get(name, "")
+        try:
+            return (folder / expanded(name, home)).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise layer.error(f"the file {name} cannot be read: {reason}", key) from error
+
+    def walked(value: object, key: str) -> object:
+        if isinstance(value, str):
+            return _REFERENCE.sub(lambda match: replaced(match, key), value)
+        if isinstance(value, Mapping):
+            return {name: walked(entry, f"{key}.{name}") for name, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [walked(entry, key) for entry in value]
+        return value
+
+    return {name: walked(entry, str(name)) for name, entry in layer.value.items()}
+
+
+def expanded(path: str, home: Path) -> str:
+    """The path with a leading `~` written out."""
+    return f"{home}{path[1:]}" if path == "~" or path.startswith("~/") else path
