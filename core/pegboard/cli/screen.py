@@ -131,9 +131,9 @@ class TerminalScreen:
         from rich.text import Text
 
         text = Text("  " * line.indent)
-        style = _STYLES[line.style]
+        style = self._styled(_STYLES[line.style])
         if line.head:
-            text.append(line.head, style=f"bold {style}")
+            text.append(line.head, style=self._styled(f"bold {style}"))
             text.append(f" {line.text}")
         else:
             text.append(line.text, style=style)
@@ -151,7 +151,8 @@ class TerminalScreen:
         if not self._at_line_start:
             return
         if self._status is None:
-            self._status = self._open_console().status(visible(text), spinner_style="dim")
+            console = self._open_console()
+            self._status = console.status(visible(text), spinner_style=self._styled("dim"))
             self._status.start()
         else:
             self._status.update(visible(text))
@@ -160,6 +161,9 @@ class TerminalScreen:
         """Take the spinner away and end the line."""
         self._stop_spinner()
         self._end_line()
+
+    def _styled(self, style: str) -> str:
+        return style if self._colours else ""
 
     def _write(self, text: str) -> None:
         if text:
