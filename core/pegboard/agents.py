@@ -1,12 +1,12 @@
 """Which agents there are, what the user made of them, and the rules that each is bound by."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError
+from pegboard.nearest import nearest
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.part import ModelChoice
@@ -40,9 +40,14 @@ def agents_from(config: Config, registered: Iterable[Agent]) -> Mapping[str, Age
     for name, settings in config.agent.items():
         if settings.disable:
             agents.pop(name, None)
-        else:
+        elif name in agents or not _only_tightens(settings):
             agents[name] = _changed(agents.get(name) or _new(name), settings)
     return agents
+
+
+def _only_tightens(settings: AgentConfig) -> bool:
+    """Whether this is all that an untrusted project may say of an agent; it makes none."""
+    return settings == AgentConfig(project_permission=settings.project_permission)
 
 
 def _new(name: str) -> Agent:
@@ -80,7 +85,7 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
     :raises NotFoundError: when there is none, with the nearest names.
     """
     if name not in agents:
-        raise NotFoundError("agent", name, suggestions=difflib.get_close_matches(name, agents))
+        raise NotFoundError("agent", name, suggestions=nearest(name, agents))
     return agents[name]
 
 
