@@ -7,7 +7,6 @@ every container that shares the folder.
 
 import fcntl
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ class Owners:
     """The owners of one database; `own` is this one's name: process id, start, boot, chance."""
 
     def __init__(self, folder: Path) -> None:
-        self.own = f"{os.getpid()}-{time.time_ns() // 1_000_000}-{_boot()}-{secrets.token_hex(6)}"
+        self.own = f"{os.getpid()}-{time.time_ns() // 1_000_000}-{_boot()}-{os.urandom(6).hex()}"
         self._folder = folder
         self._lock: int | None = None
 
