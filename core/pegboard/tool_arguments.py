@@ -205,17 +205,15 @@ class RawArguments:
     @cached_property
     def _validator(self) -> "Validator":
         # Saves 60 ms before the first call of a raw tool.
-        from jsonschema import FormatChecker
-        from jsonschema.exceptions import SchemaError
+        from jsonschema.exceptions import best_match
         from jsonschema.validators import Draft202012Validator, validator_for
         from referencing.jsonschema import EMPTY_REGISTRY
 
         kind = validator_for(self.schema, default=Draft202012Validator)
-        try:
-            kind.check_schema(self.schema, format_checker=FormatChecker(()))
-        except SchemaError as error:
-            reason = f"the JSON Schema is wrong at {error.json_path}: {error.message}"
-            raise SignatureError(self.function.__module__, reason, tool=self.tool) from error
+        wrong = best_match(kind(kind.META_SCHEMA).iter_errors(self.schema))
+        if wrong is not None:
+            reason = f"the JSON Schema is wrong at {wrong.json_path}: {wrong.message}"
+            raise SignatureError(self.function.__module__, reason, tool=self.tool)
         return kind(self.schema, registry=EMPTY_REGISTRY)
 
 

@@ -97,7 +97,7 @@ def _parsed(doc: str, *, style: str) -> Documentation:
     except ParseError:
         return Documentation(description=doc)
     return Documentation(
-        description=parsed.description or "",
+        description=(parsed.description or "").strip(),
         parameters={
             name.strip(): _fold(entry.description or "")
             for entry in parsed.params

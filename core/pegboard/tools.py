@@ -1,14 +1,16 @@
 """Tools: what the model can call, made from a function or from a raw JSON Schema."""
 
-import asyncio
-import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, overload
+from functools import WRAPPER_ASSIGNMENTS, partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
+from pegboard.threads import Threads
 from pegboard.tool_arguments import Arguments, FunctionArguments, RawArguments
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ class Tool:
 
     def __post_init__(self) -> None:
         function = self.arguments.function
-        for name in functools.WRAPPER_ASSIGNMENTS:
+        for name in WRAPPER_ASSIGNMENTS:
             object.__setattr__(self, name, getattr(function, name, None))
         object.__setattr__(self, "__wrapped__", function)
 
@@ -144,18 +146,20 @@ class Tool:
         :raises ToolError: when the function answers with neither text nor `ToolResult`.
         """
         bound = self.arguments.bind(context, args)
-        if inspect.iscoroutinefunction(self.arguments.function):
-            answer = await bound()
-        else:
-            answer = await asyncio.to_thread(_in_thread, bound)
-            if inspect.isawaitable(answer):
-                answer = await answer
+        try:
+            answer = await (bound() if self._is_async else _in_thread(bound))
+        except SystemExit as error:
+            raise ToolError(f"the tool {self.id} tried to end the process") from error
         if isinstance(answer, str):
             return ToolResult(output=answer)
         if isinstance(answer, ToolResult):
             return answer
         kind = type(answer).__name__
         raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
+
+    @property
+    def _is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.arguments.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
         """What the function itself answers."""
@@ -227,9 +231,35 @@ def _name(function: object) -> str:
     raise SignatureError(type(function).__module__, reason, tool=repr(function))
 
 
-def _in_thread(bound: Callable[[], object]) -> object:
-    """The function's answer; a StopIteration would never arrive in a future."""
+class _Outcome(AbstractContextManager["_Outcome"]):
+    """What a function did in a thread: its answer, or the error that the loop is to raise."""
+
+    answer: Any = None
+    error: BaseException | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[True]:
+        self.error = error
+        return True
+
+
+async def _in_thread(bound: Callable[[], Any]) -> object:
+    """The function's answer, from a thread that holds up neither others nor the exit."""
+    threads = Threads("pegboard-tool")
     try:
-        return bound()
-    except StopIteration as error:
-        raise RuntimeError("the tool raised StopIteration") from error
+        outcome = await threads.run(partial(_outcome, bound))
+    finally:
+        threads.close()
+    if outcome.error is not None:
+        raise outcome.error
+    return await outcome.answer if inspect.isawaitable(outcome.answer) else outcome.answer
+
+
+def _outcome(bound: Callable[[], Any]) -> _Outcome:
+    with _Outcome() as outcome:
+        outcome.answer = bound()
+    return outcome

@@ -3,17 +3,16 @@
 import asyncio
 import inspect
 import json
+import sys
 import threading
 from collections.abc import Awaitable, Mapping
-from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import pytest
-from pydantic import Field
 
-from pegboard import Tool, ToolContext, ToolError, ToolResult, tool
+from pegboard import Tool, ToolError, ToolResult, tool
 from pegboard.errors import InvalidInputError, SignatureError
 
 _FILE = Path(__file__).parent.parent / "data" / "schema_cases.json"
@@ -194,167 +193,6 @@ async def test_a_tool_is_still_the_function_for_python() -> None:
     assert list(inspect.signature(hail).parameters) == ["ship", "loud"]
 
 
-IN_ANY_SPELLING = [
-    "ctx: ToolContext",
-    "ctx: 'ToolContext'",
-    "ctx: 'pegboard.ToolContext'",
-    "ctx: 'NotImported.ToolContext'",
-    "ctx: Ctx",
-    "ctx: ToolContext | None = None",
-    "ctx: 'ToolContext | None' = None",
-    "*, ctx: Annotated[ToolContext, 'ours']",
-]
-
-
-@pytest.mark.parametrize("spelling", IN_ANY_SPELLING)
-async def test_the_context_is_given_in_any_spelling(spelling: str) -> None:
-    imports = (
-        "import pegboard\nfrom typing import Annotated\nfrom pegboard import ToolContext, tool"
-    )
-    source = f"{imports}\nCtx = ToolContext\n\n@tool\nasync def here({spelling}):\n    return ctx()"
-    made: Tool = load(source, "spelling").here
-
-    answer = await made.call(lambda: "given", made.validate({}))  # type: ignore[arg-type]  # seen only
-
-    assert answer.output == "given"
-    assert made.parameters["properties"] == {}
-
-
-async def test_the_context_need_not_be_imported_at_run_time() -> None:
-    source = (
-        "from __future__ import annotations\nfrom pegboard import tool\n"
-        "@tool\nasync def here(a: int, ctx: ToolContext) -> str:\n    return ctx() * a"
-    )
-    made: Tool = load(source, "late").here
-
-    answer = await made.call(lambda: "ab", made.validate({"a": "2"}))  # type: ignore[arg-type]  # seen only
-
-    assert answer.output == "abab"
-
-
-def test_each_call_gets_a_default_of_its_own() -> None:
-    @tool
-    async def crew(names: list[str] = []) -> str:  # noqa: B006 - the point of the test
-        """Hire."""
-        return ",".join(names)
-
-    first = crew.validate({})["names"]
-
-    assert isinstance(first, list)
-    first.append("Ann")
-    assert crew.validate({}) == {"names": []}
-
-
-def test_the_model_reads_what_is_wrong_with_each_argument() -> None:
-    @tool
-    async def dive(depth: int, mix: Literal["air", "ean"] = "air") -> str:
-        """Dive."""
-        return mix
-
-    with pytest.raises(ToolError) as caught:
-        dive.validate({"mix": "helium", "gear": ["fins"]})
-
-    assert str(caught.value).splitlines() == [
-        "The arguments of this call of dive are invalid:",
-        "- depth: is required, and missing",
-        "- mix: Input should be 'air' or 'ean', got 'helium'",
-        "- gear: is not an argument of this tool",
-        "Write the call again with valid arguments.",
-    ]
-
-
-def test_a_long_list_of_problems_is_cut() -> None:
-    @tool
-    async def add(numbers: list[int]) -> str:
-        """Add."""
-        return ""
-
-    with pytest.raises(ToolError) as caught:
-        add.validate({"numbers": ["x" * 10_000] * 500})
-
-    assert str(caught.value).count("\n- ") == 11
-    assert "- and more" in str(caught.value)
-    assert len(str(caught.value)) < 2_000
-
-
-REFUSED = {
-    "def bad(*places: str): ...": "places",
-    "def bad(a: int, **more: str): ...": "more",
-    "def bad(place, /): ...": "place",
-    "def bad(self, place: str): ...": "self",
-    "def bad(a: int, when: Callable[[], int]): ...": "when",
-    "def bad(a: int, line: socket): ...": "line",
-    "def bad(a: int, line: list[socket] | None = None): ...": "line",
-    "def bad(a: int, b: Annotated[str, Field(ge=complex)] = ''): ...": "b",
-    "def bad(a: int, b: 'int +'): ...": "b",
-}
-
-
-@pytest.mark.parametrize("signature", REFUSED)
-def test_a_refusal_names_tool_and_parameter(signature: str) -> None:
-    imports = "from collections.abc import Callable\nfrom socket import socket\n"
-    imports += (
-        "from typing import Annotated\nfrom pydantic import Field\nfrom pegboard import tool\n"
-    )
-
-    with pytest.raises(
-        SignatureError, match=f"tool bad, parameter {REFUSED[signature]}: "
-    ) as caught:
-        load(f"{imports}@tool\n{signature}\n", "refused")
-
-    assert (caught.value.tool, caught.value.parameter) == ("bad", REFUSED[signature])
-
-
-@pytest.mark.parametrize("given", ["hello", lambda: "", 3])
-def test_what_is_no_function_with_a_name_is_refused(given: Any) -> None:
-    with pytest.raises(SignatureError, match="id="):
-        tool(given)
-
-
-async def test_a_name_may_come_into_being_after_the_decorator() -> None:
-    source = (
-        "from dataclasses import dataclass\nfrom pegboard import tool\n"
-        "@tool\nasync def load(crate: 'Crate') -> str:\n    return str(crate.kg)\n"
-        "@dataclass\nclass Crate:\n    kg: int\n"
-    )
-    made: Tool = load(source, "forward").load
-
-    assert (await made.call(CONTEXT, made.validate({"crate": {"kg": "3"}}))).output == "3"
-    assert made.parameters["$defs"]["Crate"]["properties"] == {"kg": {"type": "integer"}}
-
-
-def test_a_name_that_never_comes_is_an_error_at_first_use() -> None:
-    made: Tool = load(
-        "from pegboard import tool\n@tool\ndef load(crate: 'Crate'): ...", "never"
-    ).load
-
-    with pytest.raises(SignatureError, match=r"load.*Crate"):
-        _ = made.parameters
-
-
-def test_a_property_called_title_stays() -> None:
-    @tool
-    async def note(title: str, row: dict[str, int], when: datetime) -> str:
-        """Note."""
-        return title
-
-    assert note.parameters["properties"] == {
-        "title": {"type": "string"},
-        "row": {"type": "object", "additionalProperties": {"type": "integer"}},
-        "when": {"type": "string", "format": "date-time"},
-    }
-
-
-def test_the_authors_own_alias_is_the_name_for_the_model() -> None:
-    @tool
-    async def move(from_: Annotated[str, Field(alias="from")]) -> str:
-        """Move."""
-        return from_
-
-    assert move.parameters["required"] == ["from"]
-    assert move.validate({"from": "a"}) == {"from_": "a"}
-
-
 def test_the_decorator_takes_what_differs_from_the_function() -> None:
     @tool(id="net_get", description="Fetch.", permission="webfetch", timeout_s=5)
     async def get(url: str) -> str:
@@ -395,42 +233,28 @@ def test_an_id_that_providers_refuse_is_refused(name: str) -> None:
         low.renamed(name)
 
 
-def raw(schema: dict[str, Any]) -> Tool:
-    async def echo(context: ToolContext, args: Mapping[str, Any]) -> str:
-        return json.dumps(args)
+async def test_a_function_that_hangs_holds_up_neither_the_time_limit_nor_the_exit() -> None:
+    source = (
+        "import asyncio, threading\nfrom pegboard import tool\n"
+        "@tool\ndef hang() -> str:\n    threading.Event().wait()\n    return ''\n"
+        "async def main():\n    async with asyncio.timeout(0.1):\n"
+        "        await hang.call(None, {})\n"
+        "asyncio.run(main())\n"
+    )
 
-    return Tool.raw("far_echo", "Echo.", schema, echo)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", source, stderr=asyncio.subprocess.PIPE
+    )
+    async with asyncio.timeout(10):
+        _, errors = await process.communicate()
 
-
-async def test_a_raw_tool_gets_what_the_model_wrote_once_it_fits() -> None:
-    made = raw({"properties": {"n": {"type": "integer", "minimum": 1, "default": 4}}})
-
-    answer = await made.call(CONTEXT, made.validate({"more": True}))
-
-    assert answer.output == '{"more": true}'
-    assert (made.id, made.description, made.permission) == ("far_echo", "Echo.", "far_echo")
-    assert made.parameters["type"] == "object"
-    with pytest.raises(ToolError, match=r"n: '3' is not of type 'integer'"):
-        made.validate({"n": "3"})
-
-
-def test_a_wrong_raw_schema_is_an_error_that_names_the_tool() -> None:
-    with pytest.raises(SignatureError, match="far_echo"):
-        raw({"type": "objekt"}).validate({})
+    assert errors.decode().strip().endswith("TimeoutError")
 
 
-@pytest.mark.parametrize("rule", [{"$ref": "http://127.0.0.1:1/x.json"}, {"pattern": r"\p{L}"}])
-def test_what_cannot_be_checked_here_is_left_to_the_raw_tool(rule: dict[str, Any]) -> None:
-    assert raw({"properties": {"a": rule}}).validate({"a": "b"}) == {"a": "b"}
+@pytest.mark.parametrize("kind", ["async def", "def"])
+async def test_a_tool_cannot_end_the_process(kind: str) -> None:
+    source = f"import sys\nfrom pegboard import tool\n\n@tool\n{kind} leave():\n    sys.exit(3)"
+    made: Tool = load(source, "leave").leave
 
-
-def test_a_warm_tool_has_its_validator() -> None:
-    @tool
-    async def low(place: str) -> str:
-        """Low."""
-        return place
-
-    low.warm()
-    raw({}).warm()
-
-    assert low.validate({"place": "a"}) == {"place": "a"}
+    with pytest.raises(ToolError, match="leave tried to end the process"):
+        await made.call(CONTEXT, {})
