@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pegboard.config.keys import normalised, unknown_keys
 from pegboard.config.layer import Layer
@@ -149,9 +149,7 @@ class _Reading:
         if self.trusted or not layer.project:
             raw = substituted(layer, env=self.env, home=self._home(), folder=folder)
         value = normalised(layer, raw, home=self._home(), folder=folder)
-        unknown = unknown_keys(layer)
-        if unknown:
-            self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
+        self._warn_of_the_unusable(layer, value)
         if layer.project and self.trusted:
             value = as_project(value)
         elif layer.project:
@@ -159,6 +157,18 @@ class _Reading:
             if ignored and layer.file is not None:
                 self._leave_out(layer.file, ", ".join(ignored))
         self.merged.lay(layer, value)
+
+    def _warn_of_the_unusable(self, layer: Layer, value: dict[str, Any]) -> None:
+        unknown = unknown_keys(layer)
+        if unknown:
+            self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
+        given = value.get("instructions")
+        urls = [entry for entry in given if "://" in str(entry)] if isinstance(given, list) else []
+        if given and urls:
+            value["instructions"] = [entry for entry in given if entry not in urls]
+            self.warnings.append(
+                f"{layer.name}: only files can be instructions; ignored: {', '.join(urls)}"
+            )
 
     def _leave_out(self, file: Path, what: str) -> None:
         self.untrusted.append(file)

@@ -1,7 +1,7 @@
 """From the syntax of config files to the fields of the schema: old spellings, rules, paths."""
 
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
@@ -56,7 +56,7 @@ def normalised(
             _check_keys(layer, _table(layer, entry, key), kind, f"{key}.")
     compaction = _table(layer, known.get("compaction"), "compaction")
     _check_keys(layer, compaction, CompactionConfig, "compaction.")
-    return _with_paths(_with_rules(layer, known), home, folder)
+    return _with_paths(layer, _with_rules(layer, known), home, folder)
 
 
 def _check_keys(
@@ -111,8 +111,12 @@ def _plain(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(rule) for rule in rules]
 
 
-def _with_paths(value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
+def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
     """Entries of the wrong type are left for the check of types to find."""
+    instructions = value.get("instructions")
+    if isinstance(instructions, list):
+        for entry in instructions:
+            _check_pattern(layer, entry)
     for key in ("plugin_paths", "instructions"):
         if isinstance(value.get(key), list | tuple):
             value[key] = [
@@ -124,6 +128,13 @@ def _with_paths(value: dict[str, Any], home: Path, folder: Path) -> dict[str, An
             for entry in value["plugin_paths"]
         ]
     return value
+
+
+def _check_pattern(layer: Layer, entry: object) -> None:
+    if not isinstance(entry, str):
+        return
+    if not entry or any("**" in part and part != "**" for part in PurePath(entry).parts):
+        raise layer.error("`**` must stand alone between slashes", "instructions")
 
 
 def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,160 @@
+"""Instruction files: `AGENTS.md` and its like, and what the configuration names."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+
+from pegboard import PendingCall, SessionView, ToolResult, hookimpl
+from pegboard.schema.part import Completed, ToolPart
+
+NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
+LIMIT_BYTES = 32 * 1024
+"""How much of one file is given to the model."""
+_WILDCARDS = frozenset("*?[")
+
+
+@hookimpl
+async def chat_system_transform(
+    session: SessionView, system: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The system prompt with one piece for each instruction file at the end."""
+    pieces = await asyncio.to_thread(_pieces, session)
+    return (*system, *pieces) if pieces else None
+
+
+@hookimpl
+async def tool_execute_after(
+    session: SessionView, call: PendingCall, result: ToolResult
+) -> ToolResult | None:
+    """What `read` answered, with the instructions of the folders that the file is in.
+
+    Folders above the session's directory do not count, nor do files that the model has got
+    already. `loaded` in the metadata names the new ones.
+    """
+    path = call.input.get("filePath")
+    if call.tool != "read" or not isinstance(path, str):
+        return None
+    return await asyncio.to_thread(_with_nested, session, call, result, session.directory / path)
+
+
+def _with_nested(
+    session: SessionView, call: PendingCall, result: ToolResult, path: Path
+) -> ToolResult | None:
+    known = {*instruction_files(session), *_loaded(session), path.resolve()}
+    claimed = _claimed(call.message_id)
+    found = [file for file in _nested(session, path) if file not in known | claimed]
+    claimed.update(found)
+    pieces = [piece for piece in map(_piece, found) if piece]
+    if not pieces:
+        return None
+    loaded = [*result.metadata.get("loaded", ()), *map(str, found)]
+    return replace(
+        result,
+        output="\n\n".join((result.output, *pieces)),
+        metadata={**result.metadata, "loaded": loaded},
+    )
+
+
+@lru_cache(maxsize=128)
+def _claimed(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
+    """What the reads of one message have brought: they run at once and cannot see each other."""
+    return set()
+
+
+def _nested(session: SessionView, path: Path) -> Iterator[Path]:
+    """The instruction file of each folder from the directory down to the file's."""
+    folder = path.resolve().parent
+    if not folder.is_relative_to(session.directory):
+        return
+    between = [each for each in (folder, *folder.parents) if session.directory in each.parents]
+    for each in reversed(between):
+        usable = _inside((each / name for name in NAMES), session.worktree)
+        yield from list(usable)[:1]
+
+
+def _loaded(session: SessionView) -> Iterator[Path]:
+    for turn in session.turns:
+        for part in turn.parts:
+            if (
+                isinstance(part, ToolPart)
+                and part.tool == "read"
+                and isinstance(part.state, Completed)
+                and part.state.time.compacted is None
+            ):
+                yield from map(Path, part.state.metadata.get("loaded", ()))
+
+
+def instruction_files(session: SessionView) -> tuple[Path, ...]:
+    """The session's instruction files, resolved, each once.
+
+    First those of the first name of `NAMES` that any folder has, from the worktree's root down
+    to the directory; then the entries of the configuration in their order. A relative entry is
+    looked for in each of these folders, and never counts if it leads out of the worktree.
+    """
+    folders = _folders(session)
+    found = list[Path]()
+    for name in NAMES:
+        found = list(_inside((folder / name for folder in folders), session.worktree))
+        if found:
+            break
+    for entry in session.config.instructions:
+        if Path(entry).is_absolute():
+            path = Path(entry)
+            found += _files(_matching(session.id, path.parent, path.name))
+        else:
+            matching = (path for each in folders for path in _matching(session.id, each, entry))
+            found += _inside(matching, session.worktree)
+    return tuple(dict.fromkeys(found))
+
+
+def _folders(session: SessionView) -> tuple[Path, ...]:
+    directory, root = session.directory, session.worktree
+    above = [folder for folder in directory.parents if folder.is_relative_to(root)]
+    return (*reversed(above), directory)
+
+
+def _matching(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:
+    if _WILDCARDS.isdisjoint(pattern):
+        return (folder / pattern,)
+    return _globbed(session_id, folder, pattern)
+
+
+@lru_cache(maxsize=256)
+def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
+    """What a pattern finds: once per session, since looking through a tree takes long."""
+    return tuple(sorted(folder.glob(pattern)))
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path.resolve() for path in paths if path.is_file())
+
+
+def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
+    root = worktree.resolve()
+    return (path for path in _files(paths) if path.is_relative_to(root))
+
+
+def _pieces(session: SessionView) -> tuple[str, ...]:
+    return tuple(piece for piece in map(_piece, instruction_files(session)) if piece)
+
+
+def _piece(file: Path) -> str:
+    """The file's text below a line that names it; empty when there is none to give."""
+    try:
+        stamp = file.stat()
+        text = _text(file, stamp.st_mtime_ns, stamp.st_size)
+    except OSError:
+        return ""  # it went away, or is not for us to read
+    return f"Instructions from: {file}\n{text}" if text else ""
+
+
+@lru_cache(maxsize=256)
+def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
+    with file.open("rb") as opened:
+        content = opened.read(LIMIT_BYTES)
+    text = content.decode("utf-8", "replace").strip()
+    if size > LIMIT_BYTES:
+        text += f"\n(Cut here: the file has {size:,} bytes. Read it if you need the rest.)"
+    return text
