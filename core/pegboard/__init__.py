@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import tool as tool
+    from pegboard.walk import walk_files as walk_files
 
 _MODULES = {
     "app": ("App", "AppOptions"),
@@ -97,6 +98,7 @@ _MODULES = {
         "Usage",
     ),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
+    "walk": ("walk_files",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605 - built from the one table, so that it cannot differ
