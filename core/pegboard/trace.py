@@ -1,6 +1,5 @@
 """Who changed what: the steps of the folds, for as long as tracing is on."""
 
-import difflib
 import hashlib
 from collections import deque
 from collections.abc import Mapping
@@ -80,6 +79,8 @@ def difference(before: object, after: object) -> str:
     old, new = _lines(before), _lines(after)
     if old is None or new is None:
         return ""
+    import difflib  # 1 ms that only tracing pays
+
     return "\n".join(difflib.unified_diff(old, new, "before", "after", lineterm=""))
 
 

@@ -1,0 +1,132 @@
+"""Which files of a project and of its user are code, found and read without running any.
+
+Each file is read once: what is shown, digested and run later are the same bytes.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+FOLDER = ".pegboard"
+_TOOL_FOLDERS = ("tool", "tools")
+_PLUGIN_FOLDER = "plugins"
+_OWN_TOOL_FOLDER = "tool"
+_IMPORTS_US = re.compile(rb"^[ \t]*(from|import)[ \t]+pegboard\b", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeFile:
+    """A Python file that would be run: a file of tools or a plugin.
+
+    `name` is the plugin's name: a plugin file's stem, a tool file's path below its root.
+    `error` says why the file could not be read; it then has no content.
+    """
+
+    path: Path
+    kind: Literal["tool", "plugin"]
+    name: str
+    content: bytes = b""
+    error: str = ""
+
+
+def way_down(worktree: Path, directory: Path) -> tuple[Path, ...]:
+    """The folders from the worktree's root to the directory, both with them."""
+    if not directory.is_relative_to(worktree):
+        return (directory,)
+    inner = [folder for folder in directory.parents if folder.is_relative_to(worktree)]
+    return (*reversed(inner), directory)
+
+
+def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
+    """The project's code, outermost folder first.
+
+    That is `.pegboard/tool/`, `tools/` and `plugins/` of every folder from the worktree's root
+    to the directory, and of both ends `tool/*.py` where the source imports Pegboard.
+    """
+    found: list[CodeFile] = []
+    folders = way_down(worktree, directory)
+    for folder in folders:
+        found.extend(_code_below(folder / FOLDER, worktree))
+        if folder in (folders[0], directory):
+            own = _tool_files(folder / _OWN_TOOL_FOLDER, worktree)
+            found.extend(file for file in own if file.error or imports_pegboard(file.content))
+    return tuple(found)
+
+
+def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
+    """The user's own code: `tool/`, `tools/` and `plugins/` of the config folder."""
+    return tuple(_code_below(config_dir, config_dir))
+
+
+def plugin_files(path: Path) -> tuple[CodeFile, ...]:
+    """The plugin files that a path of the configuration names: itself, or those in the folder."""
+    if path.is_dir():
+        return tuple(_plugin_file(file) for file in _python_files(path))
+    return (_plugin_file(path),)
+
+
+def imports_pegboard(source: bytes) -> bool:
+    """Whether a statement of the source imports Pegboard; a text that mentions it does not.
+
+    Where the source cannot be parsed, a line that looks like such a statement counts, so that
+    its author is told about the mistake; nothing of it can run.
+    """
+    if b"pegboard" not in source:
+        return False
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _IMPORTS_US.search(source) is not None
+    return any(module.partition(".")[0] == "pegboard" for module in imported(tree))
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The modules that import statements name, dotted; relative ones are left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield node.module
+
+
+def read(path: Path) -> tuple[bytes, str]:
+    """The file's bytes, or why there are none."""
+    try:
+        return path.read_bytes(), ""
+    except OSError as error:
+        return b"", f"cannot be read: {error.strerror or error}"
+
+
+def _code_below(root: Path, named_from: Path) -> Iterator[CodeFile]:
+    if not root.is_dir():
+        return
+    for folder in _TOOL_FOLDERS:
+        yield from _tool_files(root / folder, named_from)
+    yield from (_plugin_file(path) for path in _python_files(root / _PLUGIN_FOLDER))
+
+
+def _tool_files(folder: Path, named_from: Path) -> Iterator[CodeFile]:
+    for path in _python_files(folder):
+        inside = path.is_relative_to(named_from)
+        name = path.relative_to(named_from).as_posix() if inside else str(path)
+        content, error = read(path)
+        yield CodeFile(path=path, kind="tool", name=name, content=content, error=error)
+
+
+def _plugin_file(path: Path) -> CodeFile:
+    content, error = read(path)
+    return CodeFile(path=path, kind="plugin", name=path.stem, content=content, error=error)
+
+
+def _python_files(folder: Path) -> Iterable[Path]:
+    """The folder's own modules, sorted; a device or pipe named like one is none."""
+    if not folder.is_dir():
+        return ()
+    return sorted(
+        path
+        for path in folder.glob("*.py")
+        if path.name != "__init__.py" and not path.name.startswith(".") and path.is_file()
+    )

@@ -1,0 +1,205 @@
+"""May this project's code run? What its owner allowed, by path and by content.
+
+Trust is for the files as they were shown: the store keeps the digest of each, and a copy, so
+that a changed file asks again and its difference can be shown. A decision holds the bytes that
+it is about, and those bytes are what is run: a file changed in between changes nothing.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pegboard.errors import TrustError
+from pegboard.scan import ScanReport, scan
+from pegboard.sources import CodeFile, plugin_files, project_code, read
+from pegboard.trustfile import Trusted, TrustFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """Whether a project's code may run, and the code that the decision is about.
+
+    `files` maps each file that needs trust to the bytes that were read: code, and files of the
+    configuration that set more than an untrusted project may. `changed` are those that were
+    allowed with other content, `reason` is one line for the user.
+    """
+
+    trusted: bool
+    root: Path
+    files: Mapping[Path, bytes] = field(default_factory=dict)
+    code: tuple[CodeFile, ...] = ()
+    changed: tuple[Path, ...] = ()
+    reason: str = ""
+
+    def scans(self) -> dict[Path, ScanReport]:
+        """What each Python file imports and does, without running it."""
+        return {path: scan(content) for path, content in self.files.items() if path.suffix == ".py"}
+
+
+class TrustStore:
+    """What the user has allowed, in one file of the state folder, with copies beside it.
+
+    Reading never fails: a damaged store is set aside and counts as empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = TrustFile(path)
+
+    def decide(
+        self,
+        *,
+        directory: Path,
+        worktree: Path,
+        config_files: Sequence[Path] = (),
+        answer: bool | None = None,
+        lock: Path | None = None,
+    ) -> Decision:
+        """The decision about all that the project would run from this directory.
+
+        `config_files` are the project's files of configuration of which something needs trust;
+        plugins that they name belong to the set. `answer` is the user's word for this time
+        only; `lock` is a file of digests, made by `write_lock`, which the user vouches for.
+
+        :raises TrustError: when the lock file cannot be used.
+        """
+        root = worktree.resolve()
+        code = _code(directory.resolve(), root, config_files)
+        files = {file.path: file.content for file in code}
+        files |= {path: read(path)[0] for path in config_files}
+        decision = Decision(trusted=answer is True, root=root, files=files, code=code)
+        if answer is not None:
+            reason = "trusted for this time" if answer else "not trusted this time"
+            return replace(decision, reason=reason)
+        if not files:
+            return replace(decision, trusted=True, reason="the project brings no code")
+        return self._by_digest(decision, _read_lock(lock, root) if lock else {})
+
+    def _by_digest(self, decision: Decision, locked: Mapping[str, str]) -> Decision:
+        known = self._file.project(decision.root)
+        allowed = {**(known.files if known else {}), **locked}
+        differing = [
+            path for path, name, digest in _digests(decision) if allowed.get(name) != digest
+        ]
+        if not differing:
+            return replace(decision, trusted=True, reason="trusted: nothing has changed")
+        changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
+        what = "changed since it was trusted" if changed else "is not trusted yet"
+        names = ", ".join(_key(path, decision.root) for path in changed or differing)
+        return replace(decision, changed=changed, reason=f"{names} {what}")
+
+    def allow(self, decision: Decision) -> None:
+        """Trust exactly the bytes of this decision; files that are gone are forgotten.
+
+        :raises TrustError: when the store cannot be written.
+        """
+        digests = {name: digest for _, name, digest in _digests(decision)}
+        before = self._file.project(decision.root)
+        kept = {
+            name: digest
+            for name, digest in (before.files if before else {}).items()
+            if (decision.root / name).is_file()
+        }
+        copies = [*decision.files.values()]
+        self._file.put(decision.root, {**kept, **digests}, copies)
+
+    def revoke(self, worktree: Path) -> bool:
+        """Trust the project no longer; False if it was not trusted.
+
+        :raises TrustError: when the store cannot be written.
+        """
+        return self._file.remove(worktree.resolve())
+
+    def projects(self) -> tuple[Trusted, ...]:
+        """The projects that are trusted, by path."""
+        return self._file.projects()
+
+    def difference(self, decision: Decision) -> str:
+        """The unified diff from what was allowed to what is there; whole files where new."""
+        known = self._file.project(decision.root)
+        allowed = known.files if known else {}
+        pieces: list[str] = []
+        for path, name, digest in _digests(decision):
+            if allowed.get(name) == digest:
+                continue
+            before = self._file.copy(allowed[name]) if name in allowed else b""
+            pieces.extend(_diff(name, before, decision.files[path]))
+        return "\n".join(pieces)
+
+
+def write_lock(decision: Decision, path: Path) -> None:
+    """Write the digests of the decision's files, for runs where nobody can be asked.
+
+    :raises TrustError: when the file cannot be written.
+    """
+    digests = {name: digest for _, name, digest in _digests(decision)}
+    content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
+    try:
+        path.write_text(f"{content}\n", encoding="utf-8")
+    except OSError as error:
+        raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
+
+
+def _read_lock(path: Path, root: Path) -> Mapping[str, str]:
+    try:
+        value = json.loads((root / path).read_bytes())
+        files = value["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TrustError(f"the lock file {path} cannot be used ({error}); write it anew") from error
+
+
+def _code(directory: Path, root: Path, config_files: Iterable[Path]) -> tuple[CodeFile, ...]:
+    """The project's code, each file once."""
+    named = (file for config in config_files for path in _named(config) for file in path)
+    found: dict[Path, CodeFile] = {}
+    for file in (*project_code(directory, root), *named):
+        found.setdefault(file.path, file)
+    return tuple(found.values())
+
+
+def _named(config: Path) -> Iterator[tuple[CodeFile, ...]]:
+    """The plugin files that a file of the configuration names."""
+    if config.suffix not in (".toml", ".json", ".jsonc"):
+        return
+    paths = _parsed(config).get("plugin_paths")
+    for entry in paths if isinstance(paths, list) else ():
+        path = config.parent / Path(str(entry)).expanduser()
+        if path.exists():
+            yield plugin_files(path)
+
+
+def _parsed(config: Path) -> Mapping[str, object]:
+    """The file's table; one that cannot be parsed names nothing, and is reported elsewhere."""
+    content = read(config)[0]
+    try:
+        if config.suffix == ".toml":
+            import tomllib  # 6 ms that only a project with such a file pays
+
+            value: object = tomllib.loads(content.decode())
+        else:
+            import json5  # 30 ms that only a project with such a file pays
+
+            value = json5.loads(content.decode())
+    except ValueError:
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:
+    """Each file with its name in the store and the digest of its content."""
+    for path, content in decision.files.items():
+        yield path, _key(path, decision.root), hashlib.sha256(content).hexdigest()
+
+
+def _key(path: Path, root: Path) -> str:
+    """The path below the root, or all of it for a file elsewhere."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _diff(name: str, before: bytes, after: bytes) -> Iterator[str]:
+    import difflib  # 1 ms that only a person who looks at a change pays
+
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, after))
+    yield from difflib.unified_diff(old, new, f"trusted/{name}", f"project/{name}", lineterm="")
