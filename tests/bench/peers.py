@@ -1,0 +1,122 @@
+"""The agents that are compared: how each is started against the fake model.
+
+In `argv` and in the values of `env`, `{program}`, `{url}` (the base URL), `{model}`, `{prompt}`
+and `{home}` are filled in; in the files, which are written below the home, the same names stand
+in double angle brackets.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """One agent; `variable` is the environment variable that says where its program is."""
+
+    variable: str
+    program: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, facts: Mapping[str, str]) -> list[str]:
+        """The command line of a run."""
+        program = os.environ.get(self.variable, self.program)
+        return [word.format(program=program, **facts) for word in self.argv]
+
+    def environment(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """What a run gets beside the ordinary variables."""
+        return {name: value.format(**facts) for name, value in self.env.items()}
+
+    def write_files(self, home: Path, facts: Mapping[str, str]) -> None:
+        """Put the agent's configuration where it looks for it."""
+        for name, text in self.files.items():
+            path = home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            for fact, value in facts.items():
+                text = text.replace(f"<<{fact}>>", value)  # noqa: PLW2901 - filled in step by step
+            path.write_text(text)
+
+
+OPENCODE_CONFIG = """{"autoupdate": false, "share": "disabled", "permission": "allow",
+ "small_model": "fake/title",
+ "provider": {"fake": {"npm": "@ai-sdk/openai-compatible", "name": "Fake",
+  "options": {"baseURL": "<<url>>", "apiKey": "k"},
+  "models": {
+   "title": {"name": "t", "tool_call": true, "limit": {"context": 10000000, "output": 32000}},
+   "<<model>>": {"name": "m", "tool_call": true, "limit": {"context": 10000000, "output": 32000}}
+  }}}}
+"""
+CODEX_CONFIG = """model = "<<model>>"
+model_provider = "fake"
+check_for_update_on_startup = false
+model_context_window = 10000000
+[analytics]
+enabled = false
+[model_providers.fake]
+name = "fake"
+base_url = "<<url>>"
+wire_api = "responses"
+env_key = "FAKE_KEY"
+"""
+PI_CONFIG = """{"providers": {"fake": {"baseUrl": "<<url>>", "api": "openai-completions",
+ "apiKey": "k", "models": [{"id": "<<model>>", "name": "m", "reasoning": false, "input": ["text"],
+  "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+  "contextWindow": 10000000, "maxTokens": 32000}]}}}
+"""
+PEGBOARD_CONFIG = """permission = "allow"
+[provider.fake.options]
+baseURL = "<<url>>"
+apiKey = "k"
+[provider.fake.models."<<model>>"]
+tool_call = true
+limit = { context = 10000000, output = 32000 }
+"""
+
+PEERS: Mapping[str, Peer] = {
+    "pegboard": Peer(
+        variable="PEER_PEGBOARD",
+        program=str(Path(sys.executable).with_name("pegboard")),
+        argv=("{program}", "run", "--model", "fake/{model}", "{prompt}"),
+        files={".config/pegboard/pegboard.toml": PEGBOARD_CONFIG},
+    ),
+    "opencode": Peer(
+        variable="PEER_OPENCODE",
+        program="opencode",
+        argv=("{program}", "run", "--model", "fake/{model}", "{prompt}"),
+        env={
+            "OPENCODE_CONFIG": "{home}/opencode.json",
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+        },
+        files={"opencode.json": OPENCODE_CONFIG},
+    ),
+    "codex": Peer(
+        variable="PEER_CODEX",
+        program="codex",
+        argv=("{program}", "exec", "--dangerously-bypass-approvals-and-sandbox", "{prompt}"),
+        env={"CODEX_HOME": "{home}/.codex", "FAKE_KEY": "k"},
+        files={".codex/config.toml": CODEX_CONFIG},
+    ),
+    "pi": Peer(
+        variable="PEER_PI",
+        program="pi",
+        argv=("{program}", "-p", "--provider", "fake", "--model", "{model}", "{prompt}"),
+        env={
+            "PI_OFFLINE": "1",
+            "PI_SKIP_VERSION_CHECK": "1",
+            "PI_CODING_AGENT_DIR": "{home}/.pi/agent",
+        },
+        files={".pi/agent/models.json": PI_CONFIG},
+    ),
+    "floor": Peer(
+        variable="PEER_FLOOR",
+        program=sys.executable,
+        argv=("{program}", str(HERE / "floor_agent.py"), "{url}", "{model}", "{prompt}"),
+    ),
+}
