@@ -1,6 +1,7 @@
 """From a path to a sound database file: settings, checks, and what to do with a damaged one."""
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,15 +86,14 @@ def _sound(path: Path, *, check: bool, shared: bool) -> tuple[apsw.Connection, t
 def _connect(path: Path, *, check: bool) -> tuple[apsw.Connection, tuple[str, ...]]:
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     db = apsw.Connection(str(path))
-    try:
+    with ExitStack() as failing:
+        failing.callback(db.close)
         db.set_busy_timeout(_BUSY_LIMIT_MS)
         warnings = _set_up(db, path)
         if check:
             _check(db)
         migrate(db, path)
-    except BaseException:
-        db.close()
-        raise
+        failing.pop_all()
     return db, warnings
 
 

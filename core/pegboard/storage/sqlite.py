@@ -7,13 +7,14 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
-from pegboard.errors import StorageError
+from pegboard.errors import PegboardError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -62,11 +63,17 @@ class SqliteStorage:
         return await self._writer.run(partial(_commit, changes=changes, fence=fence))
 
     async def claim(self, session_id: str) -> Fence:
-        """See `Storage.claim`."""
+        """See `Storage.claim`; when the wait is cancelled, the right is given back."""
         owners = self._owners
-        return await self._writer.run(
-            lambda db: recovery.claim(db, session_id, owners.own, owners.is_alive)
+        claiming = asyncio.ensure_future(
+            self._writer.run(lambda db: recovery.claim(db, session_id, owners.own, owners.is_alive))
         )
+        try:
+            return await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with suppress(PegboardError):
+                await self.release(await claiming)
+            raise
 
     async def release(self, fence: Fence) -> None:
         """See `Storage.release`."""
