@@ -1,0 +1,65 @@
+from pathlib import Path
+
+import pytest
+
+from pegboard.context import Ruleset
+from pegboard.schema.config import Config
+from pegboard.schema.permission import Action, PermissionRequest, Rule, Verdict
+from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask
+from session_views import view
+
+
+async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission=permission,
+        patterns=(pattern,),
+        metadata={},
+        always=(),
+    )
+    config = await config_load(Config(permission=more))
+    rulesets = (Ruleset(source="config", rules=config.permission),)
+    return await permission_ask(view(Path("/p"), rulesets=rulesets), request)
+
+
+@pytest.mark.parametrize(
+    ("permission", "pattern", "action"),
+    [
+        ("bash", "rm -rf build", "allow"),
+        ("edit", "src/a.py", "allow"),
+        ("some_tool", "*", "allow"),
+        ("doom_loop", "bash", "ask"),
+        ("external_directory", "/etc/*", "ask"),
+        ("read", "/p/src/a.py", "allow"),
+        ("read", "/p/.env", "ask"),
+        ("read", "/p/prod.env", "ask"),
+        ("read", "/p/.env.local", "ask"),
+        ("read", "/p/.env.example", "allow"),
+        ("read", "/p/environment.py", "allow"),
+    ],
+)
+async def test_the_defaults(permission: str, pattern: str, action: Action) -> None:
+    assert (await _verdict(permission, pattern)).action == action
+
+
+async def test_the_user_has_the_last_word() -> None:
+    verdict = await _verdict("bash", "git push", Rule("bash", "git *", "deny"))
+
+    assert verdict == Verdict(
+        action="deny", reason='denied by rule bash "git *" (config)', source="config"
+    )
+
+
+async def test_the_home_folder_in_a_rule_is_the_user_s() -> None:
+    verdict = await _verdict("read", f"{Path.home()}/x", Rule("read", "~/x", "deny"))
+
+    assert verdict.action == "deny"
+
+
+async def test_the_defaults_stand_in_front() -> None:
+    rule = Rule("bash", "*", "ask")
+
+    config = await config_load(Config(permission=(rule,), username="ana"))
+
+    assert config == Config(permission=(*DEFAULTS, rule), username="ana")

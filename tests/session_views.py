@@ -1,0 +1,48 @@
+"""A session as plugins see it, for tests that call a plugin's functions themselves."""
+
+from pathlib import Path
+
+from pegboard.context import Ruleset, SessionView
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.session import Session, SessionTime
+
+MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
+BUILD = Agent(name="build", mode="primary", permission=(), options={})
+# 2026-03-01T12:00:00Z
+CREATED_MS = 1_772_366_400_000
+
+
+def view(
+    worktree: Path,
+    *,
+    directory: Path | None = None,
+    agent: Agent = BUILD,
+    config: Config | None = None,
+    rulesets: tuple[Ruleset, ...] = (),
+    turns: tuple[Turn, ...] = (),
+) -> SessionView:
+    """A session in a worktree, in its root unless `directory` says else."""
+    where = directory or worktree
+    info = Session(
+        id=f"ses_{worktree.name}",
+        slug="slug",
+        project_id="project",
+        directory=str(where),
+        title="Title",
+        version="0",
+        time=SessionTime(created=CREATED_MS, updated=CREATED_MS),
+    )
+    return SessionView(
+        info=info,
+        directory=where,
+        worktree=worktree,
+        agent=agent,
+        agents=(agent,),
+        model=MODEL,
+        config=config or Config(),
+        rulesets=rulesets,
+        turns=turns,
+    )
