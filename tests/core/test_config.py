@@ -291,6 +291,19 @@ async def test_the_user_s_own_instructions_come_first(place: Place) -> None:
     assert second == (str(own), "x.md")
 
 
+async def test_addresses_are_no_instructions(place: Place) -> None:
+    file = place.write(
+        place.user / "opencode.json", '{"instructions": ["https://example.org/a.md", "b.md"]}'
+    )
+
+    loaded = await place.load()
+
+    assert loaded.config == Config(instructions=("b.md",))
+    assert loaded.warnings == (
+        f"{file}: only files can be instructions; ignored: https://example.org/a.md",
+    )
+
+
 async def test_without_git_no_folder_above_counts(place: Place) -> None:
     (place.project / ".git" / "HEAD").unlink()
     place.write(place.project / "pegboard.toml", 'username = "outer"\n')
