@@ -1,0 +1,139 @@
+"""What about a tool would trouble a model or a provider."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from pegboard.errors import InvalidInputError, SignatureError, ToolError
+from pegboard.schema.config import Config
+from pegboard.testing.samples import fits, samples
+from pegboard.tools import Tool, checked_id
+
+# Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
+_PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_UNKNOWN = "no_argument_of_this_name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What is wrong with a tool.
+
+    `rule` is one of: id, description, schema, name (of a parameter), parameter (it has no
+    description), refuses (wrong arguments are let through), accepts (right ones are not).
+    """
+
+    tool: str
+    rule: str
+    text: str
+
+
+async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
+    """The tools that a plugin registers, or that a module of tools has.
+
+    `config` is what `register_tools` is given where it asks for it.
+    """
+    register = getattr(plugin, "register_tools", None)
+    if register is None:
+        values = vars(plugin).values() if isinstance(plugin, ModuleType) else ()
+        return tuple(value for value in values if isinstance(value, Tool))
+    wants_config = "config" in inspect.signature(register).parameters
+    tools = register(config=config or Config()) if wants_config else register()
+    return tuple((await tools if inspect.isawaitable(tools) else tools) or ())
+
+
+def check_tools(tools: Iterable[Tool]) -> tuple[Finding, ...]:
+    """All findings, none if the tools are as they should be.
+
+    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. No tool is run: what is
+    checked is what a model reads, and what happens to the arguments that it writes.
+    """
+    return tuple(finding for tool in tools for finding in _check(tool))
+
+
+def _check(tool: Tool) -> Iterator[Finding]:
+    for rule, texts in (("id", _id(tool)), ("description", _description(tool))):
+        yield from (Finding(tool=tool.id, rule=rule, text=text) for text in texts)
+    wrong = list(_schema(tool))
+    if wrong:
+        yield from (Finding(tool=tool.id, rule="schema", text=text) for text in wrong)
+        return
+    checks = (
+        ("name", _names(tool)),
+        ("parameter", _parameters(tool)),
+        ("refuses", _refuses(tool)),
+        ("accepts", _accepts(tool)),
+    )
+    for rule, texts in checks:
+        yield from (Finding(tool=tool.id, rule=rule, text=text) for text in texts)
+
+
+def _id(tool: Tool) -> Iterator[str]:
+    try:
+        checked_id(tool.id)
+    except InvalidInputError as error:
+        yield str(error)
+
+
+def _description(tool: Tool) -> Iterator[str]:
+    if not tool.description.strip():
+        yield "it has no description; write a docstring"
+
+
+def _schema(tool: Tool) -> Iterator[str]:
+    try:
+        json.dumps(tool.parameters, allow_nan=False)
+        tool.warm()
+    except (SignatureError, TypeError, ValueError) as error:
+        yield str(error)
+        return
+    if tool.parameters.get("type") != "object":
+        yield "its type must be object"
+    for name, schema in tool.parameters.get("properties", {}).items():
+        whole = {**schema, "$defs": tool.parameters.get("$defs", {})}
+        if "default" in schema and not fits(schema["default"], whole):
+            yield f"the default of {name} does not fit its type; a model may well write it"
+
+
+def _names(tool: Tool) -> Iterator[str]:
+    for name in tool.parameters.get("properties", {}):
+        if not _PARAMETER.fullmatch(name):
+            yield f"{name!r} is refused by providers: 1 to 64 of a-z, A-Z, 0-9, _, . and -"
+
+
+def _parameters(tool: Tool) -> Iterator[str]:
+    for name, schema in tool.parameters.get("properties", {}).items():
+        if not schema.get("description", "").strip():
+            yield f"{name} has no description; write an entry for it under Args:"
+
+
+def _refuses(tool: Tool) -> Iterator[str]:
+    whole = next(iter(samples(tool.parameters)), None)
+    if whole is None:
+        return
+    for name in tool.parameters.get("required", ()):
+        left = {key: value for key, value in whole.items() if key != name}
+        if _refusal(tool, left) is None:
+            yield f"a call without {name} is let through, and the schema requires it"
+    if tool.parameters.get("additionalProperties") is False and not _refusal(
+        tool, whole | {_UNKNOWN: 1}
+    ):
+        yield "an argument that the schema does not know is let through"
+
+
+def _accepts(tool: Tool) -> Iterator[str]:
+    for sample in samples(tool.parameters):
+        refusal = _refusal(tool, sample)
+        if refusal is not None:
+            yield f"{json.dumps(sample)} fits the schema and is refused: {refusal}"
+
+
+def _refusal(tool: Tool, args: Mapping[str, Any]) -> str | None:
+    try:
+        tool.validate(args)
+    except ToolError as error:
+        return str(error)
+    return None
