@@ -28,5 +28,5 @@ def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
     return msgspec.to_builtins(value)
 
 
-class Rest(Wire, omit_defaults=False):
+class Rest(Wire, frozen=True, omit_defaults=False):
     """Like `Wire` for values whose readers want every field there, defaults included."""
