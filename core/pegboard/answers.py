@@ -8,7 +8,7 @@ are looked at too, by a round trip through their JSON form.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -20,6 +20,9 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import Part
 from pegboard.schema.permission import Verdict
 from pegboard.tools import PendingCall, Tool, ToolResult
+
+if TYPE_CHECKING:
+    from pegboard.storage.protocol import OpenStorage
 
 LIMIT_BYTES = 16 << 20
 """The JSON size of an answer: more is a plugin's mistake, and would not fit a request."""
@@ -92,7 +95,7 @@ def anything(answer: object) -> tuple[object, ...]:
     return _items(answer)
 
 
-def openers(answer: object) -> Mapping[str, Callable[[str], object]]:
+def openers(answer: object) -> "Mapping[str, OpenStorage]":
     """URL schemes with the functions that open them."""
     if not isinstance(answer, Mapping):
         raise TypeError(f"{_name(answer)} where a mapping is expected")

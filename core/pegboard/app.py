@@ -17,7 +17,7 @@ from typing import Self
 from pegboard.agents import agents_from, default_agent
 from pegboard.bus import Bus, Subscription
 from pegboard.config import LoadedConfig, load_config
-from pegboard.errors import StorageError
+from pegboard.errors import ConfigError, PegboardError
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
@@ -72,10 +72,11 @@ class AppOptions:
 class App:
     """An open project; `await App.open(directory)` makes one, `aclose` ends it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of an App, all keyword-only
         self,
         *,
         engine: Engine,
+        runs: Runs,
         register: Register,
         loaded: LoadedConfig,
         decision: Decision,
@@ -83,7 +84,7 @@ class App:
         commands: Mapping[str, Command],
     ) -> None:
         self._engine = engine
-        self._runs = Runs()
+        self._runs = runs
         self._bus = bus
         self.register = register
         self.loaded = loaded
@@ -215,7 +216,7 @@ class App:
         """The messages of a session with their parts, in order."""
         return await self.storage.turns(session_id)
 
-    async def prompt(
+    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,
         parts: Sequence[PartInput],
@@ -290,34 +291,24 @@ class _Opening:
         )
         self._bus = Bus()
         self._hooks: Hooks | None = None
+        self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
         self._ids = IdSource()
 
     async def app(self) -> App:
-        options = self._options
         workspace = open_workspace(self._directory)
-        storage = asyncio.ensure_future(
-            open_storage(self._places.database, ids=self._ids, on_commit=self._publish)
-        )
+        storage = asyncio.ensure_future(self._storage())
         try:
             app = await self._assembled(workspace, storage)
         except BaseException:
+            self._registered.cancel()
             await _discard(storage)
             raise
         await app.hooks.startup(app=app)
         return app
 
-    async def _assembled(
-        self, workspace: Workspace, storage: "asyncio.Future[Storage]"
-    ) -> App:
+    async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> App:
         options, places = self._options, self._places
-        decision = self._decision(workspace)
-        loaded = await load_config(
-            workspace,
-            config_dir=places.config,
-            env=self._env,
-            overrides=options.config,
-            trusted=decision.trusted,
-        )
+        loaded, decision = await self._configured(workspace)
         register = await load_plugins(
             directory=workspace.directory,
             worktree=workspace.worktree,
@@ -331,11 +322,13 @@ class _Opening:
             on_failure=self._plugin_failed,
         )
         self._hooks = hooks = register.hooks
+        self._registered.set_result(hooks)
         config = await hooks.config_load(config=loaded.config)
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config)
         agents = await _agents(hooks, config)
         opened = await storage
+        runs = Runs()
         engine = Engine(
             workspace=workspace,
             config=config,
@@ -354,17 +347,37 @@ class _Opening:
             output_dir=places.tool_output,
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
-            run_child=lambda request: app._runs.run_child(engine, request),
+            run_child=lambda request: runs.run_child(engine, request),
         )
-        app = App(
+        return App(
             engine=engine,
+            runs=runs,
             register=register,
             loaded=loaded,
             decision=decision,
             bus=self._bus,
             commands=await _commands(hooks, config),
         )
-        return app
+
+    async def _storage(self) -> Storage:
+        """The database: SQLite at once, another kind when the plugins are there to open it."""
+        url = self._env.get("PEGBOARD_DATABASE", "")
+        scheme = url.partition("://")[0]
+        if scheme == url:
+            path = Path(url) if url else self._places.database
+            return await open_storage(path, ids=self._ids, on_commit=self._publish)
+        hooks = await self._registered
+        kinds = {
+            known: opener
+            for answer in await hooks.register_storage()
+            for known, opener in answer.value.items()
+        }
+        if scheme not in kinds:
+            raise ConfigError(
+                f"no plugin opens {scheme}:// databases; known: {', '.join(kinds) or 'none'}",
+                key="PEGBOARD_DATABASE",
+            )
+        return await kinds[scheme](url, ids=self._ids, on_commit=self._publish)
 
     def _publish(self, events: Sequence[Event]) -> None:
         self._bus.publish(*events)
@@ -375,8 +388,29 @@ class _Opening:
     def _plugin_failed(self, failure: PluginFailed) -> None:
         self._bus.publish(Event(properties=failure))
 
-    def _decision(self, workspace: Workspace) -> Decision:
-        raise NotImplementedError
+    async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
+        """The configuration, read again in full when the project turns out to be trusted."""
+        loaded = await self._config(workspace, trusted=False)
+        lock = self._env.get("PEGBOARD_TRUST_LOCK")
+        decision = TrustStore(self._places.trust).decide(
+            directory=workspace.directory,
+            worktree=workspace.worktree,
+            config_files=loaded.untrusted,
+            answer=self._options.trust,
+            lock=Path(lock) if lock else None,
+        )
+        if decision.trusted and loaded.untrusted:
+            loaded = await self._config(workspace, trusted=True)
+        return loaded, decision
+
+    async def _config(self, workspace: Workspace, *, trusted: bool) -> LoadedConfig:
+        return await load_config(
+            workspace,
+            config_dir=self._places.config,
+            env=self._env,
+            overrides=self._options.config,
+            trusted=trusted,
+        )
 
 
 async def _providers(hooks: Hooks, config: Config) -> dict[str, Provider]:
@@ -425,7 +459,7 @@ async def _discard(storage: "asyncio.Future[Storage]") -> None:
     """Close a database whose App did not come to be."""
     try:
         opened = await storage
-    except StorageError:
+    except (PegboardError, asyncio.CancelledError):
         return
     await opened.aclose()
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pegboard.schema.model import Model
     from pegboard.schema.part import Part, TextPart
     from pegboard.schema.permission import PermissionRequest, Verdict
+    from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
 
 _T = TypeVar("_T")
@@ -87,9 +88,7 @@ class Hooks:
         """The routers of all plugins, one by one."""
         return await self._items("register_routes", {}, answers.anything)
 
-    async def register_storage(
-        self,
-    ) -> tuple[Answer[Mapping[str, Callable[[str], object]]], ...]:
+    async def register_storage(self) -> "tuple[Answer[Mapping[str, OpenStorage]], ...]":
         """The URL schemes with their openers, one table per plugin."""
         return await self._dispatch.collect("register_storage", {}, answers.openers)
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pegboard.schema.model import Model
     from pegboard.schema.part import Part, TextPart
     from pegboard.schema.permission import PermissionRequest, Verdict
+    from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
 
 PROJECT = "pegboard"
@@ -144,11 +145,11 @@ def register_routes() -> "Sequence[object] | None":
 
 
 @_hookspec("collect")
-def register_storage() -> "Mapping[str, Callable[[str], object]] | None":
+def register_storage() -> "Mapping[str, OpenStorage] | None":
     """Kinds of database: URL scheme to a function that opens such a URL.
 
-    Called once when the App opens, before the database. Collect: a plugin that raises is
-    reported and left out; the newest scheme wins.
+    Called once when the App opens, if `PEGBOARD_DATABASE` is a URL with a scheme. Collect: a
+    plugin that raises is reported and left out; the newest scheme wins.
 
     Since 0.1.
     """
@@ -231,9 +232,7 @@ def chat_params(session: "SessionView", request: "ModelRequest") -> "ModelReques
 
 
 @_hookspec("fold", subject="headers")
-def chat_headers(
-    session: "SessionView", headers: Mapping[str, str]
-) -> Mapping[str, str] | None:
+def chat_headers(session: "SessionView", headers: Mapping[str, str]) -> Mapping[str, str] | None:
     """The HTTP headers of a request to a model, the credential's not among them.
 
     Called before each request to a model, after `chat_params`. Fold: a plugin that raises is
@@ -272,9 +271,7 @@ def permission_ask(session: "SessionView", request: "PermissionRequest") -> "Ver
 
 
 @_hookspec("fold", subject="tool")
-def tool_definition(
-    session: "SessionView", tool: "ToolDefinition"
-) -> "ToolDefinition | None":
+def tool_definition(session: "SessionView", tool: "ToolDefinition") -> "ToolDefinition | None":
     """A tool's description and schema, as the model shall see them.
 
     Called for each offered tool when a turn begins. The name must stay. Fold: a plugin that

@@ -103,9 +103,7 @@ class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
     data: APIData
 
 
-Failure = (
-    ProviderAuthFailure | UnknownFailure | OutputLengthFailure | AbortedFailure | APIFailure
-)
+Failure = ProviderAuthFailure | UnknownFailure | OutputLengthFailure | AbortedFailure | APIFailure
 
 
 class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):

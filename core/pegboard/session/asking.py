@@ -22,7 +22,7 @@ _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 REJECTED = "The user rejected permission to use this specific tool call."
 
 
-def make_request(
+def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
     engine: Engine,
     *,
     session_id: str,
@@ -91,13 +91,9 @@ async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> 
         await writer.barrier()
         engine.approvals.extend(rules)
         engine.desk.recheck(
-            lambda other: (
-                not unapproved(engine.approvals, other.permission, other.patterns)
-            )
+            lambda other: not unapproved(engine.approvals, other.permission, other.patterns)
         )
     writer.say(
-        PermissionReplied(
-            session_id=request.session_id, request_id=request.id, reply=answer.reply
-        )
+        PermissionReplied(session_id=request.session_id, request_id=request.id, reply=answer.reply)
     )
     return answer

@@ -67,10 +67,9 @@ async def _step(run: Run, turn: _Turn) -> None:
     turn.view = run.view(turn.view.agent, turn.view.model)
     step = Step(run, turn.view, turn.user)
     request = await build_request(
-        run.engine,
+        run,
         turn.view,
         turn.user,
-        run.history,
         tools=turn.tools,
         last_step=turn.last_step,
     )

@@ -156,9 +156,7 @@ class Processor:
         """A block of reasoning is complete."""
         block = self._blocks.get(("reasoning", event.id))
         if block is not None:
-            self._close(
-                ("reasoning", event.id), "".join(block.pieces).rstrip(), event.metadata
-            )
+            self._close(("reasoning", event.id), "".join(block.pieces).rstrip(), event.metadata)
 
     # tools
 

@@ -97,11 +97,13 @@ def _choice(name: str) -> ModelChoice:
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
     part_id = check_id("part", given.id) if given.id else ids.part()
-    place = {"id": part_id, "session_id": info.session_id, "message_id": info.id}
+    session_id, message_id = info.session_id, info.id
     match given:
         case TextInput():
             return TextPart(
-                **place,
+                id=part_id,
+                session_id=session_id,
+                message_id=message_id,
                 text=given.text,
                 synthetic=given.synthetic,
                 ignored=given.ignored,
@@ -109,17 +111,27 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
             )
         case FileInput():
             return FilePart(
-                **place,
+                id=part_id,
+                session_id=session_id,
+                message_id=message_id,
                 mime=given.mime,
                 url=given.url,
                 filename=given.filename,
                 source=given.source,
             )
         case AgentInput():
-            return AgentPart(**place, name=given.name, source=given.source)
+            return AgentPart(
+                id=part_id,
+                session_id=session_id,
+                message_id=message_id,
+                name=given.name,
+                source=given.source,
+            )
         case SubtaskInput():
             return SubtaskPart(
-                **place,
+                id=part_id,
+                session_id=session_id,
+                message_id=message_id,
                 prompt=given.prompt,
                 description=given.description,
                 agent=given.agent,

@@ -8,7 +8,7 @@ from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import UserMessage
 from pegboard.schema.model import Model
 from pegboard.session.engine import Engine
-from pegboard.session.history import History
+from pegboard.session.run import Run
 from pegboard.tools import Tool
 
 MAX_OUTPUT_TOKENS = 32_000
@@ -47,15 +47,15 @@ def _definition(tool: Tool) -> ToolDefinition:
 
 
 async def build_request(
-    engine: Engine,
+    run: Run,
     view: SessionView,
     user: UserMessage,
-    history: History,
     *,
     tools: tuple[ToolDefinition, ...],
     last_step: bool,
 ) -> ModelRequest:
     """The request of one step, after all plugins have had their say."""
+    engine = run.engine
     system = await _system(engine, view, user, last_step=last_step)
     turns = await engine.hooks.chat_messages_transform(session=view, messages=view.turns)
     agent, model = view.agent, view.model
@@ -63,7 +63,7 @@ async def build_request(
     request = ModelRequest(
         model=model,
         system=system,
-        messages=history.messages(model, turns),
+        messages=run.history.messages(model, turns),
         tools=() if last_step else tools,
         temperature=agent.temperature if model.capabilities.temperature else None,
         top_p=agent.top_p,
@@ -80,9 +80,7 @@ async def _system(
     engine: Engine, view: SessionView, user: UserMessage, *, last_step: bool
 ) -> tuple[str, ...]:
     pieces = (view.agent.prompt,) if view.agent.prompt else ()
-    folded = await engine.hooks.chat_system_transform(
-        session=view, model=view.model, system=pieces
-    )
+    folded = await engine.hooks.chat_system_transform(session=view, model=view.model, system=pieces)
     extra = (user.system,) if user.system else ()
     closing = (LAST_STEP,) if last_step else ()
     return (*folded, *extra, *closing)

@@ -106,7 +106,7 @@ class Run:
         self.writer.change(PutSession(self.session))
 
 
-def make_view(
+def make_view(  # noqa: PLR0913 - the fields of a view
     engine: Engine,
     session: Session,
     agent: Agent,
@@ -125,9 +125,7 @@ def make_view(
         agents=tuple(engine.agents.values()),
         model=model,
         config=engine.config,
-        rulesets=rulesets_for(
-            engine.config, agent, session=session.permission, parent=parents
-        ),
+        rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
         depth=depth,
         turns=turns,
     )

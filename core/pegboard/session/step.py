@@ -69,9 +69,7 @@ class Step:
         run.writer.dirty = self._processor.dirty
         run.put(Turn(info=self._message, parts=()))  # its place among prompts that come meanwhile
         self._processor.put(
-            StepStartPart(
-                id=run.ids.part(), session_id=run.session.id, message_id=self._message.id
-            )
+            StepStartPart(id=run.ids.part(), session_id=run.session.id, message_id=self._message.id)
         )
 
     async def play(self, request: ModelRequest) -> None:
@@ -132,7 +130,9 @@ class Step:
         tokens = tokens_of(finish.usage)
         cost = cost_of(tokens, self._view.model.cost)
         # Some servers say "stop" behind a tool call; the results still want an answer.
-        reason = "tool-calls" if self._processor.calls() and finish.reason == "stop" else finish.reason
+        reason = (
+            "tool-calls" if self._processor.calls() and finish.reason == "stop" else finish.reason
+        )
         self._processor.put(
             StepFinishPart(
                 id=self._run.ids.part(),

@@ -112,8 +112,9 @@ async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
             seen = now
             limit.reschedule(now + limit_s + _WATCH_STEP_S)
 
+    limit = asyncio.timeout(limit_s + _WATCH_STEP_S)
     try:
-        async with asyncio.timeout(limit_s + _WATCH_STEP_S) as limit:
+        async with limit:
             yield progress
     except TimeoutError as error:
         if not limit.expired():

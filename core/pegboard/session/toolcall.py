@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -104,8 +104,9 @@ class Caller:
         if pending.input != plan.input:
             values = tool.validate(pending.input)
         limit_s = tool.timeout_s or engine.config.tool_timeout_s
+        limit = asyncio.timeout(limit_s)
         try:
-            async with asyncio.timeout(limit_s) as limit:
+            async with limit:
                 result = await tool.call(context, values)
         except TimeoutError as error:
             if not limit.expired():
@@ -139,5 +140,5 @@ class Caller:
             ) from error
 
 
-async def _refuse(context: object, args: Mapping[str, Any]) -> ToolResult:
+async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:
     raise ToolError(str(args["error"]))

@@ -151,11 +151,11 @@ class CallContext:
             spill_dir=self._engine.output_dir,
         )
 
-    async def state(self, key: str) -> Any:
+    async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
         """What a plugin stored under this key in the session, None if nothing."""
         return await self._engine.storage.state(self._view.id, key)
 
-    async def set_state(self, key: str, value: Any) -> None:
+    async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
         """Store a JSON value under this key in the session, durably."""
         self._run.writer.change(PutState(self._view.id, key, value))
         await self._run.writer.barrier()

@@ -39,8 +39,8 @@ class Writer:
     """Commits changes in order; the database publishes their events with the commit.
 
     Changes that come while a commit runs go together into the next one. An event that is not
-    stored (a delta, a status) is published after the changes that came before it. `dirty` gives the parts whose
-    newest text is not stored; it is asked every `STORE_S`.
+    stored (a delta, a status) is published after the changes that came before it. `dirty` gives
+    the parts whose newest text is not stored; it is asked every `STORE_S`.
     """
 
     def __init__(

@@ -1,0 +1,596 @@
+"""The engine over a real database, with answers that a test has written."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import ToolContext, hookimpl, tool
+from pegboard.errors import ModelNotFoundError, NotFoundError, ProviderError
+from pegboard.providers import (
+    ModelRequest,
+    Result,
+    StreamEvent,
+    StreamFinish,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolInputStart,
+    Usage,
+)
+from pegboard.schema.agent import Agent
+from pegboard.schema.event import PermissionAsked, SessionFailed, SessionIdle
+from pegboard.schema.message import (
+    AbortedFailure,
+    APIFailure,
+    AssistantMessage,
+    Turn,
+    UnknownFailure,
+    UserMessage,
+)
+from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
+from pegboard.schema.part import Completed, Failed, FilePart, TextPart, ToolPart
+from pegboard.schema.permission import Rule
+from pegboard.schema.prompt import FileInput, TextInput
+from pegboard.schema.session import Tokens
+from played import Played, ToolsPlugin, call, calls, heard, opened, text
+
+HI = (TextInput(text="hi"),)
+
+
+@tool
+async def shout(words: str) -> str:
+    """Say it loud.
+
+    Args:
+        words: what to say.
+    """
+    return words.upper()
+
+
+def assistant(turn: Turn) -> AssistantMessage:
+    assert isinstance(turn.info, AssistantMessage)
+    return turn.info
+
+
+def texts(turn: Turn) -> list[str]:
+    return [part.text for part in turn.parts if isinstance(part, TextPart)]
+
+
+def tools_of(turns: tuple[Turn, ...]) -> list[ToolPart]:
+    return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
+
+
+async def test_a_prompt_gets_an_answer_that_is_stored(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("hello there"))) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+        assert texts(turn) == ["hello there"]
+        assert assistant(turn).finish == "stop"
+        assert assistant(turn).time.completed is not None
+        stored = await app.turns(session.id)
+        assert stored[-1] == turn
+        assert isinstance(stored[0].info, UserMessage)
+        assert (await app.session(session.id)).title == "hi"
+
+
+async def test_a_tool_call_runs_and_its_result_goes_back_to_the_model(tmp_path: Path) -> None:
+    provider = Played(calls(call("shout", '{"words": "aha"}')), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+
+        [part] = tools_of(await app.turns(session.id))
+        assert isinstance(part.state, Completed)
+        assert part.state.output == "AHA"
+        last = provider.requests[1].messages[-1]
+        assert last.role == "tool"
+        assert last.content == (Result(id="call_0", name="shout", output="AHA"),)
+
+
+async def test_the_same_history_objects_go_into_every_request(tmp_path: Path) -> None:
+    steps = [calls(call("shout", f'{{"words": "{n}"}}', call_id=f"c{n}")) for n in range(4)]
+    provider = Played(*steps, text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+
+    for earlier, later in zip(provider.requests, provider.requests[1:], strict=False):
+        assert all(a is b for a, b in zip(earlier.messages, later.messages, strict=False))
+
+
+async def test_a_tool_starts_while_the_model_still_writes(tmp_path: Path) -> None:
+    ran = asyncio.Event()
+
+    @tool
+    async def ping() -> str:
+        """Ping."""
+        ran.set()
+        return "pong"
+
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield ToolInputStart("c", "ping")
+        yield ToolCall("c", "ping", "{}")
+        async with asyncio.timeout(5):
+            await ran.wait()
+        yield TextDelta("t", "after the tool ran")
+        yield StreamFinish("tool-calls")
+
+    async with opened(tmp_path, Played(answer, text("done")), ToolsPlugin(ping)) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    assert texts(turn) == ["done"]
+
+
+async def test_a_name_in_the_wrong_case_is_mended(tmp_path: Path) -> None:
+    provider = Played(calls(call("Shout", '{"words": "aha"}')), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert part.tool == "shout"
+    assert isinstance(part.state, Completed)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "says"),
+    [
+        ("whisper", "{}", "there is no tool 'whisper'; there are: shout"),
+        ("shout", '{"words": "a', "not valid JSON"),
+        ("shout", "[1]", "must be a JSON object"),
+        ("shout", '{"volume": 3}', "words"),
+        ("shout", '{"words": null}', "words"),
+    ],
+)
+async def test_a_call_that_cannot_run_is_answered_with_the_reason(
+    tmp_path: Path, name: str, arguments: str, says: str
+) -> None:
+    provider = Played(calls(call(name, arguments)), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert says in part.state.error
+    assert texts(turn) == ["done"]
+
+
+async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path: Path) -> None:
+    barrier = asyncio.Barrier(3)
+
+    @tool
+    async def meet(name: str) -> str:
+        """Meet the others."""
+        async with asyncio.timeout(5):
+            await barrier.wait()
+        return name
+
+    asked = [call("meet", f'{{"name": "{n}"}}', call_id=f"c{n}") for n in "abc"]
+    async with opened(tmp_path, Played(calls(*asked), text("ok")), ToolsPlugin(meet)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        outputs = {
+            part.call_id: part.state.output
+            for part in tools_of(await app.turns(session.id))
+            if isinstance(part.state, Completed)
+        }
+
+    assert outputs == {"ca": "a", "cb": "b", "cc": "c"}
+
+
+async def test_an_abort_keeps_the_text_and_ends_the_call(tmp_path: Path) -> None:
+    started = asyncio.Event()
+    ended: list[str] = []
+
+    @tool
+    async def wait_long() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+        return "never"
+
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "Let me ")
+        yield ToolInputStart("c", "wait_long")
+        yield ToolCall("c", "wait_long", "{}")
+        await asyncio.sleep(60)
+
+    async with opened(tmp_path, Played(answer, text("again")), ToolsPlugin(wait_long)) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        async with asyncio.timeout(5):
+            await started.wait()
+        assert await app.abort(session.id)
+        turn = await prompt
+
+        assert isinstance(assistant(turn).error, AbortedFailure)
+        assert texts(turn) == ["Let me"]
+        [part] = tools_of((turn,))
+        assert isinstance(part.state, Failed)
+        assert ended == ["cancelled"]
+        assert not await app.abort(session.id)
+        assert texts(await app.prompt(session.id, HI)) == ["again"]
+
+
+async def test_prompts_that_come_meanwhile_are_answered_by_the_same_run(tmp_path: Path) -> None:
+    running, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        running.set()
+        await go.wait()
+        yield TextDelta("t", "first")
+        yield StreamFinish("stop")
+
+    provider = Played(slow, text("both"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        first = asyncio.create_task(app.prompt(session.id, HI))
+        await running.wait()
+        second = asyncio.create_task(app.prompt(session.id, (TextInput(text="and this"),)))
+        while len(await app.turns(session.id)) < 3:  # noqa: ASYNC110 - the database has no event
+            await asyncio.sleep(0.01)
+        go.set()
+        answers = await asyncio.gather(first, second)
+        turns = await app.turns(session.id)
+
+    assert [texts(answer) for answer in answers] == [["both"], ["both"]]
+    assert [turn.info.id for turn in turns] == sorted(turn.info.id for turn in turns)
+    assert len(provider.requests) == 2
+    assert assistant(turns[-1]).parent_id == turns[2].info.id
+
+
+async def test_many_prompts_at_once_are_all_answered(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("yes"))) as app:
+        session = await app.create_session()
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(app.prompt(session.id, (TextInput(text=str(number)),)))
+        turns = await app.turns(session.id)
+
+    users = [place for place, turn in enumerate(turns) if isinstance(turn.info, UserMessage)]
+    answered = [
+        place for place, turn in enumerate(turns) if isinstance(turn.info, AssistantMessage)
+    ]
+    assert len(users) == 20
+    assert max(answered) > max(users)
+
+
+@pytest.mark.parametrize(
+    "given", ["msg_zzzzzzzzzzzzzzzzzzzzzzzzzz", "msg_0000000000000000000000000"]
+)
+async def test_ids_of_a_client_do_not_decide_who_is_answered(tmp_path: Path, given: str) -> None:
+    provider = Played(text("one"), text("two"), text("three"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        await app.prompt(session.id, HI, message_id=given)
+        turn = await app.prompt(session.id, HI)
+        turns = await app.turns(session.id)
+
+    assert texts(turn) == ["three"]
+    assert len(provider.requests) == 3
+    later = [turn.info.id for turn in turns[3:]]
+    assert all(one > turns[2].info.id for one in later)
+
+
+async def test_a_failing_model_is_an_error_of_the_message(tmp_path: Path) -> None:
+    async def fails(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "half")
+        raise ProviderError("the server is gone", provider_id="played", status=503)
+
+    async with opened(tmp_path, Played(fails, text("fine"))) as app:
+        session = await app.create_session()
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, SessionIdle))
+        )
+        await asyncio.sleep(0)
+        turn = await app.prompt(session.id, HI)
+        events = await listening
+
+        error = assistant(turn).error
+        assert isinstance(error, APIFailure)
+        assert (error.data.message, error.data.status_code) == ("the server is gone", 503)
+        assert any(isinstance(event.properties, SessionFailed) for event in events)
+        assert texts(await app.prompt(session.id, HI)) == ["fine"]
+
+
+async def test_an_answer_that_just_stops_is_no_answer(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played([TextDelta("t", "and then")])) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    error = assistant(turn).error
+    assert isinstance(error, APIFailure)
+    assert error.data.is_retryable
+
+
+async def test_a_silent_model_is_given_up(tmp_path: Path) -> None:
+    async def silent(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        await asyncio.sleep(60)
+        yield TextDelta("t", "late")
+
+    config = {"model": "played/m", "stream_idle_timeout_s": 0.1}
+    async with opened(tmp_path, Played(silent), config=config) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    assert "said nothing" in str(assistant(turn).error)
+
+
+async def test_a_bug_in_a_provider_ends_the_turn_and_is_raised(tmp_path: Path) -> None:
+    async def broken(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "x")
+        raise ZeroDivisionError("oh")
+
+    async with opened(tmp_path, Played(broken)) as app:
+        session = await app.create_session()
+        with pytest.raises(ZeroDivisionError):
+            await app.prompt(session.id, HI)
+        turn = (await app.turns(session.id))[-1]
+
+    assert isinstance(assistant(turn).error, UnknownFailure)
+    assert assistant(turn).time.completed is not None
+
+
+@pytest.mark.parametrize(
+    ("choice", "error"),
+    [({"model": "played/x"}, ModelNotFoundError), ({"agent": "biuld"}, NotFoundError)],
+)
+async def test_a_prompt_that_nobody_can_answer_is_kept(
+    tmp_path: Path, choice: dict[str, str], error: type[Exception]
+) -> None:
+    async with opened(tmp_path, Played(text("x"))) as app:
+        session = await app.create_session()
+        with pytest.raises(error):
+            await app.prompt(session.id, HI, **choice)
+        [turn] = await app.turns(session.id)
+
+    assert texts(turn) == ["hi"]
+
+
+async def test_finish_reasons_are_visible(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("cut", reason="length"))) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    assert assistant(turn).finish == "length"
+
+
+async def test_tokens_and_cost_are_counted_per_step_and_session(tmp_path: Path) -> None:
+    cost = ModelCost(input=1, output=10, cache=CacheCost(read=0.1, write=2))
+    model = Model(id="m", provider_id="played", name="M", api=ModelApi(id="m"), cost=cost)
+    usage = Usage(input=1000, output=100, reasoning=50, cache_read=2000, cache_write=10)
+    provider = Played(text("hi", usage=usage), model=model)
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+        await app.prompt(session.id, HI)
+        stored = await app.session(session.id)
+
+    price = (1000 * 1 + 150 * 10 + 2000 * 0.1 + 10 * 2) / 1_000_000
+    assert assistant(turn).cost == pytest.approx(price)
+    assert stored.cost == pytest.approx(2 * price)
+    assert stored.tokens is not None
+    assert (stored.tokens.input, stored.tokens.cache.read) == (2000, 4000)
+
+
+async def test_a_missing_usage_costs_nothing_and_stops_nothing(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("hi", usage=None))) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+
+    assert assistant(turn).tokens == Tokens()
+
+
+async def test_no_reply_stores_and_does_not_ask(tmp_path: Path) -> None:
+    provider = Played(text("hi"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI, no_reply=True)
+        assert isinstance(turn.info, UserMessage)
+        assert provider.requests == []
+        await app.prompt(session.id, (TextInput(text="now"),))
+
+    said = [item for message in provider.requests[0].messages for item in message.content]
+    assert said == [Text(text="hi"), Text(text="now")]
+
+
+async def test_steps_are_a_hard_limit_and_the_last_one_has_no_tools(tmp_path: Path) -> None:
+    agent = Agent(
+        name="brief", mode="primary", permission=(Rule("*", "*", "allow"),), options={}, steps=2
+    )
+    from played import PlayedPlugin
+
+    provider = Played(calls(call("shout", '{"words": "a"}')))
+    extra = PlayedPlugin(provider, agents=[agent])
+    async with opened(tmp_path, provider, extra, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI, agent="brief")
+
+    assert [len(request.tools) for request in provider.requests] == [1, 0]
+
+
+async def test_a_file_is_read_for_the_model_and_kept_as_a_part(tmp_path: Path) -> None:
+    provider = Played(text("ok"))
+    async with opened(tmp_path, provider) as app:
+        note = app.workspace.directory / "note.txt"
+        note.write_text("line one\nline two\nline three\n")
+        session = await app.create_session()
+        parts = (
+            TextInput(text="see"),
+            FileInput(mime="text/plain", url=f"{note.as_uri()}?start=2&end=2", filename="note.txt"),
+        )
+        await app.prompt(session.id, parts)
+        [turn, _] = await app.turns(session.id)
+
+    content = [
+        item.text for item in provider.requests[0].messages[0].content if isinstance(item, Text)
+    ]
+    assert content[0] == "see"
+    assert content[-1] == "line two\n"
+    assert [type(part) for part in turn.parts] == [TextPart, FilePart, TextPart, TextPart]
+
+
+async def test_a_file_that_is_not_there_is_said_to_the_model(tmp_path: Path) -> None:
+    provider = Played(text("ok"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, (FileInput(mime="text/plain", url="file:///no/such"),))
+
+    [message] = provider.requests[0].messages
+    assert "could not be read" in str(message.content)
+
+
+class Asks:
+    """A policy that asks about everything."""
+
+    @hookimpl
+    async def permission_ask(self) -> object:
+        from pegboard.schema.permission import Verdict
+
+        return Verdict(action="ask", reason="please")
+
+
+@tool
+async def careful(context: ToolContext) -> str:
+    """Ask first."""
+    await context.ask("careful", ["a", "b"], always=["*"])
+    return "allowed"
+
+
+async def test_without_a_channel_an_ask_is_a_deny_with_its_reason(tmp_path: Path) -> None:
+    provider = Played(calls(call("careful", "{}")), text("ok"))
+    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), allow=False) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert "nobody is there to be asked" in part.state.error
+    assert texts(turn) == ["ok"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "message", "said", "requests"),
+    [
+        ("once", None, "allowed", 2),
+        ("reject", None, "rejected permission", 1),
+        ("reject", "use the other", "use the other", 2),
+    ],
+)
+async def test_an_ask_waits_for_the_reply(
+    tmp_path: Path, reply: str, message: str | None, said: str, requests: int
+) -> None:
+    provider = Played(calls(call("careful", "{}")), text("ok"))
+    options = {"allow": False, "interactive": True}
+    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), **options) as app:
+        session = await app.create_session()
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, PermissionAsked))
+        )
+        await asyncio.sleep(0)
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        asked = (await listening)[-1].properties
+        assert isinstance(asked, PermissionAsked)
+        assert asked.request.patterns == ("a", "b")
+        await app.reply(asked.request.id, reply, message)
+        await prompt
+        [part] = tools_of(await app.turns(session.id))
+
+    answer = part.state.output if isinstance(part.state, Completed) else part.state.error
+    assert said in answer
+    assert len(provider.requests) == requests
+
+
+async def test_an_approval_for_good_is_not_asked_again_and_survives(tmp_path: Path) -> None:
+    options = {"allow": False, "interactive": True}
+    provider = Played(calls(call("careful", "{}")), text("ok"))
+    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), **options) as app:
+        session = await app.create_session()
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, PermissionAsked))
+        )
+        await asyncio.sleep(0)
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        asked = (await listening)[-1].properties
+        assert isinstance(asked, PermissionAsked)
+        await app.reply(asked.request.id, "always")
+        await prompt
+
+    again = Played(calls(call("careful", "{}")), text("ok"))
+    async with opened(tmp_path, again, Asks(), ToolsPlugin(careful), allow=False) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Completed)
+
+
+async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    @tool
+    async def again(word: str) -> str:
+        """Again."""
+        ran.append(word)
+        return word
+
+    class DoomRule:
+        @hookimpl
+        async def permission_ask(self, request: object) -> object:
+            from pegboard.schema.permission import Verdict
+
+            doom = request.permission == "doom_loop"  # type: ignore[attr-defined]
+            return Verdict(action="ask" if doom else "allow")
+
+    same = [calls(call("again", '{"word": "x"}', call_id=f"c{n}")) for n in range(4)]
+    provider = Played(*same, text("I stop"))
+    async with opened(tmp_path, provider, DoomRule(), ToolsPlugin(again), allow=False) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        parts = tools_of(await app.turns(session.id))
+
+    assert ran == ["x", "x"]
+    assert [isinstance(part.state, Failed) for part in parts] == [False, False, True, True]
+
+
+async def test_a_tool_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
+    @tool(timeout_s=0.1)
+    async def hang() -> str:
+        """Hang."""
+        await asyncio.sleep(60)
+        return ""
+
+    provider = Played(calls(call("hang", "{}")), text("ok"))
+    async with opened(tmp_path, provider, ToolsPlugin(hang)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert "did not end within 0.1 s" in part.state.error
+
+
+async def test_a_tool_that_raises_is_an_error_for_the_model(tmp_path: Path) -> None:
+    @tool
+    def broken() -> str:
+        """Break."""
+        raise ZeroDivisionError("oh")
+
+    provider = Played(calls(call("broken", "{}")), text("ok"))
+    async with opened(tmp_path, provider, ToolsPlugin(broken)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert "ZeroDivisionError: oh" in part.state.error
