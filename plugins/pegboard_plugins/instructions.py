@@ -132,8 +132,10 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
+    """Those in the worktree; a link to another kind of file (`AGENTS.md` to `.env`) is none."""
     root = worktree.resolve()
-    return (path for path in _files(paths) if path.is_relative_to(root))
+    honest = (path for path in paths if path.resolve().suffix == path.suffix)
+    return (path for path in _files(honest) if path.is_relative_to(root))
 
 
 def _pieces(session: SessionView) -> tuple[str, ...]:

@@ -82,6 +82,17 @@ async def test_nothing_of_the_project_leads_out_of_it(project: Path) -> None:
     assert await _pieces(view(project, config=config)) == ()
 
 
+async def test_a_link_shows_nothing_but_another_document(project: Path) -> None:
+    (project / ".env").write_text("KEY=secret")
+    (project / "AGENTS.md").symlink_to(".env")
+    (project / "CLAUDE.md").write_text("rules")
+    (project / "CONTEXT.md").symlink_to("CLAUDE.md")
+
+    pieces = await _pieces(view(project, config=_config("CONTEXT.md")))
+
+    assert pieces == (f"Instructions from: {project}/CLAUDE.md\nrules",)
+
+
 async def test_a_changed_file_is_read_again(project: Path) -> None:
     file = project / "AGENTS.md"
     file.write_text("old")

@@ -5,6 +5,8 @@ from pathlib import PurePath
 from typing import Any
 
 _TIGHTENING = ("permission", "instructions", "agent")
+# Documents: so that no project has a `.env` or a key sent to the model before it is trusted.
+_DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
 
 def as_project(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -18,8 +20,8 @@ def as_project(value: Mapping[str, Any]) -> dict[str, Any]:
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What counts of an untrusted project's words, and the keys that do not.
 
-    Rules count, for all agents and for one, since they can only tighten; so do instruction
-    files that are named below the project. Models do not: they decide who reads the code.
+    Rules count, for all agents and for one, since they can only tighten; so do documents
+    below the project that are named as instructions. Models do not: they decide who reads the code.
     Neither do plugins, not even their disabling: one may be the user's guard.
     """
     said: dict[str, Any] = {}
@@ -33,7 +35,7 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         if set(entry) - {"permission"}:
             ignored.append(f"agent.{name}")
     given = value.get("instructions") or []
-    inside = [entry for entry in given if isinstance(entry, str) and _inside(entry)]
+    inside = [entry for entry in given if isinstance(entry, str) and _is_document_inside(entry)]
     if inside:
         said["instructions"] = inside
     if len(inside) < len(given):
@@ -41,9 +43,10 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     return said, tuple(ignored)
 
 
-def _inside(path: str) -> bool:
+def _is_document_inside(path: str) -> bool:
     pure = PurePath(path)
-    return not pure.is_absolute() and ".." not in pure.parts
+    inside = not pure.is_absolute() and ".." not in pure.parts
+    return inside and pure.suffix in _DOCUMENTS
 
 
 def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
