@@ -187,13 +187,12 @@ async def test_references_of_the_user_are_replaced(place: Place) -> None:
 
 
 async def test_references_of_a_project_wait_for_trust(place: Place) -> None:
-    place.write(place.project / "opencode.json", '{"permission": {"{env:KEY}": "deny"}}')
-    place.write(place.project / "pegboard.toml", 'instructions = ["{env:KEY}"]\n')
+    place.write(place.project / "pegboard.toml", 'instructions = ["{env:KEY}.md"]\n')
 
     before = (await place.load(env={"KEY": "secret"})).config
     after = (await place.load(env={"KEY": "secret"}, trusted=True)).config
 
-    assert (before.instructions, after.instructions) == (("{env:KEY}",), ("secret",))
+    assert (before.instructions, after.instructions) == (("{env:KEY}.md",), ("secret.md",))
 
 
 async def test_files_made_for_opencode_are_understood(place: Place) -> None:
