@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 from pegboard.errors import SignatureError
 from pegboard.sources import CodeFile
@@ -33,7 +34,7 @@ class EntryPoint:
 class LoadFailure:
     """Why a plugin could not be imported; `text` is one line, `traceback` is all of it."""
 
-    kind: str
+    kind: Literal["import", "signature", "clash"]
     text: str
     traceback: str
 
@@ -57,15 +58,27 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     return tuple(sorted(found))
 
 
+def attempt(load: Callable[[], object], where: str = "") -> object | LoadFailure:
+    """What foreign code gives, or why it gave nothing; `where` is put before the reason."""
+    try:
+        return load()
+    except SignatureError as error:
+        return _failure("signature", where, str(error))
+    except ModuleNotFoundError as error:
+        return _failure("import", where, f"{error}: install what it needs, or disable it")
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
+        return _failure("import", where, f"{type(error).__name__}: {error}")
+
+
 def load_entry_point(entry: EntryPoint) -> object | LoadFailure:
     """The plugin that an entry point names, or why there is none."""
     module, _, attribute = entry.value.partition(":")
-    return _guarded(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
+    return attempt(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
 
 
 def load_module(name: str) -> object | LoadFailure:
     """The plugin with this import name, or why there is none."""
-    return _guarded(lambda: importlib.import_module(name))
+    return attempt(lambda: importlib.import_module(name))
 
 
 def load_file(file: CodeFile) -> object | LoadFailure:
@@ -76,7 +89,7 @@ def load_file(file: CodeFile) -> object | LoadFailure:
     """
     if file.error:
         return LoadFailure(kind="import", text=f"{file.path}: {file.error}", traceback="")
-    return _guarded(lambda: _executed(file), where=str(file.path))
+    return attempt(lambda: _executed(file), where=str(file.path))
 
 
 def forget(module: object) -> None:
@@ -105,18 +118,7 @@ def _attribute(module: ModuleType, dotted: str) -> object:
     return found
 
 
-def _guarded(load: Callable[[], object], where: str = "") -> object | LoadFailure:
-    try:
-        return load()
-    except SignatureError as error:
-        return _failure("signature", where, str(error))
-    except ModuleNotFoundError as error:
-        return _failure("import", where, f"{error}: install what it needs, or disable it")
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-        return _failure("import", where, f"{type(error).__name__}: {error}")
-
-
-def _failure(kind: str, where: str, text: str) -> LoadFailure:
+def _failure(kind: Literal["import", "signature"], where: str, text: str) -> LoadFailure:
     line = next(iter(text.strip().splitlines()), "")
     return LoadFailure(
         kind=kind,

@@ -1,0 +1,174 @@
+"""From a plugin object to the implementations that pluggy keeps, one hook at a time.
+
+A hook that does not fit its specification is left out and told about; the others of the same
+plugin stay. What pluggy gets is a seat: an object with only the functions that fit, so that
+equal plugins stay apart and nothing else of a plugin is ever touched.
+"""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Literal
+
+import pluggy
+
+from pegboard import hookspecs
+from pegboard.dispatch import Implementation, Origin
+from pegboard.nearest import nearest
+from pegboard.schema.config import Config
+
+_MARK = f"{hookspecs.PROJECT}_impl"
+_SPEC = f"{hookspecs.PROJECT}_spec"
+_NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+
+ProblemKind = Literal["import", "name", "clash", "signature", "hook", "replaced"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something about a plugin that its user should know; `text` is one line.
+
+    `replaced` is a notice: a later origin's tool stands for an earlier one's. All other kinds
+    mean that something is missing. `detail` has the traceback where there is one.
+    """
+
+    kind: ProblemKind
+    plugin: str
+    text: str
+    detail: str = ""
+
+
+class _Seat:
+    """What stands for a plugin at pluggy: the functions that fit, as its attributes."""
+
+    def __init__(self, functions: Mapping[str, Callable[..., object]]) -> None:
+        self.__dict__.update(functions)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registrant:
+    """A plugin that is about to be registered; `key` tells plugins of one name apart."""
+
+    key: str
+    name: str
+    origin: Origin
+    plugin: object
+
+
+class Registry:
+    """The plugins of one App, oldest first, and what is wrong with their hooks."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._plugins: dict[str, Registrant] = {}
+        self._specs = specifications()
+        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy.add_hookspecs(hookspecs)
+        self.problems: list[Problem] = []
+
+    def same_as(self, plugin: object) -> str | None:
+        """The name under which this very object is registered; equal ones do not count."""
+        known = (each for each in self._plugins.values() if each.plugin is plugin)
+        return next((each.name for each in known), None)
+
+    def add(self, registrant: Registrant) -> tuple[str, ...]:
+        """The names of the hooks that are registered, after all others that are."""
+        fitting: dict[str, Callable[..., object]] = {}
+        for hook, function in _marked(registrant.plugin):
+            problem = self._problem(registrant.name, hook, function)
+            if problem is None:
+                fitting[hook] = function
+            else:
+                self.problems.append(problem)
+        self._plugins[registrant.key] = registrant
+        self._pluggy.register(_Seat(fitting), name=registrant.key)
+        return tuple(name for name in self._specs if name in fitting)
+
+    def implementations(self) -> dict[str, tuple[Implementation, ...]]:
+        """The implementations of each hook, oldest plugin first."""
+        place = {key: number for number, key in enumerate(self._plugins)}
+        found = {}
+        for hook in self._specs:
+            kept = getattr(self._pluggy.hook, hook).get_hookimpls()
+            if kept:
+                kept.sort(key=lambda each: place[each.plugin_name])
+                found[hook] = tuple(self._implementation(hook, each) for each in kept)
+        return found
+
+    def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
+        registrant = self._plugins[kept.plugin_name]
+        said = self._config.plugins.get(registrant.name)
+        wish = getattr(kept.function, "pegboard_timeout_s", None)
+        limits = (said.timeout_s if said else None, wish, self._config.hook_timeout_s)
+        return Implementation(
+            key=registrant.key,
+            plugin=registrant.name,
+            origin=registrant.origin,
+            hook=hook,
+            function=kept.function,
+            arguments=_wanted(kept.function, self._specs[hook]),
+            timeout_s=next(limit for limit in limits if limit is not None),
+            position=kept.trylast - kept.tryfirst,
+        )
+
+    def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
+        known = self._specs.get(hook)
+        if known is None:
+            return Problem(
+                kind="hook",
+                plugin=plugin,
+                text=f"there is no hook {hook}{_hint(hook, self._specs)}",
+            )
+        wrong = _misfit(function, known)
+        if not wrong:
+            return None
+        return Problem(kind="signature", plugin=plugin, text=f"the hook {hook} {wrong}")
+
+
+def specifications() -> dict[str, tuple[str, ...]]:
+    """Each hook of `hookspecs` with the names of its arguments, in the order of the file."""
+    return {
+        name: tuple(inspect.signature(function).parameters)
+        for name, function in vars(hookspecs).items()
+        if hasattr(function, _SPEC)
+    }
+
+
+def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
+    """The functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
+    names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
+    for name in tuple(names):
+        static = inspect.getattr_static(plugin, name, None)
+        plain = getattr(static, "__func__", static)
+        if inspect.isfunction(plain) and hasattr(plain, _MARK):
+            yield name, getattr(plugin, name)
+
+
+def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
+    """Why an implementation cannot be called with these arguments, "" if it can."""
+    options = getattr(function, _MARK)
+    if options.get("wrapper") or options.get("hookwrapper"):
+        return "is a wrapper, which Pegboard does not have: return a changed value instead"
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        return "yields: it has to return its answer"
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in _NAMED and name not in known and parameter.default is parameter.empty:
+            has = f"it has {', '.join(known)}" if known else "it has none"
+            return f"has no argument {name}{_hint(name, known)} ({has})"
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            return f"is called by keyword, so {name} cannot be positional-only"
+    return ""
+
+
+def _wanted(function: Callable[..., object], known: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments that an implementation takes; `**rest` takes all."""
+    parameters = inspect.signature(function).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return known
+    return tuple(name for name in known if name in parameters)
+
+
+def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
+    found = nearest(name, known, limit=1)
+    return f"; did you mean {found[0]}?" if found else ""
