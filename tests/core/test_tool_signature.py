@@ -36,8 +36,9 @@ async def test_the_context_is_given_in_any_spelling(spelling: str) -> None:
     )
     source = f"{imports}\nCtx = ToolContext\n\n@tool\nasync def here({spelling}):\n    return ctx()"
     made: Tool = load(source, "spelling").here
+    context: Any = lambda: "given"
 
-    answer = await made.call(lambda: "given", made.validate({}))  # type: ignore[arg-type]  # seen only
+    answer = await made.call(context, made.validate({}))
 
     assert answer.output == "given"
     assert made.parameters["properties"] == {}
@@ -49,8 +50,9 @@ async def test_the_context_need_not_be_imported_at_run_time() -> None:
         "@tool\nasync def here(a: int, ctx: ToolContext) -> str:\n    return ctx() * a"
     )
     made: Tool = load(source, "late").here
+    context: Any = lambda: "ab"
 
-    answer = await made.call(lambda: "ab", made.validate({"a": "2"}))  # type: ignore[arg-type]  # seen only
+    answer = await made.call(context, made.validate({"a": "2"}))
 
     assert answer.output == "abab"
 
@@ -108,3 +110,22 @@ def test_a_name_that_never_comes_is_an_error_at_first_use() -> None:
 
     with pytest.raises(SignatureError, match=r"load.*Crate"):
         _ = made.parameters
+
+
+def test_a_type_that_never_is_complete_is_an_error_at_first_use() -> None:
+    source = (
+        "from pydantic import BaseModel\nfrom pegboard import tool\n"
+        "class Crate(BaseModel):\n    label: 'Label'\n"
+        "@tool\ndef load(weight: int, crate: Crate): ...\n"
+    )
+    made: Tool = load(source, "incomplete").load
+
+    with pytest.raises(SignatureError, match="load, parameter crate"):
+        made.validate({"weight": 1, "crate": {"label": "a"}})
+
+
+def test_a_parameter_without_annotation_takes_anything() -> None:
+    made: Tool = load("from pegboard import tool\n@tool\ndef keep(thing, n=3): ...", "bare").keep
+
+    assert made.parameters["properties"] == {"thing": {}, "n": {"default": 3}}
+    assert made.validate({"thing": [None]}) == {"thing": [None], "n": 3}

@@ -5,7 +5,7 @@ import operator
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from functools import reduce
 from pathlib import Path
 from types import GenericAlias
@@ -39,6 +39,20 @@ class Voyage:
 @dataclass
 class Loop:
     inner: "Loop | None" = None
+
+
+@dataclass
+class Counted:
+    name: str
+    length: int = field(init=False, default=0)
+
+
+@dataclass
+class Unknown:
+    part: "Nowhere"  # type: ignore[name-defined]  # noqa: F821 - the point
+
+
+Namesake = make_dataclass("Port", [("dock", int)])
 
 
 def refuse(parameter: str, reason: str) -> Exception:
@@ -85,7 +99,11 @@ def test_every_default_is_written_as_pydantic_writes_it(annotation: Any, default
 
 
 @pytest.mark.parametrize(
-    "annotation", [Loop, tuple[int, ...], set[str], bytes, dict[int, str], Literal["a", 1], complex]
+    "annotation",
+    [
+        *(Loop, Counted, Unknown, Port | Namesake),
+        *(tuple[int, ...], set[str], bytes, dict[int, str], Literal["a", 1], complex),
+    ],
 )
 def test_other_types_are_left_to_pydantic(annotation: Any) -> None:
     with pytest.raises(NotPlainError):
