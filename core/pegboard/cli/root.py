@@ -1,6 +1,5 @@
 """The root of the command line: its options, and subcommands that load when they are invoked."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 COMMANDS = "pegboard.commands"
 """The entry-point group whose names are the subcommands; a value is `module:attribute`."""
 OWN_DISTRIBUTION = "pegboard"
+SUMMARY_WIDTH = 65
 
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
         if entry.distribution != OWN_DISTRIBUTION:
             return f"From {entry.distribution} {entry.version}."
         command = self.get_command(ctx, entry.name)
-        return command.get_short_help_str() if command else ""
+        return command.get_short_help_str(SUMMARY_WIDTH) if command else ""
 
 
 @click.group(
@@ -82,13 +82,10 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _load(entry: "EntryPoint") -> click.Command:
-    module, _, attribute = entry.value.partition(":")
-    try:
-        command = getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        text = f"the command `{entry.name}` cannot be loaded: {type(error).__name__}: {error}"
-        raise PluginError(entry.distribution, text) from error
-    if not isinstance(command, click.Command):
-        text = f"the command `{entry.name}`: {entry.value} is not a click command"
-        raise PluginError(entry.distribution, text)
-    return command
+    from pegboard.discovery import LoadFailure, load_entry_point
+
+    found = load_entry_point(entry)
+    if isinstance(found, click.Command):
+        return found
+    reason = found.text if isinstance(found, LoadFailure) else "it is not a click command"
+    raise PluginError(entry.distribution, f"the command `{entry.name}`: {entry.value}: {reason}")

@@ -1,0 +1,149 @@
+"""`pegboard trust`: say which projects may run the code that they bring."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard.errors import TrustError
+
+if TYPE_CHECKING:
+    from pegboard.cli.screen import Screen
+    from pegboard.paths import Places
+    from pegboard.scan import ScanReport
+    from pegboard.trust import Decision
+
+LOCK = Path(".pegboard/trust.lock")
+
+
+@click.group()
+def trust() -> None:
+    """Say which projects may run the code that they bring."""
+
+
+@trust.command()
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def allow(directory: Path, *, yes: bool) -> None:
+    """Trust this project's code as it is now; a file that changes asks again.
+
+    What each file imports and does is shown first, then what has changed since it was trusted.
+    """
+    from pegboard.trust import TrustStore
+
+    places = _places()
+    store = TrustStore(places.trust)
+    decision = asyncio.run(_decision(directory, places))
+    if decision.trusted:
+        click.echo(decision.reason)
+        return
+    _show(decision, store.difference(decision))
+    if not yes:
+        _confirm(decision)
+    store.allow(decision)
+    click.echo(f"trusted: {decision.root}")
+
+
+@trust.command("list")
+def list_trusted() -> None:
+    """List the projects that are trusted."""
+    from pegboard.cli.tables import moment, table
+    from pegboard.trust import TrustStore
+
+    projects = TrustStore(_places().trust).projects()
+    rows = [
+        (str(each.root), moment(each.allowed_at), ", ".join(sorted(each.files)))
+        for each in projects
+    ]
+    click.echo(table(("project", "since", "files"), rows), nl=False)
+
+
+@trust.command()
+@click.pass_obj
+def revoke(directory: Path) -> None:
+    """Trust this project no longer."""
+    from pegboard.trust import TrustStore
+    from pegboard.workspace import open_workspace
+
+    worktree = open_workspace(directory).worktree
+    if not TrustStore(_places().trust).revoke(worktree):
+        raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
+    click.echo(f"not trusted any more: {worktree}")
+
+
+@trust.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.pass_obj
+def lock(directory: Path, file: Path | None) -> None:
+    """Write the digests of this project's code to FILE, for runs where nobody is asked.
+
+    A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
+    .pegboard/trust.lock in the project unless it is given.
+    """
+    from pegboard.trust import write_lock
+
+    decision = asyncio.run(_decision(directory, _places()))
+    target = file or decision.root / LOCK
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_lock(decision, target)
+    click.echo(f"locked {len(decision.files)} files in {target}")
+
+
+async def _decision(directory: Path, places: "Places") -> "Decision":
+    """What the project would run, and whether the store knows it; nothing is run for it."""
+    from pegboard.config import load_config
+    from pegboard.trust import TrustStore
+    from pegboard.workspace import open_workspace
+
+    workspace = open_workspace(directory)
+    loaded = await load_config(
+        workspace, config_dir=places.config, env=os.environ, overrides=None, trusted=False
+    )
+    return TrustStore(places.trust).decide(
+        directory=workspace.directory,
+        worktree=workspace.worktree,
+        config_files=loaded.untrusted,
+    )
+
+
+def _places() -> "Places":
+    from pegboard.paths import Places
+
+    return Places.of(os.environ)
+
+
+def _show(decision: "Decision", difference: str) -> None:
+    from pegboard.cli.render import Line, diff_lines, visible
+    from pegboard.cli.screen import open_screen
+
+    screen = open_screen(sys.stdout, sys.stdout, os.environ)
+    scans = decision.scans()
+    for path in decision.files:
+        screen.line(Line(head=visible(str(path)), text="", style="tool"))
+        if path in scans:
+            _show_scan(screen, scans[path])
+    for line in diff_lines(difference, limit=len(difference)):
+        screen.line(line)
+    screen.close()
+
+
+def _show_scan(screen: "Screen", report: "ScanReport") -> None:
+    from pegboard.cli.render import Line, visible
+
+    if report.error:
+        screen.line(Line(text=visible(report.error), style="warning", indent=1))
+    imports = visible(", ".join(report.imports)) or "nothing"
+    screen.line(Line(text=f"imports {imports}", indent=1))
+    for finding in report.findings:
+        text = f"line {finding.line}: {visible(finding.what)}"
+        screen.line(Line(text=text, style="warning", indent=1))
+
+
+def _confirm(decision: "Decision") -> None:
+    if not sys.stdin.isatty():
+        raise TrustError("nobody is there to be asked; look at the files, then say --yes")
+    if not click.confirm(f"Run this code of {decision.root}?", default=False, err=True):
+        raise TrustError("not trusted; nothing was stored")
