@@ -307,11 +307,13 @@ class Desk:
 def _nobody(request: PermissionRequest) -> str:
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
-    allowed = (request.always or patterns)[0]
-    line = f'permission.{_key(request.permission)}.{_key(allowed)} = "allow"'
+    # Never the advice to allow everything, which `*` would be, where one thing was wanted.
+    narrow = patterns if "*" in request.always else request.always or patterns
+    lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))
     return (
         f"{request.permission} {wanted} needs a permission and nobody is there to be asked; "
-        f"to allow it, put this line at the top of your pegboard.toml: {line}"
+        f"to allow it, add to your pegboard.toml: "
+        f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
     )
 
 

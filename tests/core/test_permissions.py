@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -323,11 +324,21 @@ async def test_a_cancelled_wait_leaves_the_desk_empty() -> None:
         desk.reply("per_1", "once")
 
 
-async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it() -> None:
-    with pytest.raises(PermissionDeniedError) as raised:
-        await Desk(interactive=False).wait(_request(1))
+@pytest.mark.parametrize(
+    ("always", "patterns", "allowed"),
+    [
+        (("git push *", "make *"), ("git push", "make x"), ["git push *", "make *"]),
+        (("*",), ("/p/.env",), ["/p/.env"]),
+        ((), ("say \"hi\" 'x' \\",), ["say \"hi\" 'x' \\"]),
+    ],
+)
+async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it(
+    always: tuple[str, ...], patterns: tuple[str, ...], allowed: list[str]
+) -> None:
+    request = msgspec.structs.replace(_request(1), always=always, patterns=patterns)
 
-    text = str(raised.value)
-    assert 'bash "git push"' in text
-    line = text.rpartition("pegboard.toml: ")[2]
-    assert tomllib.loads(line) == {"permission": {"bash": {"git push *": "allow"}}}
+    with pytest.raises(PermissionDeniedError) as raised:
+        await Desk(interactive=False).wait(request)
+
+    line = str(raised.value).rpartition("pegboard.toml: ")[2]
+    assert tomllib.loads(line) == {"permission": {"bash": dict.fromkeys(allowed, "allow")}}
