@@ -2,10 +2,12 @@
 
 import importlib.util
 import inspect
+import re
 import shlex
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 import pytest
@@ -14,6 +16,7 @@ from docs.pages import PAGES, ROOT, Block, blocks, links
 from pegboard import Tool
 from pegboard.cli.root import root
 from surface import hooks
+from tool_context import Context
 
 HOOKS = {hook.name: {each.arg for each in hook.args.args} for hook, _ in hooks()}
 
@@ -106,3 +109,24 @@ def test_the_readme_s_commands_stand_on_one_line_each() -> None:
     starts = [block for block in blocks("console") if "-m venv" in block.text]
 
     assert [len(block.text.splitlines()) for block in starts] == [1, 1]
+
+
+CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
+    "hello": ({"name": "Ada"}, re.compile("Hello, Ada!")),
+    "ticket": ({"number": 7}, re.compile("a cent short")),
+    "close": ({"number": 9}, re.compile(r"Closed ticket 9\.")),
+    "roll": ({"sides": 1}, re.compile("1")),
+}
+"""For each tool that a page shows: arguments, and what it answers."""
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+async def test_a_tool_that_is_shown_works(block: Block, tmp_path: Path) -> None:
+    module = _load(block, tmp_path)
+    (ticket,) = [each.text for each in blocks("json") if "cent short" in each.text]
+    (tmp_path / "tickets.json").write_text(ticket)
+
+    for tool in [value for value in vars(module).values() if isinstance(value, Tool)]:
+        arguments, expected = CALLS[tool.id]
+        result = await tool.call(Context(tmp_path), tool.validate(arguments))
+        assert expected.search(result.output)
