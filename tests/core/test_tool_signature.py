@@ -1,5 +1,6 @@
 """What of a signature the model fills, where the context goes, and what is refused."""
 
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -36,7 +37,7 @@ async def test_the_context_is_given_in_any_spelling(spelling: str) -> None:
     )
     source = f"{imports}\nCtx = ToolContext\n\n@tool\nasync def here({spelling}):\n    return ctx()"
     made: Tool = load(source, "spelling").here
-    context: Any = lambda: "given"
+    context: Any = partial(str, "given")
 
     answer = await made.call(context, made.validate({}))
 
@@ -50,7 +51,7 @@ async def test_the_context_need_not_be_imported_at_run_time() -> None:
         "@tool\nasync def here(a: int, ctx: ToolContext) -> str:\n    return ctx() * a"
     )
     made: Tool = load(source, "late").here
-    context: Any = lambda: "ab"
+    context: Any = partial(str, "ab")
 
     answer = await made.call(context, made.validate({"a": "2"}))
 
