@@ -1,0 +1,292 @@
+"""The chunks of a chat completion, turned into Pegboard's stream of events."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard import (
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+)
+
+_FINISH: dict[str, Any] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+    "error": "error",
+}
+_CUT = ("length", "content-filter", "error")
+"""Ends that leave a tool call in the middle, even where its text happens to parse."""
+
+
+class FunctionPiece(msgspec.Struct, frozen=True):
+    """A part of a call; `arguments` is text, but some servers send an object."""
+
+    name: str | None = None
+    arguments: Any = None
+
+
+class CallPiece(msgspec.Struct, frozen=True):
+    """A fragment of a tool call; servers leave out any of these."""
+
+    index: int | None = None
+    id: str | None = None
+    function: FunctionPiece | None = None
+
+
+class Delta(msgspec.Struct, frozen=True):
+    """What a chunk adds; servers have two names for reasoning."""
+
+    content: Any = None
+    reasoning_content: Any = None
+    reasoning: Any = None
+    refusal: Any = None
+    tool_calls: list[CallPiece] | None = None
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One of the answers, of which there is only one; whole answers have it in `message`."""
+
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+
+
+class Chunk(msgspec.Struct, frozen=True):
+    """One event of the stream, or a whole answer."""
+
+    choices: list[Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(Chunk).decode
+
+
+def chunk_from(payload: bytes) -> Chunk:
+    """The chunk in an event's data; bytes that are not Unicode become replacement characters.
+
+    :raises ValueError: when it is not the JSON of a chunk.
+    """
+    try:
+        return _decode(payload)
+    except msgspec.DecodeError:
+        # Slower, and more forgiving: broken UTF-8, and halves of surrogate pairs.
+        value = json.loads(payload.decode("utf-8", "replace"))
+        whole = json.dumps(value, ensure_ascii=False)
+        return _decode(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+class _OpenCall:
+    """A tool call that is being written; `given` is the server's id, `id` the one we use."""
+
+    def __init__(self, call_id: str, given: str | None, name: str) -> None:
+        self.id = call_id
+        self.given = given
+        self.name = name
+        self.written: list[str] = []
+
+    def is_another(self, piece: CallPiece, name: str | None) -> bool:
+        """Whether a fragment with the same index begins a new call.
+
+        Some servers repeat id and name with each fragment, others give every call index 0.
+        """
+        if not name:
+            return False
+        if piece.id:
+            return piece.id != self.given
+        return _is_object("".join(self.written))
+
+
+class AnswerReader:
+    """Events of one answer, in order, from its chunks.
+
+    `finished` is whether the model said that it has ended; `end` gives the last event.
+    Calls get ids of our own where the server's are missing or come twice.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._reason: Any = "unknown"
+        self._usage: dict[str, Any] | None = None
+        self._refused = False
+        self._text = ""
+        self._reasoning = ""
+        self._blocks = 0
+        self._calls: list[_OpenCall] = []
+        self._at: dict[int | None, _OpenCall] = {}
+
+    def read(self, chunk: Chunk) -> Iterator[StreamEvent]:
+        """The events of the next chunk; nothing once the answer has ended, but its usage."""
+        if chunk.usage:
+            self._usage = chunk.usage
+        if self.finished or not chunk.choices:
+            return
+        choice = chunk.choices[0]
+        delta = choice.delta or choice.message
+        if delta is not None:
+            yield from self._delta(delta)
+        if choice.finish_reason:
+            yield from self.finish(choice.finish_reason)
+
+    def finish(self, reason: str | None) -> Iterator[StreamEvent]:
+        """The ends of what is open, and the calls that are surely complete."""
+        self.finished = True
+        self._reason = _FINISH.get(reason, "other") if reason else "unknown"
+        yield from self._close_blocks()
+        if self._reason in _CUT:
+            return
+        for call in self._calls:
+            yield ToolInputEnd(call.id)
+            yield ToolCall(call.id, call.name, "".join(call.written) or "{}")
+        if self._calls:
+            self._reason = "tool-calls"
+        elif self._refused:
+            self._reason = "content-filter"
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The last events, once the answer is over."""
+        if not self.finished:
+            yield from self.finish(None)
+        yield StreamFinish(self._reason, usage_of(self._usage))
+
+    def _delta(self, delta: Delta) -> Iterator[StreamEvent]:
+        thought = delta.reasoning_content or delta.reasoning
+        if thought:
+            yield from self._reason_on(_plain(thought))
+        if delta.content:
+            yield from self._write(_plain(delta.content))
+        if delta.refusal:
+            self._refused = True
+            yield from self._write(_plain(delta.refusal))
+        if delta.tool_calls:
+            for piece in delta.tool_calls:
+                yield from self._call(piece)
+
+    def _write(self, text: str) -> Iterator[StreamEvent]:
+        if not self._text:
+            yield from self._close_blocks()
+            self._blocks += 1
+            self._text = f"text-{self._blocks}"
+            yield TextStart(self._text)
+        if text:
+            yield TextDelta(self._text, text)
+
+    def _reason_on(self, text: str) -> Iterator[StreamEvent]:
+        if not self._reasoning:
+            yield from self._close_blocks()
+            self._blocks += 1
+            self._reasoning = f"reasoning-{self._blocks}"
+            yield ReasoningStart(self._reasoning)
+        if text:
+            yield ReasoningDelta(self._reasoning, text)
+
+    def _close_blocks(self) -> Iterator[StreamEvent]:
+        if self._text:
+            yield TextEnd(self._text)
+            self._text = ""
+        if self._reasoning:
+            yield ReasoningEnd(self._reasoning)
+            self._reasoning = ""
+
+    def _call(self, piece: CallPiece) -> Iterator[StreamEvent]:
+        function = piece.function or FunctionPiece()
+        call = self._at.get(piece.index)
+        if call is None or call.is_another(piece, function.name):
+            yield from self._close_blocks()
+            call = _OpenCall(self._own_id(piece.id), piece.id, function.name or "")
+            self._calls.append(call)
+            self._at[piece.index] = call
+            yield ToolInputStart(call.id, call.name)
+        call.name = call.name or function.name or ""
+        text = _arguments(function.arguments)
+        if text:
+            call.written.append(text)
+            yield ToolInputDelta(call.id, text)
+
+    def _own_id(self, given: str | None) -> str:
+        taken = {call.id for call in self._calls}
+        if given and given not in taken:
+            return given
+        number = len(taken)
+        while f"call_{number}" in taken:
+            number += 1
+        return f"call_{number}"
+
+
+def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
+    """Token counts, the cached and the reasoning ones apart; None where there are none to trust."""
+    if not counts:
+        return None
+    read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
+    if read is None or wrote is None:
+        return None
+    prompt = _mapping(counts.get("prompt_tokens_details"))
+    completion = _mapping(counts.get("completion_tokens_details"))
+    cached = _count(prompt, "cached_tokens") or _count(counts, "prompt_cache_hit_tokens") or 0
+    reasoned = _count(completion, "reasoning_tokens") or 0
+    if counts.get("total_tokens") == read + wrote + reasoned:
+        wrote += reasoned  # xAI leaves them out of `completion_tokens`
+    reasoned = min(reasoned, wrote)
+    cached = min(cached, read)
+    stored = min(_count(prompt, "cache_write_tokens") or 0, read - cached)
+    return Usage(
+        input=read - cached - stored,
+        output=wrote - reasoned,
+        reasoning=reasoned,
+        cache_read=cached,
+        cache_write=stored,
+    )
+
+
+def _count(counts: Mapping[str, Any], name: str) -> int | None:
+    value = counts.get(name)
+    sane = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
+    return value if sane else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _plain(content: object) -> str:
+    """Text that may come as a list of parts, as Mistral's does."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "".join(_plain(part) for part in content)
+    if isinstance(content, dict):
+        return _plain(content.get("text") or content.get("thinking") or "")
+    return ""
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except msgspec.DecodeError:
+        return False
+
+
+def _arguments(value: object) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

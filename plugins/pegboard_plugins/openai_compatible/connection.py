@@ -1,0 +1,197 @@
+"""One socket to a server, with one HTTP/1.1 exchange on it at a time.
+
+Our own, because the start to the first request is the budget that hurts most: httpcore costs
+45 ms there and aiohttp 105, this costs 3; and reqwest's Python bindings either leave the socket
+open when a request is cancelled before its answer begins, or wake the loop for every delta.
+Parsing is httptools' (the C parser of Node), TLS is asyncio's.
+"""
+
+import asyncio
+from collections import deque
+
+from httptools import HttpParserError, HttpResponseParser
+
+BUFFER_LIMIT_BYTES = 1 << 20
+"""How much of an answer may wait here before the server is made to wait."""
+DRAIN_LIMIT_BYTES = 1 << 16
+"""How much may come after the part of an answer that was of interest."""
+_INFORMATIONAL = range(100, 200)
+_CUT_OFF = "the connection closed before the answer was complete"
+
+
+class BrokenAnswerError(ConnectionError):
+    """The server sent no HTTP, or left in the middle of an answer."""
+
+
+class Connection(asyncio.Protocol):
+    """A connected socket; `send`, then `head`, then `read` until it gives nothing.
+
+    `abort` is how every exchange ends that is not read to its end. `reusable` is whether the
+    next request may be sent on it.
+    """
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.answered = False
+        self._transport: asyncio.Transport | None = None
+        self._parser: HttpResponseParser | None = None
+        self._pieces: deque[bytes] = deque()
+        self._buffered = 0
+        self._head_is_there = False
+        self._complete = True
+        self._kept = True
+        self._draining = False
+        self._drained = 0
+        self._failure: OSError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def reusable(self) -> bool:
+        """The last exchange is over, and the server has not closed."""
+        closing = self._transport is None or self._transport.is_closing()
+        return self._complete and self._kept and not closing and not self._failure
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """What is written to; replaced when TLS starts inside a tunnel."""
+        assert self._transport
+        return self._transport
+
+    def send(self, head: bytes, body: bytes = b"") -> None:
+        """Start an exchange with a whole request."""
+        self.status, self.headers, self.answered = 0, {}, False
+        self._pieces.clear()
+        self._buffered = 0
+        self._head_is_there = self._complete = self._draining = False
+        self._parser = HttpResponseParser(self)
+        self.transport.writelines((head, body))
+
+    async def head(self) -> None:
+        """Nothing, once `status` and `headers` are there; the caller limits the time.
+
+        :raises OSError: when the connection breaks before.
+        """
+        while not self._head_is_there:
+            if self._failure:
+                raise self._failure
+            await self._wait()
+
+    async def read(self) -> bytes:
+        """What has come of the body; nothing at its end. The caller limits the time.
+
+        :raises OSError: when the connection breaks before the end.
+        """
+        while not self._pieces:
+            if self._complete:
+                return b""
+            if self._failure:
+                raise self._failure
+            await self._wait()
+        content = b"".join(self._pieces)
+        self._pieces.clear()
+        self._buffered = 0
+        self.transport.resume_reading()
+        return content
+
+    def leave(self) -> None:
+        """No more of this answer is wanted; the socket may serve again once it has passed."""
+        self._draining, self._drained = True, 0
+        self._pieces.clear()
+        if not self._complete and self._transport:
+            self._transport.resume_reading()
+
+    def abort(self) -> None:
+        """Close the socket at once."""
+        self._kept = False
+        if self._transport:
+            self._transport.abort()
+
+    def tunnel(self, transport: asyncio.Transport) -> None:
+        """Go on over TLS, inside what a proxy has connected."""
+        self._transport = transport
+        self._complete = True
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by asyncio with the socket."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Called by asyncio with what has come."""
+        if self._parser is None or self._complete:
+            self.abort()  # nobody asked: what comes cannot be told from a later answer
+            return
+        self.answered = True
+        try:
+            self._parser.feed_data(data)
+        except HttpParserError as error:
+            self._fail(BrokenAnswerError(f"the server does not speak HTTP ({error})"))
+            self.abort()
+
+    def eof_received(self) -> None:
+        """The server will send no more; the socket closes."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The socket is closed."""
+        self._kept = False
+        if self._head_is_there and exc is None and self._ends_with_connection():
+            self._complete = True
+        elif not self._complete:
+            failure = exc if isinstance(exc, OSError) else BrokenAnswerError(_CUT_OFF)
+            self._fail(failure)
+        self._wake()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """The parser has a header."""
+        self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        """The parser has the whole head."""
+        assert self._parser
+        status = self._parser.get_status_code()
+        if status not in _INFORMATIONAL:
+            self.status = status
+            self._head_is_there = True
+            self._wake()
+
+    def on_body(self, body: bytes) -> None:
+        """The parser has a part of the body."""
+        if self._draining:
+            self._drained += len(body)
+            if self._drained > DRAIN_LIMIT_BYTES:
+                self.abort()
+            return
+        self._pieces.append(body)
+        self._buffered += len(body)
+        if self._buffered > BUFFER_LIMIT_BYTES:
+            self.transport.pause_reading()
+        self._wake()
+
+    def on_message_complete(self) -> None:
+        """The parser has the end of the answer, or of a 1xx before it."""
+        if not self._head_is_there:
+            self.headers = {}
+            return
+        assert self._parser
+        self._complete = True
+        self._kept = self._parser.should_keep_alive()
+        self._wake()
+
+    def _ends_with_connection(self) -> bool:
+        return "content-length" not in self.headers and "transfer-encoding" not in self.headers
+
+    def _fail(self, failure: OSError) -> None:
+        self._failure = self._failure or failure
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        self._waiter = asyncio.get_running_loop().create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None

@@ -1,0 +1,134 @@
+"""Models from what a configuration says of them, in the field names of models.dev."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from pegboard import InvalidInputError
+from pegboard.schema.model import (
+    CacheCost,
+    Capabilities,
+    LongContextCost,
+    Modalities,
+    Model,
+    ModelApi,
+    ModelCost,
+    ModelLimit,
+)
+
+
+class _Limit(msgspec.Struct, frozen=True):
+    context: int = 0
+    output: int = 0
+    input: int | None = None
+
+
+class _Cost(msgspec.Struct, frozen=True):
+    input: float = 0
+    output: float = 0
+    cache_read: float = 0
+    cache_write: float = 0
+    context_over_200k: "_Cost | None" = None
+
+
+class _Modalities(msgspec.Struct, frozen=True):
+    input: tuple[str, ...] = ("text",)
+    output: tuple[str, ...] = ("text",)
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """The fields that are read; others are left alone, as models.dev has more."""
+
+    id: str | None = None
+    name: str | None = None
+    family: str = ""
+    release_date: str = ""
+    status: str = "active"
+    attachment: bool | None = None
+    reasoning: bool = False
+    temperature: bool = True
+    tool_call: bool = True
+    interleaved: bool | dict[str, str] = False
+    limit: _Limit = _Limit()
+    cost: _Cost = _Cost()
+    modalities: _Modalities | None = None
+    options: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    variants: dict[str, dict[str, Any]] = {}
+
+
+def model_from(
+    provider_id: str, model_id: str, facts: Mapping[str, Any], *, url: str, sees: bool = False
+) -> Model:
+    """The model that the facts describe; `sees` stands in where they say nothing of media.
+
+    :raises InvalidInputError: when a fact has a value of the wrong type.
+    """
+    try:
+        read = msgspec.convert(dict(facts), _Facts, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(f"provider.{provider_id}.models.{model_id}: {error}") from error
+    status = read.status if read.status in ("alpha", "beta", "deprecated") else "active"
+    return Model(
+        id=model_id,
+        provider_id=provider_id,
+        name=read.name or model_id,
+        api=ModelApi(id=read.id or model_id, url=url, npm="@ai-sdk/openai-compatible"),
+        capabilities=_capabilities(read, sees=sees),
+        cost=_cost(read.cost),
+        limit=ModelLimit(
+            context=read.limit.context, output=read.limit.output, input=read.limit.input
+        ),
+        status=status,  # type: ignore[arg-type]  # checked the line above
+        family=read.family,
+        release_date=read.release_date,
+        options=read.options,
+        headers=read.headers,
+        variants=read.variants,
+    )
+
+
+def _capabilities(facts: _Facts, *, sees: bool) -> Capabilities:
+    if facts.modalities:
+        inputs = _modalities(facts.modalities.input)
+        outputs = _modalities(facts.modalities.output)
+    else:
+        media = sees if facts.attachment is None else facts.attachment
+        inputs, outputs = Modalities(image=media, pdf=media), Modalities()
+    return Capabilities(
+        temperature=facts.temperature,
+        reasoning=facts.reasoning,
+        attachment=inputs.image or inputs.pdf,
+        toolcall=facts.tool_call,
+        input=inputs,
+        output=outputs,
+        interleaved=facts.interleaved,
+    )
+
+
+def _modalities(names: tuple[str, ...]) -> Modalities:
+    return Modalities(
+        text="text" in names,
+        audio="audio" in names,
+        image="image" in names,
+        video="video" in names,
+        pdf="pdf" in names,
+    )
+
+
+def _cost(cost: _Cost) -> ModelCost:
+    return ModelCost(
+        input=cost.input,
+        output=cost.output,
+        cache=CacheCost(read=cost.cache_read, write=cost.cache_write),
+        over_200k=_long_cost(cost.context_over_200k) if cost.context_over_200k else None,
+    )
+
+
+def _long_cost(cost: _Cost) -> LongContextCost:
+    return LongContextCost(
+        input=cost.input,
+        output=cost.output,
+        cache=CacheCost(read=cost.cache_read, write=cost.cache_write),
+    )

@@ -1,0 +1,202 @@
+"""A request to a model as the bytes of a chat completion's body.
+
+Each message of the history is encoded once and kept with it, so that a step of a long session
+costs the join of its bytes and nothing more.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pegboard import (
+    Call,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    Text,
+    ToolDefinition,
+)
+
+_SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_FILLER = b'{"role":"assistant","content":"Done."}'
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What differs from server to server in a request, and so in an encoded message.
+
+    `inputs` are the media that the model takes, `reasoning_field` is where its earlier reasoning
+    goes back, if anywhere. `short_ids` is Mistral's rule: nine letters or digits, and no user
+    message straight after a tool's.
+    """
+
+    inputs: frozenset[str] = frozenset()
+    reasoning_field: str = ""
+    short_ids: bool = False
+    limit_field: str = "max_tokens"
+    usage_option: bool = True
+    cache_key: bool = False
+
+    @property
+    def key(self) -> str:
+        """The name that messages keep their encoded form under."""
+        marks = (*sorted(self.inputs), self.reasoning_field, "9" if self.short_ids else "")
+        return f"openai:{':'.join(marks)}"
+
+
+def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
+    """The body of the request, without a byte that the server does not need."""
+    fields = {
+        "model": request.model.api.id,
+        "stream": True,
+        **({"stream_options": {"include_usage": True}} if dialect.usage_option else {}),
+        **({"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}),
+        **_parameters(request, dialect),
+    }
+    system = [_encode({"role": "system", "content": text}) for text in request.system if text]
+    history = _history(request.messages, dialect)
+    return b'%b,"messages":[%b]}' % (_encode(fields)[:-1], b",".join([*system, *history]))
+
+
+def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
+    """A message as JSON objects with commas between, encoded at most once."""
+    key = dialect.key
+    kept = message.encoded.get(key)
+    if kept is None:
+        objects = _ENCODERS[message.role](message, dialect)
+        kept = message.encoded[key] = b",".join(_encode(value) for value in objects)
+    return kept
+
+
+def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
+    if not dialect.short_ids:
+        return [encode_message(message, dialect) for message in messages]
+    encoded: list[bytes] = []
+    before = ""
+    for message in messages:
+        if before == "tool" and message.role == "user":
+            encoded.append(_FILLER)
+        encoded.append(encode_message(message, dialect))
+        before = message.role
+    return encoded
+
+
+def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
+    """Temperature, limits and the provider's options; an option wins over what we would set."""
+    capable = request.model.capabilities.temperature
+    chosen = {
+        "temperature": request.temperature if capable else None,
+        "top_p": request.top_p if capable else None,
+        dialect.limit_field: request.max_output_tokens,
+        "prompt_cache_key": request.session_id if dialect.cache_key else None,
+        **{snake_case(name): value for name, value in request.options.items()},
+    }
+    return {name: value for name, value in chosen.items() if value not in (None, "")}
+
+
+def snake_case(name: str) -> str:
+    """The server's spelling of an option: `reasoningEffort` is `reasoning_effort`."""
+    return _CAPITAL.sub(r"_\1", name).lower()
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+    }
+    return {"type": "function", "function": function}
+
+
+def _user(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
+    parts = [
+        _media(part, dialect) if isinstance(part, Media) else {"type": "text", "text": part.text}
+        for part in message.content
+        if isinstance(part, Media | Text)
+    ]
+    return [{"role": "user", "content": _folded(parts)}]
+
+
+def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
+    text = "".join(part.text for part in message.content if isinstance(part, Text))
+    calls = [_call(part, dialect) for part in message.content if isinstance(part, Call)]
+    value: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else "")}
+    if calls:
+        value["tool_calls"] = calls
+    if dialect.reasoning_field:
+        thoughts = (part.text for part in message.content if isinstance(part, Reasoning))
+        value[dialect.reasoning_field] = "".join(thoughts)
+    return [value]
+
+
+def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
+    """A message for each result, and one of the user's for their media, which tools cannot send."""
+    results = [part for part in message.content if isinstance(part, Result)]
+    values: list[dict[str, Any]] = [
+        {
+            "role": "tool",
+            "tool_call_id": _call_id(result.id, dialect),
+            "content": result.output,
+        }
+        for result in results
+    ]
+    media = [_media(item, dialect) for result in results for item in result.media]
+    if media:
+        if dialect.short_ids:
+            values.append({"role": "assistant", "content": "Done."})
+        heading = {"type": "text", "text": "Attached by the tools above:"}
+        values.append({"role": "user", "content": _folded([heading, *media])})
+    return values
+
+
+_ENCODERS = {"user": _user, "assistant": _assistant, "tool": _results}
+
+
+def _call(call: Call, dialect: Dialect) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": _encode(call.input).decode()}
+    return {"id": _call_id(call.id, dialect), "type": "function", "function": function}
+
+
+def _call_id(given: str, dialect: Dialect) -> str:
+    if not dialect.short_ids or _SHORT_ID.fullmatch(given):
+        return given
+    return hashlib.sha256(given.encode()).hexdigest()[:9]
+
+
+def _folded(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """One text where there is nothing but text: small servers read no lists."""
+    if all(part["type"] == "text" for part in parts):
+        return "\n\n".join(part["text"] for part in parts)
+    return parts
+
+
+def _media(media: Media, dialect: Dialect) -> dict[str, Any]:
+    kind = "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
+    name = f'"{media.filename}"' if media.filename else f"a file of type {media.mime}"
+    if kind not in dialect.inputs:
+        return _note(f"ERROR: {name} was left out, because this model does not read {kind} input.")
+    _, _, data = media.url.partition(";base64,")
+    if media.url.startswith("data:") and not data:
+        return _note(f"ERROR: {name} was left out, because it is empty or damaged.")
+    if kind == "image":
+        return {"type": "image_url", "image_url": {"url": media.url}}
+    if kind == "pdf":
+        file = {"filename": media.filename or "document.pdf", "file_data": media.url}
+        return {"type": "file", "file": file}
+    if kind == "audio" and data and media.mime in _AUDIO:
+        audio: Mapping[str, str] = {"data": data, "format": _AUDIO[media.mime]}
+        return {"type": "input_audio", "input_audio": audio}
+    return _note(f"ERROR: {name} was left out, because this provider takes no {media.mime}.")
+
+
+def _note(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": f"{text} Tell the user."}

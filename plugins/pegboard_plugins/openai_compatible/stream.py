@@ -1,0 +1,114 @@
+"""The body of an answer as the data of its events, decompressed, with a limit on silence."""
+
+import asyncio
+import zlib
+from collections.abc import Callable
+
+from pegboard_plugins.openai_compatible.connection import BrokenAnswerError, Connection
+from pegboard_plugins.openai_compatible.sse import EventParser, LineTooLongError
+
+BODY_LIMIT_BYTES = 256 << 20
+"""No answer of a model is longer; a compressed one that is has been made to fill the memory."""
+WHOLE_ANSWER_BYTES = 16 << 20
+DONE = b"[DONE]"
+"""The data of the last event."""
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+
+class EventStream:
+    """The data of the events of one answer; of one that is not streamed, the whole body.
+
+    `complete` is whether the server said that nothing follows.
+    """
+
+    def __init__(self, connection: Connection, *, whole: bool = False) -> None:
+        self.complete = False
+        self.is_whole = whole
+        self._connection = connection
+        self._parser = EventParser()
+        self._decode = _decoder(connection.headers.get("content-encoding", ""))
+        self._ended = False
+        self._taken = 0
+
+    async def read(self, limit_s: float) -> list[bytes]:
+        """The events that have come, at least one; none at the end of the answer.
+
+        Only events count as progress within `limit_s`: a server's comments do not.
+
+        :raises TimeoutError: when none came in time.
+        :raises OSError: when the connection breaks, or what comes cannot be read.
+        """
+        if self.complete:
+            return []
+        if self.is_whole:
+            self.complete = True
+            return [await self.body(WHOLE_ANSWER_BYTES, limit_s)]
+        events = await self._events(limit_s)
+        if DONE in events:
+            self.complete = True
+            del events[events.index(DONE) :]
+        return events
+
+    async def body(self, limit_bytes: int, limit_s: float) -> bytes:
+        """What is left of the body, up to a limit.
+
+        :raises OSError: like `read`.
+        """
+        pieces: list[bytes] = []
+        async with asyncio.timeout(limit_s):
+            while content := await self._content():
+                pieces.append(content)
+                if sum(map(len, pieces)) >= limit_bytes:
+                    break
+        return b"".join(pieces)[:limit_bytes]
+
+    async def _events(self, limit_s: float) -> list[bytes]:
+        async with asyncio.timeout(limit_s):
+            while not self._ended:
+                content = await self._content()
+                try:
+                    events = self._parser.feed(content) if content else self._parser.rest()
+                except LineTooLongError as error:
+                    raise BrokenAnswerError("an event of the answer is over 16 MB") from error
+                self._ended = not content
+                if events:
+                    return events
+        return []
+
+    async def _content(self) -> bytes:
+        """The next bytes, decompressed; nothing at the end."""
+        while True:
+            content = await self._connection.read()
+            if not content:
+                return b""
+            decoded = self._decode(content)
+            self._taken += len(decoded)
+            if self._taken > BODY_LIMIT_BYTES:
+                raise BrokenAnswerError("the answer is over 256 MB")
+            if decoded:
+                return decoded
+
+
+def _decoder(encoding: str) -> Callable[[bytes], bytes]:
+    if encoding in ("", "identity"):
+        return _as_it_is
+    if encoding not in ("gzip", "x-gzip", "deflate"):
+        raise BrokenAnswerError(
+            f"the answer is compressed with {encoding}, which was not asked for"
+        )
+    decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+
+    def decode(content: bytes) -> bytes:
+        try:
+            decoded = decompressor.decompress(content, BODY_LIMIT_BYTES)
+        except zlib.error as error:
+            raise BrokenAnswerError(f"the answer is not {encoding}, as it claims") from error
+        if decompressor.unconsumed_tail:
+            raise BrokenAnswerError("the answer is over 256 MB")
+        return decoded
+
+    return decode
+
+
+def _as_it_is(content: bytes) -> bytes:
+    return content
