@@ -1,0 +1,150 @@
+"""The bash tool: a command line, judged part by part, run in a shell of its own."""
+
+import asyncio
+import shutil
+import signal
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pegboard import ProcessResult, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard_plugins.bash.display import plain
+from pegboard_plugins.bash.prefixes import prefix
+from pegboard_plugins.bash.scan import Scan, scan
+from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_wrapper
+
+DEFAULT_TIMEOUT_MS = 120_000
+LONGEST_TIMEOUT_MS = 3_600_000
+SHOWN_LETTERS = 30_000
+"""opencode `tool/bash.ts`: letters of the output in the metadata; ours are the last ones."""
+SHOW_EVERY_S = 0.1
+UNCLEAR = "[unclear] "
+"""Stands before a line that no rule about its parts may allow: only `*` fits it."""
+
+
+@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60)
+async def bash(
+    context: ToolContext,
+    command: str,
+    description: str = "",
+    timeout: int = DEFAULT_TIMEOUT_MS,  # noqa: ASYNC109 - the model's argument
+    workdir: str = "",
+) -> ToolResult:
+    """Run a shell command.
+
+    Each call is a new shell in the project's directory, or in workdir: use that rather than
+    cd. It has no input, and what it starts ends with it. timeout is in milliseconds, 120000
+    unless given. description says in 5 to 10 words what the command does.
+    """
+    if not command.strip():
+        raise ToolError("the command is empty")
+    if "\0" in command:
+        raise ToolError("the command holds a zero byte, which no shell can be given")
+    if not 0 < timeout <= LONGEST_TIMEOUT_MS:
+        raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
+    cwd = await context.ask_path(context.directory / workdir)
+    await _ask(context, command, cwd)
+    live = _Live(context, description)
+    try:
+        result = await context.run(
+            [shutil.which("bash") or "/bin/sh", "-c", command],
+            cwd=cwd,
+            timeout_s=timeout / 1000,
+            on_output=live.hear,
+        )
+    finally:
+        live.close()
+    return _result(result, command, description, timeout)
+
+
+async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
+    scanned = await asyncio.to_thread(scan, command, cwd=cwd, home=Path.home())
+    for path in scanned.paths:
+        await context.ask_path(path)
+    patterns = [" ".join(argv) for argv in scanned.commands]
+    if scanned.unclear:
+        patterns.append(UNCLEAR + command)
+    await context.ask(
+        "bash",
+        patterns,
+        always=() if scanned.unclear else _always(scanned),
+        metadata={"command": command, "unclear": scanned.unclear},
+    )
+
+
+def _always(scanned: Scan) -> list[str]:
+    """What an approval for good covers; nothing when a part could run anything."""
+    names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
+    if any(name in SHELLS or name in INTERPRETERS or is_wrapper(name) for name in names):
+        return []
+    return _unique(f"{prefix(argv)} *" for argv in scanned.commands)
+
+
+def _unique(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
+
+
+class _Live:
+    """The output so far, shown at most ten times a second."""
+
+    def __init__(self, context: ToolContext, description: str) -> None:
+        self._context = context
+        self._description = description
+        self._text = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hear(self, text: str) -> None:
+        self._text = (self._text + text)[-SHOWN_LETTERS:]
+        if self._timer is None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(SHOW_EVERY_S, self._show)
+
+    def _show(self) -> None:
+        self._timer = None
+        self._context.progress(metadata=_metadata(plain(self._text), self._description))
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _metadata(output: str, description: str) -> dict[str, object]:
+    return {"output": output[-SHOWN_LETTERS:], "description": description}
+
+
+def _result(result: ProcessResult, command: str, description: str, timeout_ms: int) -> ToolResult:
+    output = plain(result.output)
+    metadata: dict[str, object] = {
+        **_metadata(output, description),
+        "exit": result.exit_code,
+    }
+    if result.output_path is not None:
+        metadata["outputPath"] = str(result.output_path)
+    notes = "".join(f"\n[{note}]" for note in _notes(result, timeout_ms))
+    return ToolResult(
+        output=(output.rstrip("\n") + "\n" * bool(notes and output) + notes).strip("\n")
+        or "(no output)",
+        title=description or command,
+        metadata=metadata,
+    )
+
+
+def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
+    if result.timed_out:
+        yield f"timed out after {timeout_ms} ms, and was ended"
+    elif result.exit_code is not None and result.exit_code < 0:
+        yield f"ended by {_signal_name(-result.exit_code)}"
+    elif result.exit_code:
+        yield f"exit code {result.exit_code}"
+    if result.background_ended:
+        yield "processes that it left in the background were ended"
+
+
+def _signal_name(number: int) -> str:
+    names: Mapping[int, str] = {each.value: each.name for each in signal.Signals}
+    return names.get(number, f"signal {number}")
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The bash tool."""
+    return [bash]

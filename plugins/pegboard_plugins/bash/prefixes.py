@@ -1,0 +1,31 @@
+"""How many words of a command name what it does: `git log -n 3` is a `git log`."""
+
+from collections.abc import Sequence
+
+_WORDS = {
+    **dict.fromkeys(
+        (
+            *("ant", "apt", "apt-get", "brew", "bun", "bundle", "cargo", "cmake", "composer"),
+            *("conda", "deno", "docker", "dotnet", "flutter", "gem", "git", "go", "gradle"),
+            *("helm", "hg", "just", "kubectl", "make", "mix", "mvn", "ninja", "nix", "npm"),
+            *("nx", "pip", "pip3", "pnpm", "podman", "poetry", "rails", "rake", "rustup"),
+            *("swift", "systemctl", "terraform", "tox", "turbo", "uv", "yarn", "zig"),
+        ),
+        2,
+    ),
+    **dict.fromkeys(
+        (
+            *("aws", "az", "bun run", "cargo run", "docker compose", "gcloud", "gh", "git bisect"),
+            *("git config", "git remote", "git stash", "git submodule", "git worktree"),
+            *("npm exec", "npm run", "pnpm exec", "pnpm run", "podman compose", "poetry run"),
+            *("uv pip", "uv run", "uv tool", "yarn run"),
+        ),
+        3,
+    ),
+}
+
+
+def prefix(argv: Sequence[str]) -> str:
+    """The words that identify the command, one for those that we know nothing of."""
+    count = _WORDS.get(" ".join(argv[:2])) or _WORDS.get(argv[0], 1)
+    return " ".join(argv[:count])

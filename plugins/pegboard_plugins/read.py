@@ -1,0 +1,237 @@
+"""The read tool: a part of a text file, a picture or PDF, or the names in a folder."""
+
+import asyncio
+import base64
+import os
+import stat
+from collections.abc import Iterator
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+
+LIMIT_LINES = 2000
+LIMIT_LINE = 2000
+"""Letters of a line that are shown."""
+LIMIT_BYTES = 51_200
+"""opencode `tool/read.ts`: 50 KiB in one answer."""
+LONGEST_BYTES = 4 * (LIMIT_LINE + 1)
+"""As many letters as are shown, and one more, have at most so many bytes."""
+SKIPPED_BYTES = 1 << 18
+SCAN_BYTES = 512 << 20
+"""How far into a file we look for a line: about a second."""
+MEDIA_BYTES = 20 << 20
+PROBE_BYTES = 4096
+CONTROL_SHARE = 0.3
+LISTED = 1000
+SEEN_NAMES = 20_000
+PREVIEW_LINES = 20
+_CONTROL = bytes({*range(32)} - set(b"\t\n\v\f\r\x1b\b"))
+_MEDIA = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"%PDF-": "application/pdf",
+}
+
+
+@tool
+async def read(
+    context: ToolContext, filePath: str, offset: int = 0, limit: int = LIMIT_LINES
+) -> ToolResult:
+    """Read a file: 2,000 lines unless limit says else, after skipping offset lines.
+
+    Each line comes as its number from 1, `| `, and the text. Pictures and PDFs are shown to
+    you, a directory is listed. Read several files by several calls in one answer.
+    """
+    given = context.directory / filePath
+    path = await context.ask_path(given)
+    # As it was named and as it is: a rule about `.env` holds for a link to it, too.
+    patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
+    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
+    if offset < 0 or limit < 1:
+        raise ToolError("offset starts at 0, and limit at 1")
+    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
+    return await asyncio.to_thread(_read, context, path, title, offset, limit)
+
+
+def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int) -> ToolResult:
+    if path.is_dir():
+        return _listing(path, title)
+    with _opened(path) as file:
+        start = file.read(PROBE_BYTES)
+        file.seek(0)
+        if mime := _media_type(start):
+            return _media(file, mime, path, title)
+        if _is_binary(start):
+            raise ToolError(f"{path} is a binary file")
+        # Noted before it is read: a change in between is then noticed, not overlooked.
+        context.files.note_read(path)
+        return _Window(file, path, offset=offset, limit=limit).result(title)
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The open regular file.
+
+    :raises ToolError: when there is none, or anything else, which could block for ever.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError as error:
+        near = ", ".join(_near_names(path))
+        hint = f". Did you mean {near}?" if near else ""
+        raise ToolError(f"{path} does not exist{hint}") from error
+    except OSError as error:
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+    file = os.fdopen(number, "rb")
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        file.close()
+        raise ToolError(f"{path} is not a regular file, but a device, pipe or socket")
+    return file
+
+
+def _near_names(path: Path) -> list[str]:
+    """Up to three files beside it whose names are like the one that is missing."""
+    try:
+        names = _names(path.parent)
+    except OSError:
+        return []
+    wanted = path.name.lower()
+    containing = [name for name in names if wanted in name.lower() or name.lower() in wanted]
+    close = get_close_matches(path.name, names, n=3)
+    return [str(path.parent / name) for name in [*dict.fromkeys(containing + close)][:3]]
+
+
+def _names(folder: Path) -> list[str]:
+    with os.scandir(folder) as entries:
+        seen = islice(entries, SEEN_NAMES)
+        return sorted(entry.name + "/" * entry.is_dir() for entry in seen)
+
+
+def _listing(path: Path, title: str) -> ToolResult:
+    try:
+        names = _names(path)
+    except OSError as error:
+        raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
+    shown = [_printable(name) for name in names[:LISTED]]
+    rest = len(names) - len(shown)
+    more = f"\n\n({rest}{' or more' * (len(names) >= SEEN_NAMES)} further entries)" if rest else ""
+    return ToolResult(
+        output="\n".join([f"{path}/", *(f"  {name}" for name in shown)]) + more,
+        title=title,
+        metadata={
+            "preview": "\n".join(shown[:PREVIEW_LINES]),
+            "truncated": bool(rest),
+            "loaded": [],
+        },
+    )
+
+
+def _printable(name: str) -> str:
+    """A name on one line, without bytes that are no letters."""
+    plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
+
+
+def _media_type(start: bytes) -> str:
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for sign, mime in _MEDIA.items() if start.startswith(sign)), "")
+
+
+def _is_binary(start: bytes) -> bool:
+    if not start:
+        return False
+    control = len(start) - len(start.translate(None, _CONTROL))
+    return b"\0" in start or control > len(start) * CONTROL_SHARE
+
+
+def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
+    content = file.read(MEDIA_BYTES + 1)
+    if len(content) > MEDIA_BYTES:
+        raise ToolError(f"{path} is larger than {MEDIA_BYTES >> 20} MiB, too large to be shown")
+    kind = "PDF" if mime == "application/pdf" else "picture"
+    url = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+    return ToolResult(
+        output=f"The {kind} {title} is attached.",
+        title=title,
+        metadata={"preview": "", "truncated": False, "loaded": []},
+        attachments=(Attachment(mime=mime, url=url, filename=path.name),),
+    )
+
+
+class _Window:
+    """Some lines of a file, read without ever holding more than they are."""
+
+    def __init__(self, file: BinaryIO, path: Path, *, offset: int, limit: int) -> None:
+        self._file = file
+        self._path = path
+        self._offset = offset
+        self._limit = limit
+        self._scanned = 0
+        self._replaced = False
+
+    def result(self, title: str) -> ToolResult:
+        skipped = sum(1 for _ in islice(self._lines(), self._offset))
+        if skipped < self._offset:
+            raise ToolError(f"{self._path} has only {skipped} lines")
+        lines, reason = self._collect()
+        numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
+        end = self._offset + len(lines)
+        note = f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
+        if self._replaced:
+            note += "; some bytes are not UTF-8, and shown as \ufffd"
+        return ToolResult(
+            output="\n".join(["<file>", *numbered, "", f"({note})", "</file>"]),
+            title=title,
+            metadata={
+                "preview": "\n".join(lines[:PREVIEW_LINES]),
+                "truncated": bool(reason),
+                "loaded": [],
+            },
+        )
+
+    def _collect(self) -> tuple[list[str], str]:
+        """The lines that fit, and why they are not all."""
+        lines: list[str] = []
+        size = 0
+        for raw in self._lines():
+            if len(lines) == self._limit:
+                return lines, "More lines follow"
+            size += len(raw) + 1
+            if size > LIMIT_BYTES and lines:
+                return lines, f"An answer ends at {LIMIT_BYTES} bytes"
+            lines.append(self._shown(raw))
+        return lines, ""
+
+    def _shown(self, raw: bytes) -> str:
+        text = raw.rstrip(b"\r\n").decode(errors="replace")
+        shown = text[:LIMIT_LINE]
+        self._replaced = self._replaced or ("\ufffd" in shown and "\ufffd".encode() not in raw)
+        return shown if len(text) <= LIMIT_LINE else f"{shown}..."
+
+    def _lines(self) -> Iterator[bytes]:
+        """Line by line, of a long one the start."""
+        while line := self._file.readline(LONGEST_BYTES):
+            self._count(line)
+            piece = line
+            while piece and not piece.endswith(b"\n"):
+                piece = self._file.readline(SKIPPED_BYTES)
+                self._count(piece)
+            yield line
+
+    def _count(self, piece: bytes) -> None:
+        self._scanned += len(piece)
+        if self._scanned > SCAN_BYTES:
+            raise ToolError(
+                f"{self._path} is too long to be read up to there: search it with grep, or cut it"
+                " with bash"
+            )
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The read tool."""
+    return [read]

@@ -1,0 +1,77 @@
+"""The task tool: work for a subagent, which answers once."""
+
+from dataclasses import replace
+
+from pegboard import (
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolDefinition,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    judge,
+    tool,
+)
+
+TIME_LIMIT_S = 3600.0
+
+
+@tool(timeout_s=TIME_LIMIT_S + 60)
+async def task(
+    context: ToolContext, description: str, prompt: str, subagent_type: str, session_id: str = ""
+) -> ToolResult:
+    """Give work to a subagent, which knows only the prompt and answers once, to you alone.
+
+    Use it for wide searches and for work that can run beside yours: several calls in one
+    answer run at once. description is 3 to 5 words; session_id continues an earlier task.
+    """
+    await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
+    metadata: dict[str, object] = {}
+
+    def on_start(child: str) -> None:
+        metadata["sessionId"] = child
+        context.progress(title=description, metadata=metadata)
+
+    result = await context.prompt_child(
+        subagent_type,
+        prompt,
+        description=description,
+        session_id=session_id or None,
+        timeout_s=TIME_LIMIT_S,
+        on_start=on_start,
+    )
+    note = f"<task_metadata>\nsession_id: {result.session_id}\n</task_metadata>"
+    if result.outcome != "done":
+        ending = result.outcome.replace("_", " ")
+        raise ToolError(f"the subagent's work {ending}. {result.text}\n\n{note}")
+    return ToolResult(
+        output=f"{result.text}\n\n{note}",
+        title=description,
+        metadata={**metadata, "sessionId": result.session_id},
+    )
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The task tool."""
+    return [task]
+
+
+@hookimpl
+async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
+    """The task tool's description with the subagents that the session may use."""
+    if tool.name != "task":
+        return None
+    lines = [
+        f"- {agent.name}: {agent.description or 'no description'}"
+        for agent in session.agents
+        if agent.mode != "primary" and not agent.hidden and _allowed(session, agent.name)
+    ]
+    return replace(
+        tool, description="\n".join([tool.description, "subagent_type is one of", *lines])
+    )
+
+
+def _allowed(session: SessionView, agent: str) -> bool:
+    return judge(session.rulesets, "task", [agent]).action != "deny"

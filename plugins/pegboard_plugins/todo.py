@@ -1,0 +1,71 @@
+"""The session's list of things to do."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.schema.session import Todo
+from pegboard.schema.wire import to_json
+
+_ENTRY = {
+    "type": "object",
+    "properties": {
+        "content": {"type": "string"},
+        "status": {
+            "type": "string",
+            "enum": ["pending", "in_progress", "completed", "cancelled"],
+        },
+        "priority": {"type": "string", "enum": ["high", "medium", "low"]},
+        "id": {"type": "string"},
+    },
+    "required": ["content", "status"],
+}
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"todos": {"type": "array", "items": _ENTRY}},
+    "required": ["todos"],
+    "additionalProperties": False,
+}
+_DESCRIPTION = (
+    "Replace the session's task list, which the user sees. Use it for work of three or more"
+    " steps: keep one entry in_progress, and mark each completed as soon as it is."
+)
+
+
+async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+    await context.ask("todowrite", ["*"], always=["*"])
+    todos = tuple(
+        Todo(
+            content=entry["content"],
+            status=entry["status"],
+            priority=entry.get("priority", "medium"),
+            id=entry.get("id") or str(number),
+        )
+        for number, entry in enumerate(args["todos"], start=1)
+    )
+    await context.set_todos(todos)
+    return _result(todos)
+
+
+@tool
+async def todoread(context: ToolContext) -> ToolResult:
+    """Read the session's task list."""
+    await context.ask("todoread", ["*"], always=["*"])
+    return _result(await context.todos())
+
+
+def _result(todos: Sequence[Todo]) -> ToolResult:
+    listed = [to_json(todo) for todo in todos]
+    still_open = sum(todo.status not in ("completed", "cancelled") for todo in todos)
+    return ToolResult(
+        output=json.dumps(listed, ensure_ascii=False, indent=1),
+        title=f"{still_open} todos",
+        metadata={"todos": listed},
+    )
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The tools todowrite and todoread."""
+    return [Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite), todoread]

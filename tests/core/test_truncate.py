@@ -1,0 +1,88 @@
+import time
+
+import pytest
+
+from cases import built, load
+from pegboard.tools import ToolResult
+from pegboard.truncate import limit_output, shorten, truncate
+
+CASES = load("truncate_cases.json")
+
+
+def limits(case):
+    return {name: case[name] for name in ("max_lines", "max_bytes") if name in case}
+
+
+def size(text):
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
+async def test_a_case_of_the_collection_is_cut_as_it_says(case, tmp_path):
+    text = built(case["gen"]["text"]) if "gen" in case else case["text"]
+    expect = case["expect"]
+    started = time.monotonic()
+
+    cut = truncate(text, direction=case["direction"], **limits(case))
+    result = await shorten(ToolResult(output=text), cut, output_dir=tmp_path)
+
+    assert time.monotonic() - started < case.get("hang_limit_s", 2) / 2
+    assert result.metadata["truncated"] is cut.truncated is expect["truncated"]
+    if not cut.truncated:
+        assert result.output == text
+        return
+    check_kept(case, text, cut, result.output)
+    (stored,) = tmp_path.iterdir()
+    assert stored.read_bytes() == text.encode()
+    assert result.metadata["outputPath"] == str(stored)
+    assert result.metadata["outputPath"] in result.output
+
+
+def check_kept(case, text, cut, output):
+    expect, direction = case["expect"], case["direction"]
+    kept = built(case["gen"]["kept"]) if "kept" in case.get("gen", {}) else expect.get("kept")
+    if kept is not None and cut.text not in [kept, *expect.get("kept_also", [])]:
+        assert direction != "both"
+        most = expect[f"kept_{'prefix' if direction == 'head' else 'suffix'}_bytes"]
+        assert size(cut.text) <= most
+        assert text.startswith(cut.text) if direction == "head" else text.endswith(cut.text)
+    assert cut.unit == expect.get("unit", cut.unit)
+    assert abs(cut.removed - expect.get("removed", cut.removed)) <= (cut.unit == "bytes")
+    assert output.startswith(expect.get("starts_with", cut.head))
+    assert output.endswith(expect.get("ends_with", cut.tail))
+    assert not any(piece in output for piece in expect.get("not_contains", []))
+    assert size(cut.text) <= case.get("max_bytes", 51_200) + 1
+    assert cut.text.count("\n") < case.get("max_lines", 2000)
+
+
+async def test_a_tool_that_cuts_its_own_output_is_left_alone(tmp_path):
+    result = ToolResult(output="x\n" * 5000, metadata={"truncated": False})
+
+    assert await limit_output(result, output_dir=tmp_path) is result
+
+
+async def test_start_and_end_of_a_long_output_are_kept_with_a_hint(tmp_path):
+    text = "\n".join(str(number) for number in range(5000))
+
+    result = await limit_output(ToolResult(output=text), output_dir=tmp_path, hint="Use grep")
+
+    assert result.output.startswith("0\n1\n")
+    assert result.output.endswith("\n4999")
+    assert "[3,000 lines are left out. The whole output is in " in result.output
+    assert "Use grep]" in result.output
+
+
+async def test_an_output_that_is_stored_already_gets_no_second_file(tmp_path):
+    result = ToolResult(output="x\n" * 5000, metadata={"outputPath": "/some/where"})
+
+    limited = await limit_output(result, output_dir=tmp_path)
+
+    assert limited.metadata == {"outputPath": "/some/where", "truncated": True}
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_the_whole_output_is_for_its_owner_only(tmp_path):
+    await limit_output(ToolResult(output="x" * 60_000), output_dir=tmp_path / "new")
+
+    (stored,) = (tmp_path / "new").iterdir()
+    assert stored.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,100 @@
+"""A context for tools in tests: real files and processes, recorded questions, no session."""
+
+import asyncio
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pegboard.context import ChildResult
+from pegboard.errors import PermissionDeniedError
+from pegboard.files import FileLedger
+from pegboard.process import child_env, run_process
+
+
+@dataclass(frozen=True)
+class Ask:
+    permission: str
+    patterns: tuple[str, ...]
+    always: tuple[str, ...] = ()
+    metadata: Any = field(default=None, compare=False)
+
+
+class Context:
+    """`ToolContext` for one session in `directory`; permissions in `denied` are refused."""
+
+    message_id = "msg_test"
+    call_id = "call_test"
+    agent = "build"
+    cancelled = False
+
+    def __init__(self, directory, *, ledger=None, session_id="ses_test", denied=(), child=None):
+        self.directory = self.worktree = Path(directory).resolve()
+        self.files = (ledger or FileLedger()).view(session_id)
+        self.denied = set(denied)
+        self.asks = []
+        self.shown = []
+        self.changed = []
+        self.stored = {}
+        self.list = ()
+        self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")
+
+    async def ask(self, permission, patterns, *, always=(), metadata=None):
+        self.asks.append(Ask(permission, tuple(patterns), tuple(always), metadata))
+        await asyncio.sleep(0)
+        if permission in self.denied:
+            raise PermissionDeniedError(f"{permission} is denied")
+
+    async def ask_path(self, path):
+        real = Path(os.path.realpath(path))  # noqa: ASYNC240 - a test
+        if not real.is_relative_to(self.worktree):
+            await self.ask("external_directory", [f"{real.parent}/*"])
+        return real
+
+    def progress(self, *, title=None, metadata=None):
+        self.shown.append((title, dict(metadata or {})))
+
+    async def run(
+        self, argv, *, cwd=None, env=None, timeout_s=120.0, limit_bytes=1 << 20, on_output=None
+    ):
+        return await run_process(
+            argv,
+            cwd=cwd or self.directory,
+            env=child_env({**os.environ, **(env or {})}),
+            timeout_s=timeout_s,
+            limit_bytes=limit_bytes,
+            on_output=on_output,
+            spill_dir=self.directory / ".output",
+        )
+
+    async def todos(self):
+        return self.list
+
+    async def set_todos(self, todos):
+        self.list = tuple(todos)
+
+    async def state(self, key):
+        return self.stored.get(key)
+
+    async def set_state(self, key, value):
+        self.stored[key] = value
+
+    async def edited(self, path):
+        self.changed.append(path)
+
+    async def prompt_child(
+        self, agent, prompt, *, description, session_id=None, timeout_s=3600.0, on_start=None
+    ):
+        if on_start:
+            on_start(self.child.session_id)
+        self.prompted = (agent, prompt, description, session_id)
+        return self.child
+
+    def asked(self, permission):
+        """The patterns of all questions about this permission."""
+        return [text for ask in self.asks if ask.permission == permission for text in ask.patterns]
+
+
+async def call(tool, context, **args):
+    """What the tool answers to these arguments, checked as a model's are."""
+    return await tool.call(context, tool.validate(args))
