@@ -1,0 +1,145 @@
+"""What the OpenAI-compatible provider costs: per delta, per message of history, at the start.
+
+`python tests/bench/bench_stream.py` prints figures and their ratio to a raw floor: sockets and
+JSON without any HTTP client. CPU time of this process only; the server runs in its own.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
+
+import msgspec
+
+import model_server
+from pegboard import ModelMessage, ModelRequest, Text, TextDelta
+from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
+
+DELTAS = 20_000
+BATCH = 64
+ROUNDS = 5
+
+
+def script(body: model_server.Body) -> model_server.Answer:
+    """20,000 deltas, each an HTTP chunk of its own, 64 in a write; or two words."""
+    if body["model"] != "stream":
+        return model_server.say("All done.")
+    event = json.dumps(model_server.chunk({"content": "word "})).encode()
+    framed = b"%x\r\ndata: %b\n\n\r\n" % (len(event) + 8, event)
+    head = (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
+    end = b"".join(piece for piece in model_server.finish() if isinstance(piece, bytes))
+    writes = [model_server.Wire(framed * BATCH)] * (DELTAS // BATCH)
+    last = b"%x\r\n%b\r\n0\r\n\r\n" % (len(end), end)
+    return [model_server.Wire(head), *writes, model_server.Wire(last)]
+
+
+async def provider_run(provider: OpenAICompatible, request: ModelRequest) -> int:
+    """One request; the number of deltas."""
+    return len([event async for event in provider.stream(request) if isinstance(event, TextDelta)])
+
+
+async def floor_run(port: int, body: bytes) -> int:
+    """The same with a socket, a split and a JSON decoder."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\ncontent-length: {len(body)}\r\n\r\n"
+    writer.writelines((head.encode(), body))
+    decode, seen, rest = msgspec.json.Decoder().decode, 0, b""
+    while content := await reader.read(1 << 16):
+        *lines, rest = (rest + content).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data: {"):
+                decode(line[6:])
+                seen += 1
+        if b"[DONE]" in content:
+            break
+    writer.close()
+    return seen
+
+
+def request(model: str, history: int = 1) -> ModelRequest:
+    """A request with so many messages before it."""
+    known = OpenAICompatible(Endpoint(id="bench", name="Bench", url="http://x"), {}).resolve(model)
+    assert known
+    message = (Text(text="Some words of an earlier message. " * 20),)
+    messages = tuple(ModelMessage(role="user", content=message) for _ in range(history))
+    return ModelRequest(model=known, system=("You are a bench.",), messages=messages)
+
+
+@contextmanager
+def server() -> Iterator[int]:
+    """The port of a model in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout
+    try:
+        yield int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+async def serve() -> None:
+    """The model, until this process is killed."""
+    async with model_server.ModelServer(script) as running:
+        sys.stdout.write(f"{running.port}\n")
+        sys.stdout.flush()
+        await asyncio.Event().wait()
+
+
+async def measure(port: int) -> None:
+    """All figures, best of a few rounds."""
+    url = f"http://127.0.0.1:{port}/v1"
+    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {})
+    began = time.process_time()
+    await provider_run(provider, request("hello"))
+    first = time.process_time() - began
+
+    ours = min([await _cpu(provider_run(provider, request("stream"))) for _ in range(ROUNDS)])
+    body = b'{"model":"stream","messages":[]}'
+    floor = min([await _cpu(floor_run(port, body)) for _ in range(ROUNDS)])
+    _print("first request, imports included, ms", first * 1e3)
+    _print("a delta, us", ours / DELTAS * 1e6, floor / DELTAS * 1e6)
+
+    costs = {}
+    for history in (1, 101, 401):
+        asked = request("hello", history)
+        await provider_run(provider, asked)
+        costs[history] = min([await _cpu(provider_run(provider, asked)) for _ in range(20)])
+        _print(f"a request with {history} messages, ms", costs[history] * 1e3)
+    _print("a message of the history, us", (costs[401] - costs[1]) / 400 * 1e6)
+    await provider.aclose()
+
+
+async def _cpu(run: object) -> float:
+    began = time.process_time()
+    await run  # type: ignore[misc]  # any of the two runs
+    return time.process_time() - began
+
+
+def _print(what: str, value: float, floor: float | None = None) -> None:
+    ratio = f"   floor {floor:8.2f}   ratio {value / floor:.2f}" if floor else ""
+    sys.stdout.write(f"{what:42} {value:8.2f}{ratio}\n")
+
+
+def main() -> None:
+    """Serve, or measure against a server."""
+    if sys.argv[1:] == ["serve"]:
+        asyncio.run(serve())
+        return
+    with server() as port:
+        asyncio.run(measure(port))
+
+
+if __name__ == "__main__":
+    main()
