@@ -1,0 +1,170 @@
+"""Runs the `pegboard` command as a user does: a process, with pipes or on a terminal."""
+
+import asyncio
+import json
+import os
+import pty
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+COMMAND = Path(sys.executable).with_name("pegboard")
+LIMIT_S = 30
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """The JSON records on standard output."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class CommandLine:
+    """The command with its user's folders in `home`, at work in `project`."""
+
+    home: Path
+    project: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    def use_model(self, url: str, **settings: object) -> None:
+        """Make `fake/model` at this base URL the user's model."""
+        provider = {
+            "options": {"baseURL": url, "apiKey": "key"},
+            "models": {
+                "model": {
+                    "limit": {"context": 100_000, "output": 4_000},
+                    "cost": {"input": 1_000.0, "output": 2_000.0},
+                }
+            },
+        }
+        self.configure(model="fake/model", provider={"fake": provider}, **settings)
+
+    def configure(self, **settings: object) -> None:
+        """Write the user's configuration."""
+        folder = self.home / "config"
+        folder.mkdir(exist_ok=True)
+        (folder / "opencode.json").write_text(json.dumps(settings))
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the process: a user's, without keys and colours."""
+        folders = {
+            f"PEGBOARD_{name.upper()}_DIR": str(self.home / name)
+            for name in ("config", "data", "state", "cache")
+        }
+        kept = {
+            name: os.environ[name]
+            for name in (
+                "PATH",
+                "HOME",
+                "LANG",
+                "COVERAGE_PROCESS_START",
+                "COVERAGE_PROCESS_CONFIG",
+            )
+            if name in os.environ
+        }
+        return {**kept, "TERM": "xterm", **folders, **self.env}
+
+    async def start(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
+        """A running command."""
+        return await asyncio.create_subprocess_exec(
+            COMMAND,
+            *arguments,
+            cwd=self.project,
+            env=self.environment(),
+            **{
+                "stdin": asyncio.subprocess.DEVNULL,
+                "stdout": asyncio.subprocess.PIPE,
+                "stderr": asyncio.subprocess.PIPE,
+                **streams,
+            },
+        )
+
+    async def __call__(self, *arguments: str, stdin: str | None = None) -> Done:
+        """A command that has ended."""
+        streams = {} if stdin is None else {"stdin": asyncio.subprocess.PIPE}
+        process = await self.start(*arguments, **streams)
+        return await finished(process, stdin)
+
+    @asynccontextmanager
+    async def terminal(self, *arguments: str) -> "AsyncIterator[Terminal]":
+        """A command on a terminal."""
+        ours, theirs = pty.openpty()
+        process = await self.start(*arguments, stdin=theirs, stdout=theirs, stderr=theirs)
+        os.close(theirs)
+        terminal = Terminal(ours, process)
+        try:
+            yield terminal
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await terminal.end()
+            os.close(ours)
+
+
+async def finished(process: asyncio.subprocess.Process, stdin: str | None = None) -> Done:
+    """The end of a command."""
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            out, err = await process.communicate(None if stdin is None else stdin.encode())
+    except TimeoutError:
+        process.kill()
+        await process.communicate()
+        raise
+    assert process.returncode is not None
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+class Terminal:
+    """The person's side of a terminal."""
+
+    def __init__(self, descriptor: int, process: asyncio.subprocess.Process) -> None:
+        self._descriptor = descriptor
+        self._more = asyncio.Event()
+        self.process = process
+        self.shown = ""
+        asyncio.get_running_loop().add_reader(descriptor, self._read)
+
+    def type(self, text: str) -> None:
+        """Press these keys."""
+        os.write(self._descriptor, text.encode())
+
+    async def see(self, text: str) -> None:
+        """Wait until this is on the screen."""
+        async with asyncio.timeout(LIMIT_S):
+            while text not in self.shown:
+                self._more.clear()
+                await self._more.wait()
+
+    async def end(self) -> int:
+        """Wait for the end of the command; its exit code."""
+        async with asyncio.timeout(LIMIT_S):
+            code = await self.process.wait()
+        asyncio.get_running_loop().remove_reader(self._descriptor)
+        self._drain()
+        return code
+
+    def _drain(self) -> None:
+        os.set_blocking(self._descriptor, False)
+        while self._read():
+            pass
+
+    def _read(self) -> bool:
+        try:
+            content = os.read(self._descriptor, 65_536)
+        except OSError:  # the other side is closed, or nothing is left
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            return False
+        self.shown += content.decode(errors="replace").replace("\r\n", "\n")
+        self._more.set()
+        return bool(content)
