@@ -2,7 +2,7 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
@@ -48,15 +48,14 @@ def open_database(path: Path) -> Opened:
         with owners.opening():
             alive, dead = owners.others()
             check = any(died_with_the_machine(owner) for owner in dead)
-            db, warnings = _sound(path, check=check, shared=bool(alive))
+            opened = _sound(path, owners, check=check, shared=bool(alive))
             owners.register()
-            recovered = recover(db, owners.is_alive)
     except (apsw.Error, OSError) as error:
         owners.close()
         if isinstance(error, StorageError):
             raise
         raise StorageError(f"cannot open the database {path}: {error}") from error
-    return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
+    return opened
 
 
 def connect_reader(path: Path) -> apsw.Connection:
@@ -68,22 +67,22 @@ def connect_reader(path: Path) -> apsw.Connection:
     return db
 
 
-def _sound(path: Path, *, check: bool, shared: bool) -> tuple[apsw.Connection, tuple[str, ...]]:
-    """A connection to a database with all tables; `shared` when other processes use it."""
+def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
+    """The database with all tables, recovered; `shared` when other processes use it."""
     try:
-        return _connect(path, check=check)
+        return _connect(path, owners, check=check)
     except _DAMAGED as error:
         if shared:
             raise StorageError(
                 f"{path} is damaged ({error}); close the other pegboard processes and start again"
             ) from error
         aside = _moved_aside(path)
-        db, warnings = _connect(path, check=False)
+        opened = _connect(path, owners, check=False)
         warning = f"the database was damaged ({error}); it is kept as {aside}, and a new one begun"
-        return db, (warning, *warnings)
+        return replace(opened, warnings=(warning, *opened.warnings))
 
 
-def _connect(path: Path, *, check: bool) -> tuple[apsw.Connection, tuple[str, ...]]:
+def _connect(path: Path, owners: Owners, *, check: bool) -> Opened:
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     db = apsw.Connection(str(path))
     with ExitStack() as failing:
@@ -93,8 +92,9 @@ def _connect(path: Path, *, check: bool) -> tuple[apsw.Connection, tuple[str, ..
         if check:
             _check(db)
         migrate(db, path)
+        recovered = recover(db, owners.is_alive)
         failing.pop_all()
-    return db, warnings
+    return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
 
 
 def _set_up(db: apsw.Connection, path: Path) -> tuple[str, ...]:

@@ -153,17 +153,14 @@ class Writer:
 
     def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
         """Tells everybody, on the event loop: listeners first, in the order of the events."""
-        if self._on_commit is not None:
-            for outcome in outcomes:
-                if outcome.events:
-                    self._on_commit(outcome.events)
-        for job, outcome in zip(jobs, outcomes, strict=True):
-            if job.done.done():
-                continue
-            if outcome.error is None:
-                job.done.set_result(outcome.value)
-            else:
-                job.done.set_exception(outcome.error)
+        try:
+            if self._on_commit is not None:
+                for outcome in outcomes:
+                    if outcome.events:
+                        self._on_commit(outcome.events)
+        finally:
+            for job, outcome in zip(jobs, outcomes, strict=True):
+                _answer(job.done, outcome)
         self._written_at = self._loop.time()
         self._watch_idle(_IDLE_S)
 
@@ -182,3 +179,12 @@ class Writer:
 
     def _checkpoint(self) -> None:
         self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+
+
+def _answer(done: asyncio.Future[Any], outcome: _Outcome) -> None:
+    if done.done():  # its task was cancelled
+        return
+    if outcome.error is None:
+        done.set_result(outcome.value)
+    else:
+        done.set_exception(outcome.error)
