@@ -1,15 +1,15 @@
 """Servers and models that need no configuration."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 LOCAL_TIMEOUT_S = 600.0
 """A local server may load a model of many gigabytes before it answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class Known(msgspec.Struct, frozen=True, kw_only=True):
     """A server whose address is known.
 
     `env` may hold the key, none means that it takes none; `url_env` may hold another address.

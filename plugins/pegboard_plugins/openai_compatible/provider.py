@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+import msgspec
 
 from pegboard import ModelRequest, ProviderAuthError, ProviderError, StreamEvent
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import failures
 from pegboard_plugins.openai_compatible.known import thinks
-from pegboard_plugins.openai_compatible.models import model_from
 
 if TYPE_CHECKING:
     from pegboard_plugins.openai_compatible.answer import AnswerReader, Chunk
@@ -27,9 +28,8 @@ _OK = 200
 _REDIRECTS = range(300, 400)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
-    """A server and how to speak to it.
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A server and how to speak to it; a struct, as it stands on the start path.
 
     `env` are the variables that may hold the key; without `key` and `env` none is needed.
     `strict` is whether `models` are all that it serves, `timeout_s` how long it may take to
@@ -41,9 +41,9 @@ class Endpoint:
     url: str
     key: str = ""
     env: tuple[str, ...] = ()
-    headers: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    models: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
+    options: Mapping[str, Any] = {}
+    models: Mapping[str, Mapping[str, Any]] = {}
     strict: bool = False
     sees: bool = False
     limit_field: str = "max_tokens"
@@ -229,6 +229,8 @@ class OpenAICompatible:
         return headers
 
     def _model(self, model_id: str) -> Model:
+        from pegboard_plugins.openai_compatible.models import model_from  # 2 ms of structs
+
         endpoint = self._endpoint
         facts = endpoint.models.get(model_id)
         if facts is None:

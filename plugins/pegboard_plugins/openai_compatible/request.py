@@ -7,7 +7,6 @@ costs the join of its bytes and nothing more.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -30,8 +29,7 @@ _FILLER = b'{"role":"assistant","content":"Done."}'
 _encode = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """What differs from server to server in a request, and so in an encoded message.
 
     `inputs` are the media that the model takes, `reasoning_field` is where its earlier reasoning
