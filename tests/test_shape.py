@@ -41,6 +41,17 @@ HEAVY = {
     "tree_sitter_bash",
     "yaml",
 }
+TOP = {
+    "LICENSE",
+    "README.md",
+    "constraints.txt",
+    "contrib",
+    "core",
+    "docs",
+    "plugins",
+    "pyproject.toml",
+    "tests",
+}
 PLUGINS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
     "pegboard"
 ]
@@ -198,19 +209,36 @@ def test_importing_a_plugin_is_cheap(module: str) -> None:
     assert loaded & HEAVY == set()
 
 
+def test_every_built_in_plugin_has_an_entry_point() -> None:
+    package = ROOT / "plugins" / "pegboard_plugins"
+    found = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
+
+    modules = {name for name in found if not name.startswith("_")}
+
+    assert modules == {module.partition(".")[2] for module in PLUGINS.values()}
+
+
+def test_the_top_level_shows_nothing_but_the_layout() -> None:
+    assert {name.partition("/")[0] for name in _tracked() if name[0] != "."} <= TOP
+
+
 def test_nothing_tells_of_the_place_where_it_was_written() -> None:
     private = re.compile(r"(?<![\w.])/" + "work" + r"/|/tmp/" + r"(brief|venv|peers)\b")
+
+    telling = {
+        name
+        for name in _tracked()
+        if (ROOT / name).is_file()
+        and private.search((ROOT / name).read_text(encoding="utf-8", errors="replace"))
+    }
+
+    assert telling == set()
+
+
+def _tracked() -> list[str]:
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     if listed.returncode != 0:
         pytest.skip("not a git checkout")
-
-    texts = {name: (ROOT / name) for name in listed.stdout.split("\0") if name}
-    telling = {
-        name
-        for name, path in texts.items()
-        if path.is_file() and private.search(path.read_text(errors="replace"))
-    }
-
-    assert telling == set()
+    return [name for name in listed.stdout.split("\0") if name]
