@@ -1,0 +1,280 @@
+"""How the answers of plugins combine, what is told about them, and who hears events."""
+
+import asyncio
+import time
+
+import pytest
+
+from dispatching import (
+    HOOK,
+    VALUE,
+    Plugins,
+    adds,
+    fails,
+    hangs,
+    implementation,
+    opinion,
+    says,
+    text,
+)
+from pegboard.dispatch import Answer, Dispatch, Implementation
+from pegboard.errors import ToolError
+from pegboard.listeners import LIMIT
+from pegboard.schema.event import PluginFailed
+
+
+async def test_collect_gives_the_answers_oldest_first() -> None:
+    plugins = Plugins(implementation("a", adds("a")), implementation("b", adds("b")))
+
+    async with plugins as dispatch:
+        found = await dispatch.collect(HOOK, VALUE, text)
+
+    assert found == (Answer("a", "installed", "-a"), Answer("b", "installed", "-b"))
+
+
+async def test_collect_leaves_out_who_fails_and_who_has_nothing() -> None:
+    plugins = Plugins(
+        implementation("bad", fails),
+        implementation("none", lambda value: None),
+        implementation("good", adds("g")),
+    )
+
+    async with plugins as dispatch:
+        found = await dispatch.collect(HOOK, VALUE, text)
+
+    assert [answer.plugin for answer in found] == ["good"]
+    assert len(plugins.told) == 1
+
+
+async def test_fold_hands_each_plugin_what_the_one_before_left() -> None:
+    plugins = Plugins(
+        implementation("a", adds("a")),
+        implementation("none", lambda value: None),
+        implementation("b", adds("b")),
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+
+
+async def test_fold_keeps_the_value_of_a_plugin_that_fails() -> None:
+    plugins = Plugins(
+        implementation("a", adds("a")), implementation("bad", fails), implementation("b", adds("b"))
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+
+    assert plugins.told[0].startswith("plugin bad: hook hook raised ValueError: no luck")
+    assert "dispatching.py:" in plugins.told[0]
+
+
+async def test_fold_raises_the_errors_that_are_answers() -> None:
+    def refuse(value: str) -> str:
+        raise ToolError("not today")
+
+    plugins = Plugins(implementation("guard", refuse), implementation("b", adds("b")))
+
+    async with plugins as dispatch:
+        for _ in range(5):
+            with pytest.raises(ToolError, match="not today"):
+                await dispatch.fold(HOOK, "value", VALUE, text, passing=(ToolError,))
+
+    assert plugins.failures == []
+
+
+async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
+    asked = []
+
+    def answers(name: str, answer: str | None) -> Implementation:
+        def ask(value: str) -> str | None:
+            asked.append(name)
+            return answer
+
+        return implementation(name, ask)
+
+    plugins = Plugins(answers("old", "old"), answers("middle", "middle"), answers("new", None))
+
+    async with plugins as dispatch:
+        assert await dispatch.first(HOOK, VALUE, text) == "middle"
+
+    assert asked == ["new", "middle"]
+
+
+async def test_first_asks_the_next_when_one_fails() -> None:
+    plugins = Plugins(implementation("old", adds("o")), implementation("bad", fails))
+
+    async with plugins as dispatch:
+        assert await dispatch.first(HOOK, VALUE, text) == "-o"
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        (["allow", "ask", "deny"], "deny"),
+        (["deny", "allow"], "deny"),
+        (["allow", "ask", None], "ask"),
+        (["allow"], "allow"),
+        ([None, None], None),
+        ([], None),
+    ],
+)
+async def test_strictest_is_deny_then_ask_then_allow(actions, expected) -> None:
+    plugins = Plugins(
+        *(implementation(str(number), says(action)) for number, action in enumerate(actions))
+    )
+
+    async with plugins as dispatch:
+        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+
+    assert (verdict.action if verdict else None) == expected
+
+
+@pytest.mark.parametrize("function", [fails, hangs, lambda value: "yes"])
+async def test_strictest_takes_a_failure_for_deny(function) -> None:
+    plugins = Plugins(
+        implementation("bad", function, timeout_s=0.05), implementation("kind", says("allow"))
+    )
+
+    async with plugins as dispatch:
+        verdicts = [await dispatch.strictest(HOOK, VALUE, opinion) for _ in range(5)]
+
+    assert {verdict.action for verdict in verdicts if verdict} == {"deny"}
+    assert all("plugin bad" in verdict.reason for verdict in verdicts if verdict)
+    assert all(verdict.source == "bad" for verdict in verdicts if verdict)
+
+
+async def test_try_first_and_last_move_within_the_order_of_the_kind() -> None:
+    plugins = Plugins(
+        implementation("l", adds("l"), position=1),
+        implementation("a", adds("a")),
+        implementation("f", adds("f"), position=-1),
+        implementation("b", adds("b")),
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-fabl"
+        assert await dispatch.first(HOOK, VALUE, text) == "-f"
+
+
+async def test_each_implementation_is_timed() -> None:
+    plugins = Plugins(implementation("a", adds("a")), implementation("bad", fails))
+
+    async with plugins as dispatch:
+        for _ in range(2):
+            await dispatch.fold(HOOK, "value", VALUE, text)
+        good, bad = dispatch.timings()
+
+    assert (good.plugin, good.hook, good.calls, good.failures) == ("a", HOOK, 2, 0)
+    assert 0 < good.max_ms <= good.total_ms
+    assert (bad.calls, bad.failures) == (2, 2)
+
+
+async def test_tracing_keeps_who_changed_which_line() -> None:
+    plugins = Plugins(
+        implementation("a", lambda value: (*value, "be kind")),
+        implementation("none", lambda value: None),
+        trace=True,
+    )
+
+    async with plugins as dispatch:
+        await dispatch.fold(
+            HOOK, "value", {"value": ("be brief",)}, lambda answer, _: tuple(answer)
+        )
+        changed, left = dispatch.steps()
+
+    assert "+be kind" in changed.diff.splitlines()
+    assert changed.before != changed.after == left.before == left.after
+    assert left.diff == ""
+    assert dispatch.steps("ses_other") == ()
+
+
+async def test_nothing_is_traced_unless_asked_for() -> None:
+    plugins = Plugins(implementation("a", adds("a")))
+
+    async with plugins as dispatch:
+        await dispatch.fold(HOOK, "value", VALUE, text)
+        assert dispatch.steps() == ()
+
+
+async def test_listeners_hear_everything_in_order_at_their_own_pace() -> None:
+    release = asyncio.Event()
+    slow, quick = [], []
+
+    async def hears_slowly(value: int) -> None:
+        await release.wait()
+        slow.append(value)
+
+    async def hears(value: int) -> None:
+        quick.append(value)
+
+    plugins = Plugins(implementation("slow", hears_slowly), implementation("quick", hears))
+
+    async with plugins as dispatch:
+        for number in range(5):
+            dispatch.notify(HOOK, {"value": number})
+        await asyncio.sleep(0.05)
+        assert (slow, quick) == ([], [0, 1, 2, 3, 4])
+        release.set()
+        await dispatch.notify_last(HOOK, {"value": 5})
+
+    assert slow == quick == [0, 1, 2, 3, 4, 5]
+
+
+async def test_a_listener_that_falls_behind_loses_the_oldest_and_is_reported_once() -> None:
+    release = asyncio.Event()
+    heard = []
+
+    async def hears(value: int) -> None:
+        await release.wait()
+        heard.append(value)
+
+    plugins = Plugins(implementation("slow", hears))
+
+    async with plugins as dispatch:
+        for number in range(LIMIT + 50):
+            dispatch.notify(HOOK, {"value": number})
+        release.set()
+        await dispatch.notify_last(HOOK, {"value": "end"})
+
+    assert heard == [*range(50, LIMIT + 50), "end"]
+    assert [told for told in plugins.told if "1,000 events behind" in told] == plugins.told
+    assert len(plugins.told) == 1
+
+
+async def test_a_report_that_is_an_event_itself_ends() -> None:
+    async def fail(value: object) -> None:
+        raise ValueError("each time")
+
+    plugins = Plugins(implementation("bad", fail))
+
+    async with plugins as dispatch:
+        plugins.failures = Echo(dispatch)
+        dispatch._on_failure = plugins.failures.append
+        dispatch.notify(HOOK, VALUE)
+        await asyncio.sleep(0.1)
+        assert dispatch.quarantined("bad")
+
+    assert len(plugins.failures) == 3
+
+
+class Echo(list):
+    """Failures that come back as events, as the App does it."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+
+    def append(self, failure: PluginFailed) -> None:
+        super().append(failure)
+        self._dispatch.notify(HOOK, {"value": failure})
+
+
+async def test_the_end_waits_for_a_listener_no_longer_than_its_limit() -> None:
+    plugins = Plugins(implementation("slow", hangs, timeout_s=0.05))
+
+    async with plugins as dispatch:
+        for _ in range(100):
+            dispatch.notify(HOOK, VALUE)
+        started = time.perf_counter()
+        await dispatch.notify_last(HOOK, VALUE)
+        assert time.perf_counter() - started < 0.5

@@ -1,0 +1,204 @@
+"""A plugin that raises, hangs, answers nonsense or meddles fails alone."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from dispatching import (
+    HOOK,
+    VALUE,
+    Plugins,
+    adds,
+    fails,
+    hangs,
+    implementation,
+    text,
+)
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration("x")])
+async def test_a_plugin_cannot_end_the_process(error: BaseException) -> None:
+    def sync(value: str) -> str:
+        raise error
+
+    async def on_loop(value: str) -> str:
+        raise error
+
+    plugins = Plugins(implementation("sync", sync), implementation("async", on_loop))
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+
+    assert len(plugins.failures) == 2
+
+
+async def test_a_plugin_that_cancels_itself_has_failed() -> None:
+    async def cancelled(value: str) -> str:
+        raise asyncio.CancelledError
+
+    plugins = Plugins(implementation("odd", cancelled))
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+
+    assert "cancelled itself" in plugins.told[0]
+
+
+async def test_a_coroutine_for_an_answer_is_a_failure() -> None:
+    async def inner() -> str:
+        return "x"
+
+    async def forgets(value: str) -> object:
+        return inner()
+
+    def plain(value: str) -> object:
+        return inner()
+
+    plugins = Plugins(implementation("forgets", forgets), implementation("plain", plain))
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+
+    assert [told.endswith("that it did not await") for told in plugins.told] == [True, True]
+
+
+async def test_a_wrong_answer_is_named_with_its_type() -> None:
+    plugins = Plugins(implementation("odd", lambda value: 3))
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+
+    assert "TypeError: int where str is expected" in plugins.told[0]
+
+
+async def test_a_plugin_that_hangs_costs_its_time_limit_and_no_more() -> None:
+    plugins = Plugins(
+        implementation("async", hangs, timeout_s=0.05),
+        implementation("sync", lambda value: time.sleep(0.5), timeout_s=0.05),
+        implementation("good", adds("g")),
+    )
+
+    async with plugins as dispatch:
+        started = time.perf_counter()
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-g"
+        assert time.perf_counter() - started < 0.4
+
+    late = [told for told in plugins.told if "took longer than 0.05 s" in told]
+    assert len(late) == 2
+
+
+async def test_one_that_swallows_its_cancellation_is_not_waited_for() -> None:
+    async def stubborn(value: str) -> str:
+        try:
+            await asyncio.sleep(5)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.2)
+        return "late"
+
+    plugins = Plugins(implementation("stubborn", stubborn, timeout_s=0.05))
+
+    async with plugins as dispatch:
+        started = time.perf_counter()
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+        assert time.perf_counter() - started < 0.15
+
+
+async def test_blocking_code_leaves_the_loop_free() -> None:
+    release = threading.Event()
+    plugins = Plugins(implementation("slow", lambda value: release.wait(5) and "done"))
+
+    async with plugins as dispatch:
+        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+        await asyncio.sleep(0.02)
+        release.set()
+        assert await folding == "done"
+
+
+async def test_the_caller_s_cancellation_reaches_the_plugin_and_is_no_failure() -> None:
+    ended = asyncio.Event()
+
+    async def waits(value: str) -> str:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+        return "never"
+
+    plugins = Plugins(implementation("slow", waits))
+
+    async with plugins as dispatch:
+        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+        await asyncio.sleep(0.01)
+        folding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await folding
+        await asyncio.wait_for(ended.wait(), 1)
+
+    assert plugins.failures == []
+
+
+async def test_three_failures_in_a_row_are_the_last() -> None:
+    calls = []
+
+    def fail(value: str) -> str:
+        calls.append(value)
+        raise ValueError("again")
+
+    plugins = Plugins(implementation("bad", fail), implementation("good", adds("g")))
+
+    async with plugins as dispatch:
+        for _ in range(5):
+            assert await dispatch.fold(HOOK, "value", VALUE, text) == "-g"
+        assert dispatch.quarantined("bad")
+        assert not dispatch.quarantined("good")
+
+    assert len(calls) == 3
+    assert [failure.quarantined for failure in plugins.failures] == [False, False, True]
+
+
+async def test_a_success_ends_the_row_but_not_that_of_another_hook() -> None:
+    answers = iter([True, True, False, True, True, False])
+
+    def sometimes(value: str) -> str | None:
+        if next(answers):
+            raise ValueError("sometimes")
+        return None
+
+    plugins = Plugins(
+        implementation("shaky", sometimes),
+        implementation("half", fails, hook="broken"),
+        implementation("half", adds("h"), hook="working"),
+    )
+
+    async with plugins as dispatch:
+        for _ in range(6):
+            await dispatch.fold(HOOK, "value", VALUE, text)
+        for _ in range(3):
+            await dispatch.fold("broken", "value", VALUE, text)
+            await dispatch.fold("working", "value", VALUE, text)
+        assert not dispatch.quarantined("shaky")
+        assert dispatch.quarantined("half")
+
+
+async def test_no_plugin_can_change_what_another_sees() -> None:
+    value = {"deep": {"list": [1]}}
+
+    def tampers(value: dict) -> None:
+        value["deep"]["list"].append(2)
+
+    kept = []
+    plugins = Plugins(
+        implementation("bad", tampers),
+        implementation("keeper", lambda value: kept.append({"mine": [1]}) or kept[-1]),
+    )
+
+    async with plugins as dispatch:
+        folded = await dispatch.fold(HOOK, "value", {"value": value}, lambda answer, _: answer)
+
+    kept[0]["mine"].append(2)
+    assert value == {"deep": {"list": [1]}}
+    assert folded == {"mine": [1]}
+    assert type(folded) is dict
+    assert "read-only" in plugins.told[0]
