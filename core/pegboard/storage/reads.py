@@ -10,10 +10,14 @@ from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.wire import encode
 from pegboard.storage import records
 from pegboard.storage.protocol import LastIds
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
+_Messages = list[tuple[str, str, bytes]]  # id, role, JSON
+_Parts = dict[str, list[tuple[str, bytes]]]  # by message: id, JSON
+_NO_JSON = b"!"  # for an empty row, which would not show in a list
 _EVERYTHING = -1  # SQLite's LIMIT for no limit
 
 
@@ -70,31 +74,20 @@ def projects(db: apsw.Connection) -> tuple[Project, ...]:
 
 def turns(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[Turn, ...]:
     """The messages with their parts, in the order of their creation."""
-    messages, parts = _rows(db, session_id, limit)
-    return tuple(
-        Turn(
-            info=records.to_message(data, session_id, id_, role),
-            parts=tuple(
-                records.to_part(part, session_id, id_, part_id) for part_id, part in parts[id_]
-            ),
-        )
-        for id_, role, data in messages
-    )
+    return _turns(session_id, *_rows(db, session_id, limit))
 
 
 def turns_json(db: apsw.Connection, session_id: str, limit: int | None) -> bytes:
     """What `turns` gives, as a JSON array joined from the rows."""
     messages, parts = _rows(db, session_id, limit)
-    return b"[%b]" % b",".join(
+    joined = b",".join(
         b'{"info":%b,"parts":[%b]}'
-        % (
-            records.message_json(data, session_id, id_, role),
-            b",".join(
-                records.part_json(part, session_id, id_, part_id) for part_id, part in parts[id_]
-            ),
-        )
-        for id_, role, data in messages
+        % (data, b",".join([part or _NO_JSON for _, part in parts[id_]]))
+        for id_, _, data in messages
     )
+    listed = b"[%b]" % joined
+    # One check of the whole costs a sixth of one for each row; damage takes the slow way.
+    return listed if records.is_json(listed) else encode(_turns(session_id, messages, parts))
 
 
 def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
@@ -183,11 +176,21 @@ def running(db: apsw.Connection) -> tuple[str, ...]:
     return tuple(session_id for (session_id,) in rows)
 
 
-def _rows(
-    db: apsw.Connection, session_id: str, limit: int | None
-) -> tuple[list[tuple[str, str, bytes]], dict[str, list[tuple[str, bytes]]]]:
-    """The last `limit` messages (id, role, JSON), and parts (id, JSON) by message id."""
-    parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
+def _turns(session_id: str, messages: _Messages, parts: _Parts) -> tuple[Turn, ...]:
+    return tuple(
+        Turn(
+            info=records.to_message(data, session_id, id_, role),
+            parts=tuple(
+                records.to_part(part, session_id, id_, part_id) for part_id, part in parts[id_]
+            ),
+        )
+        for id_, role, data in messages
+    )
+
+
+def _rows(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[_Messages, _Parts]:
+    """The last `limit` messages with their parts."""
+    parts: _Parts = defaultdict(list)
     last = (session_id, _EVERYTHING if limit is None else limit)
     with db:  # both reads see the same moment
         messages = list(

@@ -89,16 +89,6 @@ def to_part(data: bytes, session_id: str, message_id: str, id_: str) -> Part:
         )
 
 
-def message_json(data: bytes, session_id: str, id_: str, role: str) -> bytes:
-    """The row's JSON, or that of a message that says that it is damaged."""
-    return data if _is_json(data) else encode(to_message(data, session_id, id_, role))
-
-
-def part_json(data: bytes, session_id: str, message_id: str, id_: str) -> bytes:
-    """The row's JSON, or that of a text that says that it is damaged."""
-    return data if _is_json(data) else encode(to_part(data, session_id, message_id, id_))
-
-
 def to_project(data: bytes) -> Project | None:
     """The project, None when the row is damaged: its next start writes it again."""
     try:
@@ -139,6 +129,15 @@ def to_event(seq: int, name: str, data: bytes) -> Event:
         return Event(properties=Custom(name=name, data={}), seq=seq)
 
 
+def is_json(data: bytes) -> bool:
+    """Whether this is one JSON value from end to end."""
+    try:
+        _skip(data)
+    except _DAMAGE:
+        return False
+    return True
+
+
 def running_state(part: Part) -> str | None:
     """`pending` or `running` for a tool call that has not ended."""
     match part:
@@ -165,14 +164,6 @@ def _to_properties(name: str, data: bytes) -> Properties:
         return ProjectUpdated(info=_decode_project(data))
     properties: Properties = msgspec.json.decode(data, type=kind)
     return properties
-
-
-def _is_json(data: bytes) -> bool:
-    try:
-        _skip(data)
-    except _DAMAGE:
-        return False
-    return True
 
 
 def _damaged_message(session_id: str, id_: str, role: str) -> Message:
