@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.app import App as App
-    from pegboard.app import AppOptions as AppOptions
     from pegboard.context import ChildResult as ChildResult
     from pegboard.context import ProcessResult as ProcessResult
     from pegboard.context import Ruleset as Ruleset
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from pegboard.errors import ProviderError as ProviderError
     from pegboard.errors import ToolError as ToolError
     from pegboard.hookspecs import hookimpl as hookimpl
+    from pegboard.opening import AppOptions as AppOptions
     from pegboard.permissions import judge as judge
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from pegboard.walk import walk_files as walk_files
 
 _MODULES = {
-    "app": ("App", "AppOptions"),
+    "app": ("App",),
     "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
     "diffs": ("Diff", "diff_texts"),
     "errors": (
@@ -72,6 +72,7 @@ _MODULES = {
         "ToolError",
     ),
     "hookspecs": ("hookimpl",),
+    "opening": ("AppOptions",),
     "permissions": ("judge", "rules_from_config", "strictest"),
     "providers": (
         "Call",
@@ -108,7 +109,7 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> object:
     if name not in _HOME:
         raise AttributeError(f"module 'pegboard' has no attribute {name!r}")
-    from importlib import import_module  # noqa: PLC0415 - nothing is loaded before it is used
+    from importlib import import_module
 
     value = getattr(import_module(f"pegboard.{_HOME[name]}"), name)
     globals()[name] = value

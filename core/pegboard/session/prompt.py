@@ -66,7 +66,7 @@ def stored(
     parts = tuple(_part(part, info, ids) for part in prompt.parts)
     turn = Turn(info=info, parts=parts)
     ids.note(turn)
-    return turn, _touched(session, parts, engine.now())
+    return turn, replace(_touched(session, parts, engine.now()), agent=agent)
 
 
 def _touched(session: Session, parts: Sequence[Part], now: int) -> Session:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from pegboard.agents import rulesets_for
+from pegboard.agents import find_agent, rulesets_for
 from pegboard.context import Ruleset, SessionView
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
@@ -132,13 +132,15 @@ def make_view(  # noqa: PLR0913 - the fields of a view
 
 
 async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
-    """How deep a session is below the user's, and the rules that its ancestors impose."""
+    """How deep a session is below the user's, and the rules that its ancestors impose.
+
+    :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
+    """
     found: list[Ruleset] = []
     depth = 0
     while session.parent_id is not None and depth <= MAX_DEPTH:
         session = await engine.storage.session(session.parent_id)
         depth += 1
-        agent = engine.agents.get(session.agent or "")
-        if agent is not None:
-            found.extend(rulesets_for(engine.config, agent, session=session.permission))
+        agent = find_agent(engine.agents, session.agent or "")
+        found.extend(rulesets_for(engine.config, agent, session=session.permission))
     return depth, tuple(found)

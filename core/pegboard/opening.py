@@ -1,0 +1,277 @@
+"""How an App comes to be: configuration, trust, plugins, database, and what they register."""
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pegboard.agents import agents_from
+from pegboard.bus import Bus
+from pegboard.config import LoadedConfig, load_config
+from pegboard.errors import ConfigError, PegboardError
+from pegboard.files import FileLedger
+from pegboard.hooks import Hooks
+from pegboard.ids import IdSource
+from pegboard.models import find_model
+from pegboard.paths import Places
+from pegboard.permissions import Desk
+from pegboard.plugins import Register, load_plugins
+from pegboard.providers import Provider
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Config
+from pegboard.schema.event import Event, PluginFailed
+from pegboard.session.engine import Engine
+from pegboard.session.runs import Runs
+from pegboard.storage import open_storage
+from pegboard.storage.protocol import Storage
+from pegboard.trust import Decision, TrustStore
+from pegboard.workspace import Workspace, open_workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppOptions:
+    """How an App is opened.
+
+    `config` is laid over the configuration's files, in their syntax. `plugins` are objects that
+    are plugins too, the newest of all. `interactive` says that somebody answers permission
+    requests; without it an ask is a deny. `trust` decides about the project's own code for this
+    App alone, None leaves it to what the user said before. `env` stands for the environment,
+    the folders for the user's.
+    """
+
+    config: Mapping[str, object] = field(default_factory=dict)
+    plugins: tuple[object, ...] = ()
+    builtins: bool = True
+    installed: bool = True
+    interactive: bool = False
+    trust: bool | None = None
+    env: Mapping[str, str] | None = None
+    config_dir: Path | None = None
+    data_dir: Path | None = None
+    state_dir: Path | None = None
+    cache_dir: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What an App is made of."""
+
+    engine: Engine
+    runs: Runs
+    register: Register
+    loaded: LoadedConfig
+    decision: Decision
+    bus: Bus
+    commands: Mapping[str, Command]
+
+
+async def assemble(directory: Path, options: AppOptions) -> Parts:
+    """Everything registered, the database open, and nothing running.
+
+    :raises InvalidInputError: when it is not a directory.
+    :raises ConfigError: when the configuration cannot be used.
+    :raises StorageError: when the database cannot be opened.
+    """
+    return await _Assembly(directory, options).parts()
+
+
+async def close(parts: Parts) -> None:
+    """Close plugins, providers and the database, in this order."""
+    await parts.engine.hooks.aclose()
+    for provider in parts.engine.providers.values():
+        await provider.aclose()
+    parts.bus.close()
+    await parts.engine.storage.aclose()
+
+
+class _Assembly:
+    """The steps of opening an App; what takes the disk's time runs beside the rest."""
+
+    def __init__(self, directory: Path, options: AppOptions) -> None:
+        self._directory = directory
+        self._options = options
+        self._env = dict(os.environ if options.env is None else options.env)
+        self._places = Places.of(
+            self._env,
+            config=options.config_dir,
+            data=options.data_dir,
+            state=options.state_dir,
+            cache=options.cache_dir,
+        )
+        self._bus = Bus()
+        self._hooks: Hooks | None = None
+        self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
+        self._ids = IdSource()
+
+    async def parts(self) -> "Parts":
+        workspace = open_workspace(self._directory)
+        storage = asyncio.ensure_future(self._storage())
+        try:
+            return await self._assembled(workspace, storage)
+        except BaseException:
+            self._registered.cancel()
+            await _discard(storage)
+            raise
+
+    async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> Parts:
+        options, places = self._options, self._places
+        loaded, decision = await self._configured(workspace)
+        register = await load_plugins(
+            directory=workspace.directory,
+            config_dir=places.config,
+            config=loaded.config,
+            env=self._env,
+            decision=decision,
+            extra=options.plugins,
+            builtins=options.builtins,
+            installed=options.installed,
+            on_failure=self._plugin_failed,
+        )
+        self._hooks = hooks = register.hooks
+        self._registered.set_result(hooks)
+        config = await hooks.config_load(config=loaded.config)
+        tools = await register.collect_tools(config)
+        providers = await _providers(hooks, config)
+        agents = await _agents(hooks, config)
+        opened = await storage
+        runs = Runs()
+        engine = Engine(
+            workspace=workspace,
+            config=config,
+            hooks=hooks,
+            storage=opened,
+            publish=self._publish,
+            desk=Desk(interactive=options.interactive),
+            ids=self._ids,
+            files=FileLedger(),
+            tools=tools,
+            agents=agents,
+            providers=providers,
+            approvals=list(await opened.approvals(workspace.project_id)),
+            warmed=set(),
+            env=self._env,
+            output_dir=places.tool_output,
+            now=_now,
+            resolve_model=lambda name: find_model(name, providers, hooks),
+            run_child=lambda request: runs.run_child(engine, request),
+        )
+        return Parts(
+            engine=engine,
+            runs=runs,
+            register=register,
+            loaded=loaded,
+            decision=decision,
+            bus=self._bus,
+            commands=await _commands(hooks, config),
+        )
+
+    async def _storage(self) -> Storage:
+        """The database: SQLite at once, another kind when the plugins are there to open it."""
+        url = self._env.get("PEGBOARD_DATABASE", "")
+        scheme = url.partition("://")[0]
+        if scheme == url:
+            path = Path(url) if url else self._places.database
+            return await open_storage(path, ids=self._ids, on_commit=self._publish)
+        hooks = await self._registered
+        kinds = {
+            known: opener
+            for answer in await hooks.register_storage()
+            for known, opener in answer.value.items()
+        }
+        if scheme not in kinds:
+            raise ConfigError(
+                f"no plugin opens {scheme}:// databases; known: {', '.join(kinds) or 'none'}",
+                key="PEGBOARD_DATABASE",
+            )
+        return await kinds[scheme](url, ids=self._ids, on_commit=self._publish)
+
+    def _publish(self, events: Sequence[Event]) -> None:
+        self._bus.publish(*events)
+        if self._hooks is not None and self._hooks.has("event"):
+            for event in events:
+                self._hooks.event(event)
+
+    def _plugin_failed(self, failure: PluginFailed) -> None:
+        self._bus.publish(Event(properties=failure))
+
+    async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
+        """The configuration, read again in full when the project turns out to be trusted."""
+        loaded = await self._config(workspace, trusted=False)
+        lock = self._env.get("PEGBOARD_TRUST_LOCK")
+        decision = TrustStore(self._places.trust).decide(
+            directory=workspace.directory,
+            worktree=workspace.worktree,
+            config_files=loaded.untrusted,
+            answer=self._options.trust,
+            lock=Path(lock) if lock else None,
+        )
+        if decision.trusted and loaded.untrusted:
+            loaded = await self._config(workspace, trusted=True)
+        return loaded, decision
+
+    async def _config(self, workspace: Workspace, *, trusted: bool) -> LoadedConfig:
+        return await load_config(
+            workspace,
+            config_dir=self._places.config,
+            env=self._env,
+            overrides=self._options.config,
+            trusted=trusted,
+        )
+
+
+async def _providers(hooks: Hooks, config: Config) -> dict[str, Provider]:
+    """The providers by id, without those that the user has switched off."""
+    found = {
+        answer.value.id: answer.value for answer in await hooks.register_providers(config=config)
+    }
+    wanted = config.enabled_providers
+    return {
+        name: provider
+        for name, provider in found.items()
+        if name not in config.disabled_providers and (wanted is None or name in wanted)
+    }
+
+
+async def _agents(hooks: Hooks, config: Config) -> Mapping[str, Agent]:
+    answers = await hooks.register_agents(config=config)
+    return agents_from(config, [answer.value for answer in answers])
+
+
+async def _commands(hooks: Hooks, config: Config) -> dict[str, Command]:
+    """The slash commands by name: the plugins' ones, then the user's."""
+    found = {
+        answer.value.name: answer.value for answer in await hooks.register_commands(config=config)
+    }
+    for name, said in config.command.items():
+        found[name] = Command(
+            name=name,
+            template=said.template,
+            hints=_hints(said.template),
+            description=said.description,
+            agent=said.agent,
+            model=said.model,
+            source="command",
+            subtask=said.subtask,
+        )
+    return found
+
+
+def _hints(template: str) -> tuple[str, ...]:
+    """The placeholders of a template: `$1`, `$2` ... and `$ARGUMENTS`."""
+    return tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", template))))
+
+
+async def _discard(storage: "asyncio.Future[Storage]") -> None:
+    """Close a database whose App did not come to be."""
+    try:
+        opened = await storage
+    except (PegboardError, asyncio.CancelledError):
+        return
+    await opened.aclose()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
