@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -116,6 +117,10 @@ async def _pegboard(python: Path, folder: Path, *words: str, **env: str) -> tupl
     return process.returncode, stdout.decode(), stderr.decode()
 
 
+def _system(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(str(each["content"]) for each in messages if each["role"] == "system")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "project" / "build").mkdir(parents=True)
@@ -148,7 +153,7 @@ async def test_its_tool_filter_prompt_and_policy_all_act_in_a_run(
 
     assert len(asked) == 3, errors
     first, second, third = (request["messages"] for request in asked)
-    assert "This house writes British English." in str(first[0]["content"])
+    assert "This house writes British English." in _system(first)
     assert "shout" in {each["function"]["name"] for each in asked[0]["tools"]}
     assert second[-1]["content"] == "MIND THE GAP"
     assert "nothing is removed in this house" in third[-1]["content"]
@@ -170,5 +175,5 @@ async def test_a_blocked_distribution_does_nothing(python: Path, folder: Path) -
 
     assert code == 0
     assert "shout" not in {each["function"]["name"] for each in request["tools"]}
-    assert "British" not in str(request["messages"][0]["content"])
+    assert "British" not in _system(request["messages"])
     assert "What color is it?" in answer
