@@ -1,0 +1,156 @@
+"""A model that plays a transcript: for demonstrations, and for tests without a network.
+
+`scripted/demo` comes with Pegboard; `scripted/path/to/file.json` plays a file of your own::
+
+    {"scripts": [{"when": {"prompt": "rename"}, "steps": [
+        {"text": "I look.", "calls": [{"tool": "read", "input": {"filePath": "a.txt"}}]},
+        {"text": "It says {{result.0 | name: (.*)}}."}]}]}
+
+The first script whose `when` fits is played. Which step comes follows from the history alone:
+it is the number of answers since the user spoke last. In texts and inputs `{{prompt}}` is what
+the user said, `{{result.0}}` the first tool's output since then, `{{result.-1}}` the newest one,
+and `| regex` takes the first group of the first match out of it.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegboard import (
+    ContextOverflowError,
+    ModelRequest,
+    Provider,
+    ProviderAuthError,
+    ProviderError,
+    ReasoningDelta,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    ToolCall,
+    ToolInputDelta,
+    hookimpl,
+)
+from pegboard.schema.config import Config
+from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelLimit
+
+if TYPE_CHECKING:
+    from pegboard_plugins.scripted.transcript import Fault, Step, Transcript
+    from pegboard_plugins.scripted.turn import Turn
+
+ID = "scripted"
+_DEMO = "demo"
+_CONTEXT_TOKENS = 200_000
+_OUTPUT_TOKENS = 32_000
+_AUTH = (401, 403)
+_TOO_LARGE = 413
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+
+
+class Scripted:
+    """The provider of scripted models."""
+
+    def __init__(self) -> None:
+        self._struck: dict[tuple[str, str, int], int] = {}
+
+    @property
+    def id(self) -> str:
+        """The name in `provider/model`."""
+        return ID
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return "Scripted"
+
+    @property
+    def env(self) -> Sequence[str]:
+        """No key is needed."""
+        return ()
+
+    def models(self) -> Sequence[Model]:
+        """The transcript that comes with Pegboard."""
+        return (_model(_DEMO),)
+
+    def resolve(self, model_id: str) -> Model | None:
+        """A transcript that comes with Pegboard, or a file that exists."""
+        found = model_id == _DEMO or (model_id.endswith(".json") and Path(model_id).is_file())
+        return _model(model_id) if found else None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The step that the history has come to.
+
+        :raises ProviderError: when the transcript cannot be read or has no such step.
+        """
+        # 3 ms of structs that a start with another model does not need.
+        from pegboard_plugins.scripted.transcript import read_transcript
+        from pegboard_plugins.scripted.turn import Turn, play
+
+        try:
+            transcript = await asyncio.to_thread(read_transcript, request.model.id)
+            turn = Turn(request)
+            step = _step(transcript, turn)
+            await asyncio.sleep(step.delay_s)
+            fault = self._fault(step, request, turn)
+            for event in play(step, transcript, turn):
+                if fault and isinstance(event, StreamFinish | ToolCall):
+                    raise ProviderError(f"{ID}: {fault.message}", provider_id=ID, retryable=True)
+                if isinstance(event, TextDelta | ReasoningDelta | ToolInputDelta):
+                    await asyncio.sleep(transcript.chunk_delay_s)
+                yield event
+        except (OSError, ValueError, re.error) as error:
+            raise ProviderError(f"{ID}/{request.model.id}: {error}", provider_id=ID) from error
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _fault(self, step: "Step", request: ModelRequest, turn: "Turn") -> "Fault | None":
+        """The fault that cuts this answer off; one with a status is raised at once."""
+        if step.fault is None:
+            return None
+        place = (request.session_id, turn.prompt, turn.step)
+        self._struck[place] = self._struck.get(place, 0) + 1
+        if self._struck[place] > step.fault.times:
+            return None
+        if step.fault.status:
+            raise _refusal(step.fault, step.fault.status)
+        return step.fault
+
+
+def _step(transcript: "Transcript", turn: "Turn") -> "Step":
+    script = next((one for one in transcript.scripts if turn.fits(one.when)), None)
+    if script is None:
+        raise ValueError(f"no script fits the prompt {turn.prompt[:100]!r}")
+    if turn.step >= len(script.steps):
+        raise ValueError(f"the script has {len(script.steps)} steps, and no more")
+    return script.steps[turn.step]
+
+
+def _refusal(fault: "Fault", status: int) -> ProviderError:
+    facts: dict[str, Any] = {"provider_id": ID, "status": status, "headers": fault.headers}
+    message = f"{ID}: {fault.message} ({status})"
+    if status in _AUTH:
+        return ProviderAuthError(message, **facts)
+    if status == _TOO_LARGE:
+        return ContextOverflowError(message, **facts)
+    return ProviderError(message, retryable=status == _TOO_MANY or status >= _SERVER_ERROR, **facts)
+
+
+def _model(model_id: str) -> Model:
+    every = Modalities(image=True, pdf=True, audio=True, video=True)
+    return Model(
+        id=model_id,
+        provider_id=ID,
+        name=f"Transcript {model_id}",
+        api=ModelApi(id=model_id),
+        capabilities=Capabilities(reasoning=True, attachment=True, input=every),
+        limit=ModelLimit(context=_CONTEXT_TOKENS, output=_OUTPUT_TOKENS),
+    )
+
+
+@hookimpl
+async def register_providers(config: Config) -> tuple[Provider, ...]:  # noqa: ARG001 - the hook's
+    """The provider `scripted`."""
+    return (Scripted(),)
