@@ -34,6 +34,9 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
+    for plugin in found:
+        if plugin.blocked:
+            click.echo(f"blocked: {plugin.name}: {plugin.error}", err=True)
     for problem in problems:
         click.echo(f"{problem.kind}: {problem.plugin}: {problem.text}", err=True)
 
@@ -58,10 +61,10 @@ def _row(plugin: "PluginInfo") -> tuple[str, ...]:
 
 
 def _state(plugin: "PluginInfo") -> str:
+    if plugin.blocked:
+        return "blocked"
     if plugin.error:
         return "failed"
-    if plugin.blocked:
-        return "off"
     return "quarantined" if plugin.quarantined else "ok"
 
 

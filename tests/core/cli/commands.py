@@ -73,7 +73,8 @@ class CommandLine:
             )
             if name in os.environ
         }
-        return {**kept, "TERM": "xterm", **folders, **self.env}
+        quick = {"TERM": "xterm", "PEGBOARD_DISABLE_PLUGINS": "litellm,scripted"}
+        return {**kept, **quick, **folders, **self.env}
 
     async def start(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
         """A running command."""

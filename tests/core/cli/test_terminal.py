@@ -1,0 +1,112 @@
+"""`pegboard run` on a terminal: colours, questions, Ctrl-C."""
+
+import signal
+
+import pytest
+
+from core.cli.commands import CommandLine
+from model_server import ModelServer, Pause, by_step, call, say, text
+
+QUESTION = "or what to do instead:"
+WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})
+
+
+async def test_the_answer_comes_with_colours(pegboard: CommandLine) -> None:
+    bash = call("bash", {"command": "echo hi", "description": "Say"})
+    async with ModelServer(by_step(bash, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"*": "allow"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            code = await terminal.end()
+
+    assert code == 0
+    assert "Done.\n" in terminal.shown
+    assert "\x1b[1;36mbash\x1b[0m echo hi" in terminal.shown
+
+
+async def test_no_color_is_honoured(pegboard: CommandLine) -> None:
+    pegboard.env["NO_COLOR"] = "1"
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"*": "allow"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.end()
+
+    assert "write new.txt\n" in terminal.shown
+    assert "\x1b[3" not in terminal.shown
+    assert "\x1b[1" not in terminal.shown.replace("\x1b[1A", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "code", "answer"),
+    [
+        ("y\n", True, 0, "Done."),
+        ("\nyes\n", True, 0, "Done."),
+        ("n\n", False, 5, ""),
+        ("\x04", False, 5, ""),
+        ("put it in docs\n", False, 5, "Done."),
+    ],
+)
+async def test_a_person_answers_a_request(
+    pegboard: CommandLine, typed: str, written: bool, code: int, answer: str
+) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type(typed)
+            ended = await terminal.end()
+
+    assert ended == code
+    assert (pegboard.project / "new.txt").exists() is written
+    assert answer in terminal.shown
+    if "docs" in typed:
+        assert "put it in docs" in str(server.requests[-1]["messages"])
+
+
+async def test_always_is_asked_once_and_kept_for_the_project(pegboard: CommandLine) -> None:
+    again = call("write", {"filePath": "second.txt", "content": "new\n"})
+    async with ModelServer(by_step(WRITE, again, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            assert "always allows: " in terminal.shown
+            terminal.type("a\n")
+            code = await terminal.end()
+
+    assert code == 0
+    assert terminal.shown.count(QUESTION) == 1
+    assert (pegboard.project / "second.txt").exists()
+
+
+async def test_a_request_shows_the_diff_that_it_is_about(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type("y\n")
+            await terminal.end()
+
+    before, _, _ = terminal.shown.partition(QUESTION)
+    assert "permission" in before
+    assert "+new" in before
+
+
+async def test_an_interrupt_at_a_question_stops_the_turn(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.process.send_signal(signal.SIGINT)
+            code = await terminal.end()
+
+    assert code == 130
+    assert not (pegboard.project / "new.txt").exists()
+
+
+async def test_a_spinner_shows_that_the_model_is_asked(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step([Pause(1.5), *text(""), *say("Done.")])) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see("thinking")
+            code = await terminal.end()
+
+    assert code == 0
