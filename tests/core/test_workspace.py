@@ -101,6 +101,6 @@ def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
 
-    for path in (file, tmp_path / "missing"):
+    for path in (file, tmp_path / "missing", Path("nul\0byte")):
         with pytest.raises(InvalidInputError, match="not a directory"):
             open_workspace(path)
