@@ -34,6 +34,7 @@ class Context:
         self.denied = set(denied)
         self.asks = []
         self.shown = []
+        self.has_shown = asyncio.Event()
         self.changed = []
         self.stored = {}
         self.list = ()
@@ -53,6 +54,7 @@ class Context:
 
     def progress(self, *, title=None, metadata=None):
         self.shown.append((title, dict(metadata or {})))
+        self.has_shown.set()
 
     async def run(
         self, argv, *, cwd=None, env=None, timeout_s=120.0, limit_bytes=1 << 20, on_output=None
@@ -95,6 +97,6 @@ class Context:
         return [text for ask in self.asks if ask.permission == permission for text in ask.patterns]
 
 
-async def call(tool, context, **args):
+async def call(tool, context, /, **args):
     """What the tool answers to these arguments, checked as a model's are."""
     return await tool.call(context, tool.validate(args))

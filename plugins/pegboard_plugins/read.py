@@ -43,8 +43,8 @@ async def read(
 ) -> ToolResult:
     """Read a file: 2,000 lines unless limit says else, after skipping offset lines.
 
-    Each line comes as its number from 1, `| `, and the text. Pictures and PDFs are shown to
-    you, a directory is listed. Read several files by several calls in one answer.
+    Each line comes as its number from 1, `| `, and the text. Pictures and PDFs are attached, a
+    directory is listed.
     """
     given = context.directory / filePath
     path = await context.ask_path(given)
@@ -200,7 +200,7 @@ class _Window:
         for raw in self._lines():
             if len(lines) == self._limit:
                 return lines, "More lines follow"
-            size += len(raw) + 1
+            size += len(raw)
             if size > LIMIT_BYTES and lines:
                 return lines, f"An answer ends at {LIMIT_BYTES} bytes"
             lines.append(self._shown(raw))

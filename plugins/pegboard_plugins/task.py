@@ -23,8 +23,8 @@ async def task(
 ) -> ToolResult:
     """Give work to a subagent, which knows only the prompt and answers once, to you alone.
 
-    Use it for wide searches and for work that can run beside yours: several calls in one
-    answer run at once. description is 3 to 5 words; session_id continues an earlier task.
+    Use it for wide searches and for work beside yours: several calls in one answer run at once.
+    description is 3 to 5 words; session_id continues an earlier task.
     """
     await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
     metadata: dict[str, object] = {}

@@ -17,7 +17,6 @@ _ENTRY = {
             "enum": ["pending", "in_progress", "completed", "cancelled"],
         },
         "priority": {"type": "string", "enum": ["high", "medium", "low"]},
-        "id": {"type": "string"},
     },
     "required": ["content", "status"],
 }

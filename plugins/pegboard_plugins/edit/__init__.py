@@ -20,8 +20,7 @@ async def edit(
     numbers, and long enough to occur once; with replaceAll every occurrence is changed. An
     empty oldString makes a new file.
     """
-    given = context.directory / filePath
-    path = await context.ask_path(given)
+    path = await context.ask_path(context.directory / filePath)
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path, oldString)

@@ -1,0 +1,230 @@
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard_plugins.bash import bash
+from pegboard_plugins.bash.display import plain
+from pegboard_plugins.bash.prefixes import prefix
+from pegboard_plugins.bash.scan import scan
+from tool_context import Context, call
+
+
+@pytest.fixture
+def context(tmp_path):
+    (tmp_path / "src").mkdir()
+    return Context(tmp_path)
+
+
+def commands(text):
+    return [" ".join(argv) for argv in seen(text).commands]
+
+
+def seen(text):
+    return scan(text, cwd=Path("/w/proj"), home=Path("/home/u"))
+
+
+def paths(text):
+    return {os.path.normpath(path) for path in seen(text).paths}
+
+
+async def test_a_command_runs_and_its_output_is_the_answer(context):
+    result = await call(bash, context, command="echo hi; echo err >&2", description="Say hi")
+
+    assert (result.output, result.title) == ("hi\nerr", "Say hi")
+    assert result.metadata == {"output": "hi\nerr\n", "description": "Say hi", "exit": 0}
+
+
+async def test_the_exit_code_is_told_when_it_is_not_zero(context):
+    result = await call(bash, context, command="echo no; exit 3")
+
+    assert result.output == "no\n\n[exit code 3]"
+    assert result.title == "echo no; exit 3"
+    assert result.metadata["exit"] == 3
+
+
+async def test_a_signal_is_told_by_its_name(context):
+    assert (await call(bash, context, command="kill -9 $$")).output == "[ended by SIGKILL]"
+
+
+async def test_no_output_is_said(context):
+    assert (await call(bash, context, command="true")).output == "(no output)"
+
+
+async def test_the_time_limit_is_told_with_the_output_so_far(context):
+    result = await call(bash, context, command="echo start; sleep 60", timeout=300)
+
+    assert result.output == "start\n\n[timed out after 300 ms, and was ended]"
+    assert result.metadata["exit"] is None
+
+
+async def test_processes_in_the_background_are_said_to_be_ended(context):
+    result = await call(bash, context, command="sleep 60 >/dev/null & echo on")
+
+    assert result.output == "on\n\n[processes that it left in the background were ended]"
+
+
+async def test_it_runs_in_workdir(context, tmp_path):
+    result = await call(bash, context, command="pwd", workdir="src")
+
+    assert result.output == str(tmp_path / "src")
+
+
+@pytest.mark.parametrize("args", [{"command": "  "}, {"command": "ls", "timeout": 0}])
+async def test_what_cannot_run_is_refused(context, args):
+    with pytest.raises(ToolError):
+        await call(bash, context, **args)
+
+
+async def test_output_is_shown_while_the_command_runs(context):
+    running = asyncio.create_task(call(bash, context, command="echo one; sleep 60"))
+    async with asyncio.timeout(5):
+        await context.has_shown.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert context.shown == [(None, {"output": "one\n", "description": ""})]
+
+
+async def test_a_huge_output_keeps_its_end_and_names_the_file(context):
+    result = await call(bash, context, command="seq 1 400000; echo error: broken; exit 1")
+
+    assert result.output.endswith("error: broken\n\n[exit code 1]")
+    (stored,) = (context.directory / ".output").iterdir()
+    assert stored.stat().st_size > 2 << 20
+    assert result.metadata["outputPath"] == str(stored)
+    assert result.metadata["output"].endswith("error: broken\n")
+    assert len(result.metadata["output"]) <= 30_000
+
+
+async def test_every_command_of_the_line_is_asked_for(context):
+    await call(bash, context, command="FOO=1 git status -s | head -n 1 && echo $(date)")
+
+    (ask,) = [ask for ask in context.asks if ask.permission == "bash"]
+    assert ask.patterns == ("git status -s", "head -n 1", "date", "echo $(date)")
+    assert ask.always == ("git status *", "head *", "date *", "echo *")
+
+
+async def test_a_denied_command_does_not_run(tmp_path):
+    context = Context(tmp_path, denied=["bash"])
+
+    with pytest.raises(PermissionDeniedError):
+        await call(bash, context, command="touch made")
+
+    assert not (tmp_path / "made").exists()
+
+
+async def test_paths_outside_are_asked_for_with_symlinks_resolved(context, tmp_path):
+    (tmp_path / "out").symlink_to("/etc")
+
+    await call(bash, context, command="cat out/hostname /usr/../usr/nothing src/x > /dev/null")
+
+    assert context.asked("external_directory") == ["/etc/*", "/usr/*"]
+
+
+async def test_an_unclear_line_is_asked_for_as_a_whole_and_never_for_good(context):
+    await call(bash, context, command="X=ls; $X src")
+
+    (ask,) = [ask for ask in context.asks if ask.permission == "bash"]
+    assert ask.patterns == ("$X src", "[unclear] X=ls; $X src")
+    assert ask.always == ()
+
+
+async def test_what_could_run_anything_is_never_approved_for_good(context):
+    await call(bash, context, command="env ls")
+
+    assert context.asks[-1].patterns == ("env ls", "ls")
+    assert context.asks[-1].always == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ls & rm -rf x", ["ls", "rm -rf x"]),
+        ("(rm x); { rm y; }", ["rm x", "rm y"]),
+        ("echo `rm x`", ["rm x", "echo `rm x`"]),
+        ("cat <<EOF\n$(rm x)\nEOF", ["cat", "rm x"]),
+        ("for f in $(a); do b $f; done", ["a", "b $f"]),
+        ("if a; then b; elif c; then d; fi", ["a", "b", "c", "d"]),
+        ("'r'm \"-rf\" build", ["rm -rf build"]),
+        ("$'\\x72\\x6d' x", ["rm x"]),
+        ("/bin/rm x", ["/bin/rm x", "rm x"]),
+        ("sudo -u root nice -n 5 rm x", ["sudo -u root nice -n 5 rm x", "nice -n 5 rm x", "rm x"]),
+        ("bash -c 'rm x; ls'", ["bash -c rm x; ls", "rm x", "ls"]),
+        ("find . -exec rm {} \\;", ["find . -exec rm {} ;", "rm {}"]),
+        ("git \\\n  status", ["git status"]),
+    ],
+)
+def test_the_commands_of_a_line(text, expected):
+    assert commands(text) == expected
+    assert seen(text).unclear == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$CMD x",
+        "eval $CODE",
+        'bash -c "$CODE"',
+        "cat notes | sh",
+        "echo x > $FILE",
+        "if then",
+        "cd $DIR && ls",
+        "> x",
+        "PATH=. ls",
+        "ls \x1b[2K",
+        "f() { rm x; }; f",
+        "echo " + "a" * 70_000,
+        "alias ls=rm",
+        "echo " + "$(" * 3000,
+    ],
+)
+def test_lines_that_no_rule_about_a_part_may_allow(text):
+    assert seen(text).unclear
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("cat /etc/passwd", "/etc/passwd"),
+        ('cat "/etc/passwd"', "/etc/passwd"),
+        ("cat ~/.ssh/id", "/home/u/.ssh/id"),
+        ("cat $HOME/.ssh/id", "/home/u/.ssh/id"),
+        ("echo x >> ../y", "/w/y"),
+        ("cd /etc && cat passwd", "/etc/passwd"),
+        ("cd src; cat ../../x", "/w/x"),
+        ("false || cd /; rm x", "/x"),
+        ("rm ../*", "/w"),
+        ("cp --target-directory=/etc a", "/etc"),
+        ("curl -d @/home/u/.netrc x", "/home/u/.netrc"),
+        ("bash -c 'cd /etc && rm x'", "/etc/x"),
+    ],
+)
+def test_the_paths_of_a_line(text, expected):
+    assert expected in paths(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["echo /etc/x", "grep /api src", "ls > /dev/null 2>&1", "curl http://x/y", "(cd /); ls x"],
+)
+def test_words_that_are_no_paths_outside(text):
+    outside = {path for path in paths(text) if not path.startswith("/w/proj")}
+
+    assert outside <= {"/"}
+
+
+def test_a_prefix_has_the_words_that_name_the_act():
+    assert prefix(["git", "log", "-n", "3"]) == "git log"
+    assert prefix(["npm", "run", "test", "-x"]) == "npm run test"
+    assert prefix(["ls", "-l"]) == "ls"
+    assert prefix(["git"]) == "git"
+
+
+def test_escapes_and_redrawn_lines_do_not_reach_the_model():
+    text = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n10%\r50%\r100%\r\nend\x08\n"
+
+    assert plain(text) == "red \n100%\nend\n"

@@ -1,0 +1,175 @@
+import base64
+import os
+import socket
+
+import pytest
+
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard_plugins.read import read
+from tool_context import Context, call
+
+
+@pytest.fixture
+def context(tmp_path):
+    return Context(tmp_path)
+
+
+async def test_lines_come_with_their_numbers(context, tmp_path):
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+
+    result = await call(read, context, filePath="a.txt")
+
+    assert result.output == "<file>\n00001| one\n00002| two\n\n(End of file: 2 lines)\n</file>"
+    assert result.title == "a.txt"
+    assert result.metadata == {"preview": "one\ntwo", "truncated": False, "loaded": []}
+    context.files.check_fresh(tmp_path / "a.txt")
+
+
+async def test_a_part_is_read_by_offset_and_limit(context, tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"line {n}\n" for n in range(10)))
+
+    result = await call(read, context, filePath="a.txt", offset=3, limit=2)
+
+    assert (
+        "00004| line 3\n00005| line 4\n\n(More lines follow: read on with offset=5)"
+        in result.output
+    )
+    assert result.metadata["truncated"] is True
+
+
+async def test_an_offset_behind_the_end_says_how_many_lines_there_are(context, tmp_path):
+    (tmp_path / "a.txt").write_text("one\n")
+
+    with pytest.raises(ToolError, match="has only 1 lines"):
+        await call(read, context, filePath="a.txt", offset=5)
+
+
+async def test_an_answer_has_an_end(context, tmp_path):
+    (tmp_path / "a.txt").write_text(("x" * 99 + "\n") * 1000)
+
+    result = await call(read, context, filePath="a.txt")
+
+    assert "(An answer ends at 51200 bytes: read on with offset=512)" in result.output
+    assert len(result.output) < 60_000
+
+
+async def test_a_huge_file_is_not_read_as_a_whole(context, tmp_path):
+    with (tmp_path / "big").open("wb") as file:
+        file.write(b"start\n" + b"y" * 300_000_000 + b"\nend\n")
+
+    result = await call(read, context, filePath="big")
+
+    assert f"00002| {'y' * 2000}...\n00003| end\n" in result.output
+    os.truncate(tmp_path / "big", 10 << 30)
+    with pytest.raises(ToolError, match="too long"):
+        await call(read, context, filePath="big", offset=3)
+
+
+async def test_an_empty_file_is_read(context, tmp_path):
+    (tmp_path / "a").touch()
+
+    assert "(End of file: 0 lines)" in (await call(read, context, filePath="a")).output
+
+
+async def test_other_encodings_are_said(context, tmp_path):
+    (tmp_path / "a").write_bytes(b"caf\xe9\r\n")
+
+    result = await call(read, context, filePath="a")
+
+    assert "00001| caf\ufffd\n" in result.output
+    assert "some bytes are not UTF-8" in result.output
+
+
+@pytest.mark.parametrize("content", [b"a\0b", b"\x01\x02\x03abc"])
+async def test_binary_files_are_refused(context, tmp_path, content):
+    (tmp_path / "a").write_bytes(content)
+
+    with pytest.raises(ToolError, match="binary"):
+        await call(read, context, filePath="a")
+
+
+PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+async def test_pictures_are_attached(context, tmp_path):
+    (tmp_path / "a.dat").write_bytes(PICTURE)
+
+    (attachment,) = (await call(read, context, filePath="a.dat")).attachments
+
+    assert attachment.mime == "image/png"
+    assert attachment.filename == "a.dat"
+    assert base64.b64decode(attachment.url.partition("base64,")[2]) == PICTURE
+
+
+async def test_a_picture_that_is_too_large_is_refused(context, tmp_path):
+    (tmp_path / "a.png").write_bytes(PICTURE + bytes(21 << 20))
+
+    with pytest.raises(ToolError, match="larger than 20 MiB"):
+        await call(read, context, filePath="a.png")
+
+
+async def test_a_missing_file_names_its_like(context, tmp_path):
+    (tmp_path / "readme.md").touch()
+
+    with pytest.raises(ToolError, match=r"does not exist\. Did you mean .*/readme.md\?"):
+        await call(read, context, filePath="README")
+    with pytest.raises(ToolError, match=r"does not exist$"):
+        await call(read, context, filePath="nowhere/x")
+
+
+async def test_a_directory_is_listed(context, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "new\nline").touch()
+    (tmp_path / os.fsdecode(b"caf\xe9")).touch()
+
+    result = await call(read, context, filePath=".")
+
+    assert result.output == f"{tmp_path}/\n  caf\\xe9\n  new\\nline\n  sub/"
+
+
+async def test_a_large_directory_is_listed_in_part(context, tmp_path):
+    for number in range(1005):
+        (tmp_path / f"{number:04}").touch()
+
+    result = await call(read, context, filePath=".")
+
+    assert result.output.endswith("  0999\n\n(5 further entries)")
+    assert result.metadata["truncated"] is True
+
+
+def make_socket(path):
+    with socket.socket(socket.AF_UNIX) as listener:
+        os.chdir(path.parent)
+        listener.bind(path.name)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [os.mkfifo, make_socket, lambda path: path.symlink_to("/dev/zero")],
+    ids=["pipe", "socket", "device"],
+)
+async def test_what_could_block_for_ever_is_refused(context, tmp_path, make, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    make(tmp_path / "it")
+
+    with pytest.raises(ToolError, match=r"not a regular file|cannot be read"):
+        await call(read, context, filePath="it")
+
+
+async def test_a_link_is_judged_by_both_its_names(context, tmp_path):
+    (tmp_path / ".env").write_text("x")
+    (tmp_path / "notes").symlink_to(".env")
+
+    await call(read, context, filePath="notes")
+
+    assert context.asked("read") == [str(tmp_path / "notes"), str(tmp_path / ".env")]
+    assert context.asks[-1].always == ("*",)
+
+
+async def test_a_path_outside_is_asked_for_first(tmp_path):
+    context = Context(tmp_path, denied=["external_directory"])
+
+    with pytest.raises(PermissionDeniedError):
+        await call(read, context, filePath="/etc/passwd")
+
+    assert context.asked("read") == []

@@ -1,0 +1,164 @@
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from pegboard.errors import ToolError
+from pegboard_plugins.glob import glob
+from pegboard_plugins.grep import grep
+from tool_context import Context, call
+
+RG = shutil.which("rg")
+
+
+@pytest.fixture(params=["ripgrep", "python"])
+def context(request, tmp_path, monkeypatch):
+    """A context of a project, with ripgrep on the PATH and without it."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    if request.param == "ripgrep":
+        if RG is None:
+            pytest.skip("ripgrep is not installed")
+        (tools / "rg").symlink_to(RG)
+    monkeypatch.setenv("PATH", str(tools))
+    project = tmp_path / "project"
+    for number, (name, text) in enumerate(FILES.items()):
+        path = project / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (number, number))
+    return Context(project)
+
+
+FILES = {
+    ".git/config": "needle in git\n",
+    ".gitignore": "*.log\nbuilt/\n!keep.log\n",
+    "a.py": "x = 1\nneedle = 2\n",
+    "src/b.py": "# needle: here\n",
+    "src/.hidden.py": "secret needle\n",
+    "src/deep/c.ts": "let needle;\r\nlet other;\n",
+    "out.log": "needle\n",
+    "keep.log": "no\n",
+    "built/x.py": "needle\n",
+    "binary.dat": "\0needle\n",
+}
+
+
+def found(result, context):
+    lines = result.output.splitlines()
+    return [line.removeprefix(f"{context.directory}/") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("*.py", ["src/.hidden.py", "src/b.py", "a.py"]),
+        ("**/*.py", ["src/.hidden.py", "src/b.py", "a.py"]),
+        ("src/*.py", ["src/.hidden.py", "src/b.py"]),
+        ("src/**", ["src/deep/c.ts", "src/.hidden.py", "src/b.py"]),
+        ("*.{ts,log}", ["keep.log", "src/deep/c.ts"]),
+        ("[ab].py", ["src/b.py", "a.py"]),
+        ("[!a].py", ["src/b.py"]),
+        ("?.ts", ["src/deep/c.ts"]),
+        ("none*", ["No files found"]),
+    ],
+)
+async def test_files_are_found_by_name_newest_first(context, pattern, expected):
+    result = await call(glob, context, pattern=pattern)
+
+    assert found(result, context) == expected
+    assert context.asked("glob") == [pattern]
+    assert result.metadata["truncated"] is False
+
+
+async def test_of_many_files_the_newest_hundred_are_shown(context):
+    for number in range(150):
+        path = context.directory / f"{number}.x"
+        path.touch()
+        os.utime(path, (number + 10**6, number + 10**6))
+
+    result = await call(glob, context, pattern="*.x")
+
+    assert found(result, context)[:2] == ["149.x", "148.x"]
+    assert result.output.endswith("(50 more files fit: use a narrower pattern or path)")
+    assert result.metadata == {"count": 100, "truncated": True}
+
+
+async def test_a_folder_that_is_none_is_an_error(context):
+    with pytest.raises(ToolError, match="not a directory"):
+        await call(glob, context, pattern="*", path="a.py")
+    with pytest.raises(ToolError, match="does not exist"):
+        await call(grep, context, pattern="x", path="none")
+
+
+async def test_lines_are_found_in_the_newest_files_first(context):
+    result = await call(grep, context, pattern="needle")
+
+    assert result.output == "\n".join(
+        [
+            "Found 4 matches",
+            *("", f"{context.directory}/src/deep/c.ts:", "  Line 1: let needle;"),
+            *("", f"{context.directory}/src/.hidden.py:", "  Line 1: secret needle"),
+            *("", f"{context.directory}/src/b.py:", "  Line 1: # needle: here"),
+            *("", f"{context.directory}/a.py:", "  Line 2: needle = 2"),
+        ]
+    )
+    assert result.metadata == {"matches": 4, "truncated": False}
+    assert context.asked("grep") == ["needle"]
+
+
+@pytest.mark.parametrize(
+    ("include", "count"), [("*.ts", 1), ("*.{ts,py}", 4), ("src/*.py", 2), ("*.md", 0)]
+)
+async def test_the_search_is_limited_to_names(context, include, count):
+    result = await call(grep, context, pattern="needle", include=include)
+
+    assert result.metadata["matches"] == count
+
+
+async def test_one_file_is_searched_by_an_expression(context):
+    result = await call(grep, context, pattern=r"^n\w+ = \d$", path="a.py")
+
+    assert "Line 2: needle = 2" in result.output
+
+
+async def test_nothing_found_is_said(context):
+    assert (await call(grep, context, pattern="absent")).output == "No matches found"
+
+
+async def test_a_wrong_expression_is_an_error(context):
+    with pytest.raises(ToolError, match="search failed"):
+        await call(grep, context, pattern="(")
+
+
+async def test_an_expression_that_looks_like_an_option_is_none(context):
+    (context.directory / "new").write_text("--files -e x\n")
+
+    result = await call(grep, context, pattern="--files")
+
+    assert result.metadata["matches"] == 1
+
+
+async def test_a_search_with_very_many_matches_is_ended(context):
+    (context.directory / "many").write_text("needle\n" * 200_000)
+
+    result = await call(grep, context, pattern="needle")
+
+    assert " or more matches" in result.output
+    assert result.output.count("Line ") == 100
+    assert result.metadata["truncated"] is True
+
+
+async def test_the_fallback_does_not_block_for_a_hopeless_expression(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("pegboard_plugins.grep.TIME_LIMIT_S", 1.0)
+    (tmp_path / "a").write_text("a" * 60 + "!\n")
+
+    with pytest.raises(ToolError, match="took longer"):
+        await call(grep, Context(tmp_path), pattern="(a+)+$")
+
+
+def test_python_is_where_the_fallback_needs_it():
+    assert Path(sys.executable).is_absolute()

@@ -1,0 +1,102 @@
+from pathlib import Path
+
+import pytest
+
+from pegboard.context import ChildResult, Ruleset, SessionView
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.providers import ToolDefinition
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, SessionTime
+from pegboard_plugins.task import task, tool_definition
+from tool_context import Context, call
+
+ARGS = {"description": "find it", "prompt": "Find it.", "subagent_type": "explore"}
+
+
+async def test_the_subagents_answer_comes_with_its_session(tmp_path):
+    context = Context(tmp_path)
+
+    result = await call(task, context, **ARGS)
+
+    assert result.output == ("found it\n\n<task_metadata>\nsession_id: ses_child\n</task_metadata>")
+    assert result.title == "find it"
+    assert result.metadata == {"sessionId": "ses_child"}
+    assert context.shown == [("find it", {"sessionId": "ses_child"})]
+    assert context.asked("task") == ["explore"]
+    assert context.prompted == ("explore", "Find it.", "find it", None)
+
+
+async def test_an_earlier_task_is_continued(tmp_path):
+    context = Context(tmp_path)
+
+    await call(task, context, **ARGS, session_id="ses_child")
+
+    assert context.prompted[-1] == "ses_child"
+
+
+async def test_a_subagent_that_fails_is_an_error_with_what_it_said(tmp_path):
+    child = ChildResult(session_id="ses_child", outcome="timed_out", text="so far: nothing")
+
+    with pytest.raises(ToolError, match=r"timed out\. so far: nothing\n\n<task_metadata>"):
+        await call(task, Context(tmp_path, child=child), **ARGS)
+
+
+async def test_a_denied_subagent_is_not_started(tmp_path):
+    context = Context(tmp_path, denied=["task"])
+
+    with pytest.raises(PermissionDeniedError):
+        await call(task, context, **ARGS)
+
+    assert not hasattr(context, "prompted")
+
+
+def agent(name, mode="subagent", **more):
+    return Agent(name=name, mode=mode, permission=(), options={}, **more)
+
+
+def view(*agents, rules=()):
+    return SessionView(
+        info=Session(
+            id="ses_1",
+            slug="s",
+            project_id="p",
+            directory="/w",
+            title="t",
+            version="0",
+            time=SessionTime(created=0, updated=0),
+        ),
+        directory=Path("/w"),
+        worktree=Path("/w"),
+        agent=agents[0],
+        agents=agents,
+        model=Model(id="m", provider_id="p", name="m", api=ModelApi(id="m")),
+        config=Config(),
+        rulesets=(Ruleset(source="config", rules=tuple(rules)),),
+    )
+
+
+async def test_the_description_lists_the_subagents_that_may_be_used():
+    session = view(
+        agent("build", "primary"),
+        agent("explore", description="Searches."),
+        agent("general", "all"),
+        agent("secret", hidden=True),
+        agent("banned"),
+        rules=[Rule(permission="task", pattern="banned", action="deny")],
+    )
+    given = ToolDefinition(name="task", description="D.", parameters={}, permission="task")
+
+    changed = await tool_definition(session, given)
+
+    assert changed.description == (
+        "D.\nsubagent_type is one of\n- explore: Searches.\n- general: no description"
+    )
+
+
+async def test_other_tools_keep_their_description():
+    given = ToolDefinition(name="bash", description="D.", parameters={}, permission="bash")
+
+    assert await tool_definition(view(agent("build")), given) is None

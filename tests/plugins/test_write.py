@@ -1,0 +1,83 @@
+import asyncio
+
+import pytest
+
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.files import FileLedger
+from pegboard_plugins.write import write
+from tool_context import Context, call
+
+
+async def test_a_new_file_is_written_with_its_folders(tmp_path):
+    context = Context(tmp_path)
+
+    result = await call(write, context, filePath="a/b.txt", content="one\ntwo\n")
+
+    path = tmp_path / "a" / "b.txt"
+    assert path.read_text() == "one\ntwo\n"
+    assert result.output == "Wrote a/b.txt: +2 -0 lines."
+    assert result.title == "a/b.txt"
+    assert result.metadata["filepath"] == str(path)
+    assert result.metadata["exists"] is False
+    assert result.metadata["diagnostics"] == {}
+    assert result.metadata["filediff"] == {"file": str(path), "additions": 2, "deletions": 0}
+    assert context.changed == [path]
+    context.files.check_fresh(path)
+
+
+async def test_the_change_is_asked_for_with_its_diff(tmp_path):
+    context = Context(tmp_path)
+
+    await call(write, context, filePath="b.txt", content="x\n")
+
+    (ask,) = context.asks
+    assert (ask.permission, ask.patterns, ask.always) == ("edit", ("b.txt",), ("*",))
+    assert ask.metadata["diff"].endswith("+x\n")
+
+
+async def test_a_file_that_was_not_read_is_not_overwritten(tmp_path):
+    (tmp_path / "b.txt").write_text("old")
+
+    with pytest.raises(ToolError, match="read it first"):
+        await call(write, Context(tmp_path), filePath="b.txt", content="new")
+
+    assert (tmp_path / "b.txt").read_text() == "old"
+
+
+async def test_a_file_that_was_read_is_overwritten(tmp_path):
+    (tmp_path / "b.txt").write_text("old\n")
+    context = Context(tmp_path)
+    context.files.note_read(tmp_path / "b.txt")
+
+    result = await call(write, context, filePath="b.txt", content="new\n")
+
+    assert result.output == "Overwrote b.txt: +1 -1 lines."
+    assert result.metadata["exists"] is True
+
+
+async def test_a_denied_write_writes_nothing(tmp_path):
+    with pytest.raises(PermissionDeniedError):
+        await call(write, Context(tmp_path, denied=["edit"]), filePath="a/b", content="x")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_of_two_sessions_that_make_one_file_the_second_is_told(tmp_path):
+    ledger = FileLedger()
+    first = Context(tmp_path, ledger=ledger, session_id="a")
+    second = Context(tmp_path, ledger=ledger, session_id="b")
+
+    results = await asyncio.gather(
+        call(write, first, filePath="x", content="1"),
+        call(write, second, filePath="x", content="2"),
+        return_exceptions=True,
+    )
+
+    assert [isinstance(result, ToolError) for result in results] == [False, True]
+    assert (tmp_path / "x").read_text() == "1"
+
+
+@pytest.mark.parametrize(("path", "content"), [(".", "x"), ("a", "\ud800")])
+async def test_what_cannot_be_written_is_an_error(tmp_path, path, content):
+    with pytest.raises(ToolError):
+        await call(write, Context(tmp_path), filePath=path, content=content)
