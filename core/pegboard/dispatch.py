@@ -186,10 +186,11 @@ class Dispatch:
             self._listener(each).post(hook, arguments)
 
     async def notify_last(self, hook: str, arguments: Mapping[str, object]) -> None:
-        """Let every plugin hear what still waits for it, and then this, within its time limit."""
+        """Let all plugins hear what still waits for them, then this, within their limits."""
+        async with asyncio.TaskGroup() as group:
+            for listener in self._listeners.values():
+                group.create_task(listener.drain())
         for each in self._active(hook):
-            if (listener := self._listeners.get(each.key)) is not None:
-                await listener.drain(each.timeout_s)
             await self._ask(each, arguments, _nothing)
 
     async def aclose(self) -> None:
@@ -219,8 +220,9 @@ class Dispatch:
             text = f"is more than {LIMIT:,} events behind, so the oldest are lost"
             self._report(listening, text, quarantined=False)
 
-        self._listeners[listening.key] = Listener(deliver, overflow)
-        return self._listeners[listening.key]
+        listener = Listener(deliver, overflow, limit_s=listening.timeout_s)
+        self._listeners[listening.key] = listener
+        return listener
 
     async def _ask(
         self,

@@ -11,9 +11,15 @@ Deliver = Callable[[str, Mapping[str, object]], Awaitable[None]]
 
 
 class Listener:
-    """The bounded queue of one plugin, and the task that empties it while there is something."""
+    """The bounded queue of one plugin, and the task that empties it while there is something.
 
-    def __init__(self, deliver: Deliver, on_overflow: Callable[[], None]) -> None:
+    `limit_s` is how long the end waits for what is still queued.
+    """
+
+    def __init__(
+        self, deliver: Deliver, on_overflow: Callable[[], None], *, limit_s: float
+    ) -> None:
+        self._limit_s = limit_s
         self._deliver = deliver
         self._on_overflow = on_overflow
         self._waiting: deque[tuple[str, Mapping[str, object]]] = deque()
@@ -42,10 +48,10 @@ class Listener:
         self._behind = False
         self._task = None
 
-    async def drain(self, limit_s: float) -> None:
-        """Wait until the queue is empty, at most so long; what is left is lost."""
+    async def drain(self) -> None:
+        """Wait until the queue is empty, within the limit; what is left is lost."""
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=limit_s)
+            await asyncio.wait({self._task}, timeout=self._limit_s)
         await self.aclose()
 
     async def aclose(self) -> None:

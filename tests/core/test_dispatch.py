@@ -258,7 +258,7 @@ async def test_a_report_that_is_an_event_itself_ends() -> None:
     assert len(plugins.failures) == 3
 
 
-class Echo(list):
+class Echo(list[PluginFailed]):
     """Failures that come back as events, as the App does it."""
 
     def __init__(self, dispatch: Dispatch) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
 
@@ -185,19 +186,16 @@ async def test_a_success_ends_the_row_but_not_that_of_another_hook() -> None:
 async def test_no_plugin_can_change_what_another_sees() -> None:
     value = {"deep": {"list": [1]}}
 
-    def tampers(value: dict) -> None:
+    def tampers(value: dict[str, Any]) -> None:
         value["deep"]["list"].append(2)
 
-    kept = []
-    plugins = Plugins(
-        implementation("bad", tampers),
-        implementation("keeper", lambda value: kept.append({"mine": [1]}) or kept[-1]),
-    )
+    kept = {"mine": [1]}
+    plugins = Plugins(implementation("bad", tampers), implementation("keeper", lambda value: kept))
 
     async with plugins as dispatch:
         folded = await dispatch.fold(HOOK, "value", {"value": value}, lambda answer, _: answer)
 
-    kept[0]["mine"].append(2)
+    kept["mine"].append(2)
     assert value == {"deep": {"list": [1]}}
     assert folded == {"mine": [1]}
     assert type(folded) is dict

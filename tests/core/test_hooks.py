@@ -1,0 +1,210 @@
+"""The typed callers: every hook, with plugins that work, fail, hang or answer nonsense."""
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from hook_samples import SAMPLES, TURN, Functions, Registered, kind, of_kind, subject
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.hooks import Hooks
+from pegboard.registration import specifications
+from pegboard.schema.config import Config
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import Verdict
+from session_views import MODEL
+
+HOOKS = tuple(specifications())
+ANSWERING = of_kind("collect", "fold", "first", "strictest")
+OTHER = {"quarantined", "has", "timings", "steps", "aclose"}
+QUICK = Config(hook_timeout_s=0.05)
+
+
+def raises(**_: object) -> object:
+    raise ValueError("no luck")
+
+
+async def raises_on_the_loop(**_: object) -> object:
+    raise ValueError("no luck")
+
+
+async def hangs(**_: object) -> None:
+    await asyncio.Event().wait()
+
+
+def blocks(**_: object) -> object:
+    return threading.Event().wait(1)
+
+
+def unchanged(hook: str, answer: object) -> bool:
+    """Whether a caller gives what it gives without any plugin; a failing judge denies."""
+    match kind(hook):
+        case "collect":
+            return answer == ()
+        case "fold":
+            return bool(answer == SAMPLES[hook][subject(hook)])
+        case "strictest":
+            return isinstance(answer, Verdict) and answer.action == "deny"
+        case _:
+            return answer is None
+
+
+def fitting(hook: str, answer: object) -> bool:
+    """Whether an odd answer is of the right type all the same."""
+    if hook in ("register_routes", "register_compactors"):
+        return isinstance(answer, tuple)
+    return hook in ("text_complete", "session_compacting") and isinstance(answer, str)
+
+
+def test_every_hook_has_a_caller_with_the_same_arguments() -> None:
+    callers = {
+        name: function
+        for name, function in vars(Hooks).items()
+        if inspect.isfunction(function) and not name.startswith("_") and name not in OTHER
+    }
+
+    assert list(callers) == list(HOOKS)
+    for name, function in callers.items():
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        assert tuple(each.name for each in parameters) == specifications()[name]
+        assert name == "event" or all(each.kind is each.KEYWORD_ONLY for each in parameters)
+
+
+def test_every_hook_has_a_sample() -> None:
+    assert {hook: tuple(sample) for hook, sample in SAMPLES.items()} == specifications()
+
+
+@pytest.mark.parametrize("hook", HOOKS)
+async def test_without_a_plugin_the_subject_comes_back_itself(hook: str) -> None:
+    async with Registered() as registered:
+        answer = await registered.call(hook)
+
+    if kind(hook) == "fold":
+        assert answer is SAMPLES[hook][subject(hook)]
+    else:
+        assert answer in ((), None)
+
+
+@pytest.mark.parametrize("function", [raises, raises_on_the_loop, hangs, blocks])
+@pytest.mark.parametrize("hook", HOOKS)
+async def test_a_plugin_that_fails_changes_nothing(
+    hook: str, function: Callable[..., object]
+) -> None:
+    async with Registered(Functions(**{hook: function}), config=QUICK) as registered:
+        answer = await registered.call(hook)
+        await asyncio.wait_for(registered.failed.wait(), 5)
+
+    assert unchanged(hook, answer)
+    assert [failure.plugin for failure in registered.failures] == ["p0"]
+    assert registered.failures[0].hook == hook
+    assert f"plugin p0: hook {hook} " in registered.failures[0].message
+
+
+@pytest.mark.parametrize(
+    ("hook", "wrong"),
+    [
+        (hook, wrong)
+        for hook in ANSWERING
+        for wrong in (object(), 3, {1: 2}, (None,), "", b"x", print)
+        if not fitting(hook, wrong)
+    ],
+)
+async def test_an_answer_of_the_wrong_type_is_a_failure(hook: str, wrong: object) -> None:
+    async with Registered(Functions(**{hook: lambda **_: wrong})) as registered:
+        answer = await registered.call(hook)
+
+    assert unchanged(hook, answer)
+    assert "answered with what cannot be used" in registered.failures[0].message
+
+
+@pytest.mark.parametrize("hook", ANSWERING)
+async def test_none_is_no_answer(hook: str) -> None:
+    async with Registered(Functions(**{hook: lambda **_: None})) as registered:
+        answer = await registered.call(hook)
+
+    assert answer is None if kind(hook) == "strictest" else unchanged(hook, answer)
+    assert registered.failures == []
+
+
+@pytest.mark.parametrize("hook", of_kind("fold"))
+async def test_the_subject_given_back_is_an_answer(hook: str) -> None:
+    def same(**arguments: object) -> object:
+        return arguments[subject(hook)]
+
+    async with Registered(Functions(**{hook: same})) as registered:
+        answer = await registered.call(hook)
+
+    assert answer == SAMPLES[hook][subject(hook)]
+    assert type(answer) is type(SAMPLES[hook][subject(hook)])
+    assert registered.failures == []
+
+
+@pytest.mark.parametrize("hook", of_kind("notify"))
+async def test_listeners_hear(hook: str) -> None:
+    heard: list[object] = []
+
+    async with Registered(Functions(**{hook: lambda **rest: heard.append(rest)})) as registered:
+        await registered.call(hook)
+        await registered.hooks.shutdown(app=SAMPLES["shutdown"]["app"])
+
+    assert heard[0] == SAMPLES[hook]
+
+
+@pytest.mark.parametrize("error", [ToolError("stop"), PermissionDeniedError("no")])
+async def test_a_plugin_stops_a_tool_call_with_an_error(error: Exception) -> None:
+    async def guard(call: object) -> None:
+        raise error
+
+    async with Registered(Functions(tool_execute_before=guard)) as registered:
+        with pytest.raises(type(error), match=str(error)):
+            await registered.call("tool_execute_before")
+
+    assert registered.failures == []
+
+
+async def test_a_function_takes_the_arguments_that_it_names() -> None:
+    plugins = (
+        Functions(chat_system_transform=lambda system: (*system, "a")),
+        Functions(chat_system_transform=lambda *, model, system: (*system, model.name)),
+        Functions(chat_system_transform=lambda system, extra=None, **rest: (*system, *rest)),
+    )
+
+    async with Registered(*plugins) as registered:
+        answer = await registered.call("chat_system_transform")
+
+    assert registered.problems == []
+    assert answer == ("be brief", "a", "M", "session", "model")
+
+
+async def test_turns_that_a_plugin_leaves_alone_stay_the_same_objects() -> None:
+    other = Turn(info=TURN.info, parts=())
+
+    def keep(messages: tuple[object, ...]) -> tuple[object, ...]:
+        return messages[:1]
+
+    async with Registered(Functions(chat_messages_transform=keep)) as registered:
+        answer = await registered.call("chat_messages_transform", messages=(TURN, other))
+
+    assert len(answer) == 1
+    assert answer[0] is TURN
+
+
+async def test_the_newest_of_a_fold_has_the_last_word_and_model_names_the_first() -> None:
+    old = Functions(text_complete=lambda text: text + " old", model_resolve=lambda name: MODEL)
+    new = Functions(text_complete=lambda text: text + " new", model_resolve=lambda name: None)
+
+    async with Registered(old, new) as registered:
+        assert await registered.call("text_complete") == "hello old new"
+        assert await registered.call("model_resolve") == MODEL
+
+
+async def test_a_denial_beats_what_all_others_allow() -> None:
+    deny = Functions(permission_ask=lambda: Verdict(action="deny", reason="never"))
+    allow = Functions(permission_ask=lambda: Verdict(action="allow"))
+
+    async with Registered(allow, deny, allow) as registered:
+        verdict = await registered.call("permission_ask")
+
+    assert verdict == Verdict(action="deny", reason="never")

@@ -1,0 +1,134 @@
+"""For every hook a call that the engine could make, for tests over all hooks."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pegboard import hookspecs
+from pegboard.dispatch import Origin
+from pegboard.hooks import Hooks
+from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.registration import Registrant, Registry, specifications
+from pegboard.schema.agent import Command
+from pegboard.schema.config import Config
+from pegboard.schema.event import Custom, Event, PluginFailed
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import ModelChoice, TextPart
+from pegboard.schema.permission import PermissionRequest
+from pegboard.tools import PendingCall, ToolResult
+from session_views import MODEL, view
+
+VIEW = view(Path("/project"))
+PART = TextPart(
+    id="prt_1", session_id=VIEW.id, message_id="msg_1", text="hello", metadata={"a": [1]}
+)
+TURN = Turn(
+    info=UserMessage(
+        id="msg_1",
+        session_id=VIEW.id,
+        time=MessageTime(created=1),
+        agent="build",
+        model=ModelChoice(provider_id="p", model_id="m"),
+    ),
+    parts=(PART,),
+)
+REQUEST = ModelRequest(
+    model=MODEL,
+    system=("be brief",),
+    messages=(ModelMessage(role="user", content=(Text(text="hello"),)),),
+    options={"a": {"b": 1}},
+    session_id=VIEW.id,
+)
+CALL = PendingCall(id="call_1", tool="read", input={"filePath": "a.py"}, message_id="msg_2")
+ASKED = PermissionRequest(
+    id="per_1", session_id=VIEW.id, permission="read", patterns=("a.py",), metadata={}, always=()
+)
+DEFINITION = ToolDefinition(
+    name="read", description="Reads.", parameters={"type": "object"}, permission="read"
+)
+SAMPLES: dict[str, dict[str, Any]] = {
+    "register_tools": {"config": Config()},
+    "register_providers": {"config": Config()},
+    "register_agents": {"config": Config()},
+    "register_commands": {"config": Config()},
+    "register_routes": {},
+    "register_storage": {},
+    "register_compactors": {},
+    "config_load": {"config": Config()},
+    "chat_message": {"session": VIEW, "message": TURN},
+    "chat_messages_transform": {"session": VIEW, "messages": (TURN,)},
+    "chat_system_transform": {"session": VIEW, "model": MODEL, "system": ("be brief",)},
+    "chat_params": {"session": VIEW, "request": REQUEST},
+    "chat_headers": {"session": VIEW, "headers": {"x-a": "1"}},
+    "text_complete": {"session": VIEW, "part": PART, "text": "hello"},
+    "permission_ask": {"session": VIEW, "request": ASKED},
+    "tool_definition": {"session": VIEW, "tool": DEFINITION},
+    "tool_execute_before": {"session": VIEW, "call": CALL},
+    "tool_execute_after": {"session": VIEW, "call": CALL, "result": ToolResult(output="x")},
+    "command_execute_before": {
+        "session": VIEW,
+        "command": Command(name="c", template="t", hints=()),
+        "parts": (PART,),
+    },
+    "shell_env": {"session": VIEW, "env": {"LANG": "C"}},
+    "session_compacting": {"session": VIEW, "prompt": "summarise"},
+    "model_resolve": {"name": "fast"},
+    "event": {"event": Event(properties=Custom(name="x", data={"a": 1}))},
+    "startup": {"app": object()},
+    "shutdown": {"app": object()},
+}
+
+
+def kind(hook: str) -> str:
+    """How the answers of a hook combine."""
+    return str(getattr(hookspecs, hook).pegboard_kind)
+
+
+def subject(hook: str) -> str:
+    """The argument of a fold that its answers replace."""
+    return str(getattr(hookspecs, hook).pegboard_subject)
+
+
+def of_kind(*kinds: str) -> list[str]:
+    """All hooks of these kinds, from the specifications themselves."""
+    return [hook for hook in specifications() if kind(hook) in kinds]
+
+
+class Functions:
+    """A plugin that is nothing but these functions, by the name of their hook."""
+
+    def __init__(self, **functions: Callable[..., object]) -> None:
+        for name, function in functions.items():
+            setattr(self, name, hookspecs.hookimpl(function))
+
+
+class Registered:
+    """Hooks over plugins (oldest first), registered as an App does it, with the failures."""
+
+    def __init__(
+        self, *plugins: object, config: Config | None = None, origin: Origin = "installed"
+    ) -> None:
+        registry = Registry(config or Config())
+        for number, plugin in enumerate(plugins):
+            name = f"p{number}"
+            registry.add(Registrant(key=name, name=name, origin=origin, plugin=plugin))
+        self.problems = registry.problems
+        self.failures: list[PluginFailed] = []
+        self.failed = asyncio.Event()
+        self.hooks = Hooks(registry.implementations(), on_failure=self._fail)
+
+    async def __aenter__(self) -> "Registered":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.hooks.aclose()
+
+    def _fail(self, failure: PluginFailed) -> None:
+        self.failures.append(failure)
+        self.failed.set()
+
+    async def call(self, hook: str, **changes: object) -> Any:
+        """What the caller of a hook gives for its sample."""
+        answer = getattr(self.hooks, hook)(**SAMPLES[hook] | changes)
+        return answer if answer is None else await answer
