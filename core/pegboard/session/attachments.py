@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
-from urllib.request import url2pathname
 
 from pegboard.schema.part import FilePart
 from pegboard.truncate import MAX_BYTES, MAX_LINES
@@ -65,7 +64,7 @@ def _data(part: FilePart) -> Expansion:
 
 
 def _file(part: FilePart, directory: Path, path_text: str, query: str) -> Expansion:
-    path = directory / url2pathname(unquote(path_text) if "%" in path_text else path_text)
+    path = directory / unquote(path_text)
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)

@@ -11,7 +11,7 @@ from pegboard.storage.changes import Change, PutPart
 from pegboard.storage.protocol import Fence, Storage
 
 FRAME_S = 1 / 60
-"""Deltas of a part are published at most this often: once per frame of a screen."""
+"""What happens is published at most this often: once per frame of a screen."""
 STORE_S = 0.25
 """Streamed text is stored, and published whole, this often: what a crash can lose."""
 
@@ -38,7 +38,8 @@ class Sink(Protocol):
 class Writer:
     """Commits changes in order; the database publishes their events with the commit.
 
-    Changes that come while a commit runs go together into the next one. An event that is not
+    What comes within a frame goes into one commit, unless somebody waits at a barrier: a step
+    with one tool call costs two commits when the model is quick. An event that is not
     stored (a delta, a status) is published after the changes that came before it. `dirty` gives
     the parts whose newest text is not stored; it is asked every `STORE_S`.
     """
@@ -83,14 +84,14 @@ class Writer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def change(self, *changes: Change) -> None:
-        """Store these, in this order."""
+        """Store these, in this order, within a frame."""
         self._items.extend(changes)
-        self._hurry()
+        self._wake.set()
 
     def say(self, properties: Properties) -> None:
         """Publish an event that is not stored, after all that came before."""
         self._items.append(properties)
-        self._hurry()
+        self._wake.set()
 
     def put(self, part: Part) -> None:
         """Store a part; deltas of it that have not been published are in it."""
@@ -101,7 +102,7 @@ class Writer:
                 if not (isinstance(item, PartDelta) and item.part_id == part.id)
             ]
         self._items.append(PutPart(part))
-        self._hurry()
+        self._wake.set()
 
     def delta(self, part: Part, text: str) -> None:
         """Publish added text with the next frame."""
@@ -136,15 +137,12 @@ class Writer:
         assert self._task is not None
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
-        self._hurry()
+        self._urgent.set()
+        self._wake.set()
         await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
         if not done.done():
             await self._task
         done.result()
-
-    def _hurry(self) -> None:
-        self._urgent.set()
-        self._wake.set()
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
