@@ -1,8 +1,10 @@
 """The command line: `main` is what the `pegboard` script calls, and its outermost frame."""
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -19,7 +21,7 @@ def main() -> NoReturn:
         sys.stdout.write(f"pegboard {__version__}\n")
         sys.exit(0)
     _accept_any_character()
-    sys.exit(run_command_line(sys.argv[1:]))
+    _leave(run_command_line(sys.argv[1:]))
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -53,6 +55,18 @@ def complain(text: str) -> None:
     """Say what failed, on one line of stderr."""
     sys.stderr.write(f"error: {' '.join(text.split())}\n")
     sys.stderr.flush()
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: all is closed, and taking the interpreter apart costs 40 to 100 ms.
+
+    It also ends where a thread of some plugin hangs.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 - what others want done at the end; no public name
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
 
 
 def _accept_any_character() -> None:

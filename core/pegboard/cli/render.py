@@ -100,7 +100,7 @@ def tail(
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
     body = [Line(text=line.rstrip(), style=style, indent=indent) for line in shown]
     if left_out > 0:
-        note = Line(text=f"… {left_out} more lines", style="dim", indent=indent)
+        note = Line(text=f"… {counted(left_out, 'more line')}", style="dim", indent=indent)
         body.insert(0 if from_end else len(body), note)
     return tuple(body)
 
@@ -136,8 +136,14 @@ def usage_line(cost: float, tokens: Tokens, *, steps: int, seconds: float) -> Li
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
     facts = [f"${cost:.4f}"] if cost else []
-    facts += [f"{read:,} tokens in, {written:,} out", f"{steps} steps", f"{seconds:.1f} s"]
+    facts += [f"{read:,} tokens in, {written:,} out", counted(steps, "step"), f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")
+
+
+def counted(number: int, thing: str) -> str:
+    """`1 file`, `2 files`, `3 matches`."""
+    plural = "es" if thing.endswith("ch") else "s"
+    return f"{number:,} {thing}{'' if number == 1 else plural}"
 
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
@@ -193,9 +199,9 @@ def _result(tool: str, metadata: Mapping[str, Any], output: str, indent: int) ->
         case {"todos": [*todos]}:
             return todo_lines((todo for todo in todos if isinstance(todo, dict)), indent=indent)
         case {"count": int(count)} if tool == "glob":
-            return (Line(text=f"{count} files", style="dim", indent=indent),)
+            return (Line(text=counted(count, "file"), style="dim", indent=indent),)
         case {"matches": int(count)} if tool == "grep":
-            return (Line(text=f"{count} matches", style="dim", indent=indent),)
+            return (Line(text=counted(count, "match"), style="dim", indent=indent),)
     return ()
 
 

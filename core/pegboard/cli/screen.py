@@ -108,15 +108,16 @@ class TerminalScreen:
         self._console: Console | None = None
         self._status: Status | None = None
         self._at_line_start = True
+        self._is_answer: bool | None = None
 
     def stream(self, text: str) -> None:
         """Write the piece at once."""
-        self._stop_spinner()
+        self._turn_to(is_answer=True)
         self._write(visible(text))
 
     def answer(self, text: str, *, streamed: str) -> None:
         """Write what is missing of the block, or all of it when a filter has changed it."""
-        self._stop_spinner()
+        self._turn_to(is_answer=True)
         if text.startswith(streamed):
             self._write(visible(text[len(streamed) :]))
         else:
@@ -126,7 +127,7 @@ class TerminalScreen:
 
     def line(self, line: Line) -> None:
         """Write the line in its style."""
-        self._stop_spinner()
+        self._turn_to(is_answer=False)
         self._end_line()
         from rich.text import Text
 
@@ -164,6 +165,15 @@ class TerminalScreen:
 
     def _styled(self, style: str) -> str:
         return style if self._colours else ""
+
+    def _turn_to(self, *, is_answer: bool) -> None:
+        """Set the answer and the work apart by an empty line."""
+        self._stop_spinner()
+        if self._is_answer is not None and self._is_answer != is_answer:
+            self._end_line()
+            self._err.write("\n")
+            self._err.flush()
+        self._is_answer = is_answer
 
     def _write(self, text: str) -> None:
         if text:

@@ -138,7 +138,7 @@ def test_a_failed_call_shows_the_beginning_of_its_error() -> None:
 
     lines = tool_detail(call)
 
-    assert [line.plain() for line in lines] == ["a", "b", "c", "d", "e", "… 1 more lines"]
+    assert [line.plain() for line in lines] == ["a", "b", "c", "d", "e", "… 1 more line"]
 
 
 def test_todos_are_shown_with_their_marks() -> None:

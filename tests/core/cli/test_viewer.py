@@ -213,7 +213,7 @@ def test_the_spinner_names_what_runs_and_never_writes_over_text() -> None:
     viewer.show(call())
     viewer.show_quiet()
     screen.close()
-    assert err.getvalue().startswith("bash ls\n")
+    assert err.getvalue().startswith("\nbash ls\n")
     assert "⠋ bash" in err.getvalue()
 
 
