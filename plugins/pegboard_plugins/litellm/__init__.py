@@ -1,0 +1,190 @@
+"""Models of every provider that litellm knows: `litellm/<its name>`, or just its name.
+
+litellm is heavy (3 s and 130 MB), so it is imported at the first request, beside the event loop;
+which models there are, and what they cost, is read from its price list without it.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pegboard import (
+    ContextOverflowError,
+    ModelRequest,
+    Provider,
+    ProviderAuthError,
+    ProviderError,
+    StreamEvent,
+    hookimpl,
+)
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard.schema.model import Model
+
+if TYPE_CHECKING:
+    from pegboard_plugins.litellm.catalog import Catalog
+
+ID = "litellm"
+HEADER_TIMEOUT_S = 120.0
+"""How long a model may take to begin: litellm's own limit is ten minutes."""
+RESOLVE_TIMEOUT_S = 60.0
+_FINAL = (400, 404, 405, 422)
+_AUTH = (401, 403)
+
+
+class LiteLLM:
+    """The provider of all of litellm's models; `settings` is the user's `provider` table."""
+
+    def __init__(self, settings: Mapping[str, ProviderConfig]) -> None:
+        self._settings = settings
+        self._catalog: Catalog | None = None
+        self._module: Any = None
+
+    @property
+    def id(self) -> str:
+        """The name in `provider/model`."""
+        return ID
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return "litellm"
+
+    @property
+    def env(self) -> Sequence[str]:
+        """None of its own: each provider behind it has its variable, as litellm documents."""
+        return ()
+
+    def models(self) -> Sequence[Model]:
+        """None: thousands are known, and which can be used depends on keys."""
+        return ()
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The model that litellm calls so; None for a provider that it does not know."""
+        return self._known().find(model_id)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer, event by event; closing the iterator ends the request."""
+        from pegboard_plugins.litellm.events import ChunkReader
+
+        module = await self._loaded()
+        errors = (module.exceptions.openai.OpenAIError, OSError, ValueError)
+        reader = ChunkReader()
+        answer: Any = None
+        try:
+            async with asyncio.timeout(HEADER_TIMEOUT_S):
+                answer = await module.acompletion(**self._arguments(request))
+            chunks = aiter(answer)
+            while (chunk := await _next(chunks, request.idle_timeout_s)) is not None:
+                for event in reader.read(chunk):
+                    yield event
+        except errors as error:
+            raise self._failure(error, request.model.id) from error
+        finally:
+            if answer is not None:
+                await answer.aclose()
+        if answer.received_finish_reason is None and answer.intermittent_finish_reason is None:
+            # litellm says "stop" in the name of a server that has only hung up.
+            raise ProviderError(
+                f"{ID}: the answer broke off before its end", provider_id=ID, retryable=True
+            )
+        for event in reader.end():
+            yield event
+
+    async def aclose(self) -> None:
+        """Close litellm's connections."""
+        if self._module is not None:
+            from pegboard_plugins.litellm.sdk import close
+
+            await close(self._module)
+
+    def _known(self) -> "Catalog":
+        if self._catalog is None:
+            from pegboard_plugins.litellm.catalog import Catalog
+
+            self._catalog = Catalog()
+        return self._catalog
+
+    async def _loaded(self) -> Any:  # noqa: ANN401 - a module without useful types
+        if self._module is None:
+            from pegboard_plugins.litellm.sdk import load
+
+            try:
+                self._module = await load()
+            except ImportError as error:
+                raise ProviderError(
+                    f"{ID} cannot be imported: {error}; `pip install litellm` mends it",
+                    provider_id=ID,
+                ) from error
+        return self._module
+
+    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        from pegboard_plugins.litellm.messages import messages_of, tools_of
+
+        chosen = {
+            "tools": tools_of(request),
+            "temperature": request.temperature,
+            "top_p": request.top_p,
+            "max_tokens": request.max_output_tokens,
+            "extra_headers": dict(request.headers),
+            **self._connection(request.model.id),
+            **request.options,
+        }
+        return {
+            "model": request.model.api.id,
+            "messages": messages_of(request),
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "num_retries": 0,
+            "max_retries": 0,
+            "timeout": request.idle_timeout_s,
+            **{name: value for name, value in chosen.items() if value not in (None, [], {})},
+        }
+
+    def _connection(self, model_id: str) -> dict[str, Any]:
+        """Key and base URL of the provider behind, where the configuration has them."""
+        own = self._settings.get(ID, ProviderConfig()).options
+        behind = self._settings.get(model_id.partition("/")[0], ProviderConfig()).options
+        options = {**own, **behind}
+        return {"api_key": options.get("apiKey"), "api_base": options.get("baseURL")}
+
+    def _failure(self, error: Exception, model_id: str) -> ProviderError:
+        status = getattr(error, "status_code", None)
+        response = getattr(error, "response", None)
+        facts: dict[str, Any] = {
+            "provider_id": ID,
+            "status": status,
+            "headers": dict(getattr(response, "headers", None) or {}),
+        }
+        if isinstance(error, TimeoutError):
+            return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
+        text = " ".join(str(error).removeprefix("litellm.").split())
+        kind = type(error).__name__
+        if kind == "ContextWindowExceededError":
+            return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
+        if status in _AUTH:
+            hint = f"Set the provider's variable, or `provider.{ID}.options.apiKey`"
+            return ProviderAuthError(f"{model_id}: {text}. {hint}", **facts)
+        nearest = self._known().nearest(model_id) if status in _FINAL else []
+        if nearest and model_id not in nearest:
+            text = f"{text} Did you mean {', '.join(nearest)}?"
+        final = status in _FINAL or kind == "ContentPolicyViolationError" or not status
+        passing = not final or isinstance(error, OSError)
+        return ProviderError(f"{model_id}: {text}", retryable=passing, **facts)
+
+
+async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects
+    """The next chunk, None at the end."""
+    async with asyncio.timeout(idle_s):
+        return await anext(chunks, None)
+
+
+@hookimpl
+async def register_providers(config: Config) -> tuple[Provider, ...]:
+    """The provider `litellm`."""
+    return (LiteLLM(config.provider),)
+
+
+@hookimpl(trylast=True, timeout_s=RESOLVE_TIMEOUT_S)
+async def model_resolve(name: str) -> Model | None:
+    """The model, for names that litellm knows without a prefix of ours."""
+    return await asyncio.to_thread(LiteLLM({}).resolve, name)

@@ -1,0 +1,134 @@
+"""What litellm knows of models: read from its price list, without importing it (3 s)."""
+
+import importlib.util
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.schema.model import (
+    CacheCost,
+    Capabilities,
+    Modalities,
+    Model,
+    ModelApi,
+    ModelCost,
+    ModelLimit,
+)
+
+ID = "litellm"
+_FILE = "model_prices_and_context_window_backup.json"
+_PER_MILLION = 1_000_000
+_SAMPLE = "sample_spec"
+"""The entry of the list that explains the others."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """A model in the list; prices are US dollars per token."""
+
+    litellm_provider: str = ""
+    mode: str = ""
+    max_input_tokens: Any = None
+    max_output_tokens: Any = None
+    input_cost_per_token: Any = None
+    output_cost_per_token: Any = None
+    cache_read_input_token_cost: Any = None
+    cache_creation_input_token_cost: Any = None
+    supports_vision: Any = None
+    supports_pdf_input: Any = None
+    supports_audio_input: Any = None
+    supports_video_input: Any = None
+    supports_reasoning: Any = None
+    supports_function_calling: Any = None
+
+
+class Catalog:
+    """The models and providers of the installed litellm; read at the first question."""
+
+    def find(self, name: str) -> Model | None:
+        """The model that litellm calls so; None when it has neither the name nor its provider.
+
+        A model that is newer than the list is taken on its provider's word, without limits.
+        """
+        provider, slash, rest = name.partition("/")
+        entry = self._entries.get(name) or self._of_provider(provider, rest)
+        if entry is None and not (slash and rest and provider in self._providers):
+            return None
+        return _model(name, entry or Entry(supports_function_calling=True))
+
+    def nearest(self, name: str) -> list[str]:
+        """Names in the list that are spelt alike."""
+        return get_close_matches(name, self._entries, n=3, cutoff=0.7)
+
+    def _of_provider(self, provider: str, rest: str) -> Entry | None:
+        """A model that is listed without its provider, as `claude-…` of `anthropic/claude-…`."""
+        entry = self._entries.get(rest)
+        return entry if entry and entry.litellm_provider.startswith(provider) else None
+
+    @cached_property
+    def _entries(self) -> Mapping[str, Entry]:
+        spec = importlib.util.find_spec("litellm")
+        if spec is None or spec.origin is None:
+            return {}
+        try:
+            content = Path(spec.origin).with_name(_FILE).read_bytes()
+            entries = msgspec.json.decode(content, type=dict[str, Entry])
+        except (OSError, msgspec.DecodeError):
+            return {}  # another release of litellm: its models are then taken without limits
+        entries.pop(_SAMPLE, None)
+        return {name: entry for name, entry in entries.items() if entry.mode in ("chat", "")}
+
+    @cached_property
+    def _providers(self) -> frozenset[str]:
+        listed = {entry.litellm_provider for entry in self._entries.values()}
+        prefixes = {name.partition("/")[0] for name in self._entries if "/" in name}
+        return frozenset(listed | prefixes)
+
+
+def _model(name: str, entry: Entry) -> Model:
+    inputs = Modalities(
+        image=bool(entry.supports_vision),
+        pdf=bool(entry.supports_pdf_input),
+        audio=bool(entry.supports_audio_input),
+        video=bool(entry.supports_video_input),
+    )
+    limit = ModelLimit(
+        context=_tokens(entry.max_input_tokens), output=_tokens(entry.max_output_tokens)
+    )
+    return Model(
+        id=name,
+        provider_id=ID,
+        name=name,
+        api=ModelApi(id=name, npm=ID),
+        capabilities=Capabilities(
+            reasoning=bool(entry.supports_reasoning),
+            attachment=inputs.image or inputs.pdf,
+            toolcall=bool(entry.supports_function_calling),
+            input=inputs,
+        ),
+        cost=_cost(entry),
+        limit=limit,
+    )
+
+
+def _cost(entry: Entry) -> ModelCost:
+    return ModelCost(
+        input=_price(entry.input_cost_per_token),
+        output=_price(entry.output_cost_per_token),
+        cache=CacheCost(
+            read=_price(entry.cache_read_input_token_cost),
+            write=_price(entry.cache_creation_input_token_cost),
+        ),
+    )
+
+
+def _tokens(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _price(value: object) -> float:
+    # Rounded, as 3e-06 times a million is not 3 in binary.
+    return round(value * _PER_MILLION, 6) if isinstance(value, int | float) else 0

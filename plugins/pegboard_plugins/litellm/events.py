@@ -1,0 +1,143 @@
+"""litellm's chunks, turned into Pegboard's stream of events."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pegboard import (
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+)
+
+_FINISH: dict[str, Any] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+}
+_CUT = ("length", "content-filter")
+
+
+class ChunkReader:
+    """Events of one answer from litellm's chunks, which it has made alike for all providers."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self._usage: Usage | None = None
+        self._text = ""
+        self._reasoning = ""
+        self._blocks = 0
+        self._thoughts: list[dict[str, Any]] = []
+        self._calls: dict[int, tuple[str, str, list[str]]] = {}
+
+    def read(self, chunk: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
+        """The events of the next chunk."""
+        counts = getattr(chunk, "usage", None)
+        if counts is not None:
+            self._usage = usage_of(counts)
+        for choice in chunk.choices[:1]:
+            yield from self._delta(choice.delta)
+            self._reason = choice.finish_reason or self._reason
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The last events, once the stream has ended as it should."""
+        yield from self._close()
+        reason = _FINISH.get(self._reason or "stop", "other")
+        if reason not in _CUT:
+            for call_id, name, written in self._calls.values():
+                yield ToolInputEnd(call_id)
+                yield ToolCall(call_id, name, "".join(written) or "{}")
+            if self._calls:
+                reason = "tool-calls"
+        yield StreamFinish(reason, self._usage)
+
+    def _delta(self, delta: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
+        thought = getattr(delta, "reasoning_content", None)
+        self._thoughts += getattr(delta, "thinking_blocks", None) or ()
+        if thought:
+            if not self._reasoning:
+                yield from self._close()
+                self._reasoning = self._block("reasoning")
+                yield ReasoningStart(self._reasoning)
+            yield ReasoningDelta(self._reasoning, thought)
+        if delta.content:
+            if not self._text:
+                yield from self._close()
+                self._text = self._block("text")
+                yield TextStart(self._text)
+            yield TextDelta(self._text, delta.content)
+        for piece in delta.tool_calls or ():
+            yield from self._call(piece)
+
+    def _call(self, piece: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
+        if piece.index not in self._calls:
+            yield from self._close()
+            taken = {call[0] for call in self._calls.values()}
+            fresh = piece.id and piece.id not in taken
+            call_id = piece.id if fresh else f"call_{len(self._calls)}"
+            self._calls[piece.index] = (call_id, piece.function.name or "", [])
+            yield ToolInputStart(call_id, piece.function.name or "")
+        call_id, _, written = self._calls[piece.index]
+        if piece.function.arguments:
+            written.append(piece.function.arguments)
+            yield ToolInputDelta(call_id, piece.function.arguments)
+
+    def _block(self, kind: str) -> str:
+        self._blocks += 1
+        return f"{kind}-{self._blocks}"
+
+    def _close(self) -> Iterator[StreamEvent]:
+        if self._text:
+            yield TextEnd(self._text)
+        if self._reasoning:
+            blocks = _joined(self._thoughts)
+            metadata = {"litellm": {"thinking_blocks": blocks}} if blocks else None
+            yield ReasoningEnd(self._reasoning, metadata)
+            self._thoughts = []
+        self._text = self._reasoning = ""
+
+
+def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
+    """Token counts, the cached and the reasoning ones apart."""
+    read, wrote = counts.prompt_tokens or 0, counts.completion_tokens or 0
+    if read < 0 or wrote < 0:
+        return None
+    prompt = getattr(counts, "prompt_tokens_details", None)
+    completion = getattr(counts, "completion_tokens_details", None)
+    cached = min(getattr(prompt, "cached_tokens", None) or 0, read)
+    stored = getattr(counts, "cache_creation_input_tokens", None) or 0
+    stored = min(stored, read - cached)
+    reasoned = min(getattr(completion, "reasoning_tokens", None) or 0, wrote)
+    return Usage(
+        input=read - cached - stored,
+        output=wrote - reasoned,
+        reasoning=reasoned,
+        cache_read=cached,
+        cache_write=stored,
+    )
+
+
+def _joined(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Whole thinking blocks from their fragments: the signature comes last, and ends a block."""
+    blocks: list[dict[str, Any]] = []
+    text = ""
+    for piece in pieces:
+        if piece.get("type") == "redacted_thinking":
+            blocks.append(dict(piece))
+            continue
+        text += piece.get("thinking") or ""
+        if piece.get("signature"):
+            blocks.append({"type": "thinking", "thinking": text, "signature": piece["signature"]})
+            text = ""
+    return blocks

@@ -1,0 +1,46 @@
+"""litellm itself: imported off the event loop at the first request, and told to keep quiet."""
+
+import asyncio
+import gc
+import os
+import warnings
+from importlib import import_module
+from typing import Any
+
+
+async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check than to do without
+    """The module, ready for use.
+
+    :raises ImportError: when it is not installed, or is broken.
+    """
+    return await asyncio.to_thread(_load)
+
+
+def _load() -> Any:  # noqa: ANN401 - as above
+    # Without this it fetches its price list from the network while it is imported.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    collected = gc.isenabled()
+    gc.disable()  # a quarter of the import is garbage collection that finds nothing
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            module: Any = import_module("litellm")
+    finally:
+        if collected:
+            gc.enable()
+    # litellm builds pydantic models during requests too, and pydantic warns of its type hints.
+    warnings.filterwarnings("ignore", category=UserWarning, module=r"pydantic\._internal")
+    module.telemetry = False
+    module.suppress_debug_info = True
+    module.drop_params = True
+    module.modify_params = True
+    return module
+
+
+async def close(module: Any) -> None:  # noqa: ANN401 - as above
+    """Close the HTTP clients that litellm keeps."""
+    cleanup = import_module("litellm.llms.custom_httpx.async_client_cleanup")
+    await cleanup.close_litellm_async_clients()
+    in_memory = getattr(module, "in_memory_llm_clients_cache", None)
+    if in_memory is not None:
+        in_memory.flush_cache()
