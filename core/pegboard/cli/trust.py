@@ -83,13 +83,14 @@ def lock(directory: Path, file: Path | None) -> None:
     A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
     .pegboard/trust.lock in the project unless it is given.
     """
+    from pegboard.cli.render import counted
     from pegboard.trust import write_lock
 
     decision = asyncio.run(_decision(directory, _places()))
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
-    click.echo(f"locked {len(decision.files)} files in {target}")
+    click.echo(f"locked {counted(len(decision.files), 'file')} in {target}")
 
 
 async def _decision(directory: Path, places: "Places") -> "Decision":

@@ -73,7 +73,7 @@ class CommandLine:
             )
             if name in os.environ
         }
-        quick = {"TERM": "xterm", "PEGBOARD_DISABLE_PLUGINS": "litellm,scripted"}
+        quick = {"TERM": "xterm", "PEGBOARD_DISABLE_PLUGINS": "litellm"}
         return {**kept, **quick, **folders, **self.env}
 
     async def start(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
