@@ -19,6 +19,7 @@ from pegboard.plugins import Register
 from pegboard.providers import Provider
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
+from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
@@ -83,6 +84,11 @@ class App:
     def register(self) -> Register:
         """The plugins, with what was wrong with them."""
         return self._parts.register
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """The last hundred times that a plugin raised, hung or answered with nonsense."""
+        return tuple(self._parts.failures)
 
     @property
     def loaded(self) -> LoadedConfig:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,8 @@ from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
 from pegboard.trust import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
+
+_FAILURES_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class Parts:
     loaded: LoadedConfig
     decision: Decision
     bus: Bus
+    failures: Sequence[PluginFailed]
     commands: Mapping[str, Command]
 
 
@@ -105,6 +109,7 @@ class _Assembly:
         self._hooks: Hooks | None = None
         self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
         self._ids = IdSource()
+        self._failures: deque[PluginFailed] = deque(maxlen=_FAILURES_KEPT)
 
     async def parts(self) -> "Parts":
         workspace = open_workspace(self._directory)
@@ -165,6 +170,7 @@ class _Assembly:
             loaded=loaded,
             decision=decision,
             bus=self._bus,
+            failures=self._failures,
             commands=await _commands(hooks, config),
         )
 
@@ -195,7 +201,8 @@ class _Assembly:
                 self._hooks.event(event)
 
     def _plugin_failed(self, failure: PluginFailed) -> None:
-        self._bus.publish(Event(properties=failure))
+        self._failures.append(failure)
+        self._publish([Event(properties=failure)])
 
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""

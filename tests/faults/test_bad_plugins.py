@@ -1,0 +1,97 @@
+"""Plugins that raise, hang or answer with nonsense: the run completes and says who it was."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pegboard import ToolContext, hookimpl, hookspecs, tool
+from pegboard.schema.part import Failed, ToolPart
+from pegboard.schema.prompt import TextInput
+from played import Played, ToolsPlugin, call, calls, opened, text
+
+
+def raises(*_: object) -> object:
+    raise ZeroDivisionError("a bug")
+
+
+async def hangs(*_: object) -> object:
+    await asyncio.sleep(60)
+    return None
+
+
+def nonsense(*_: object) -> object:
+    return object()
+
+
+@tool
+async def echo(words: str, context: ToolContext) -> str:
+    """Echo.
+
+    Args:
+        words: what to say.
+    """
+    await context.ask("echo", [words])
+    result = await context.run(["echo", words])
+    return result.output
+
+
+def plugin(name: str, behave: Callable[..., object]) -> object:
+    """A plugin whose only hook misbehaves."""
+    kind = asyncio.iscoroutinefunction(behave)
+
+    class Bad:
+        pass
+
+    async def waits(self: object) -> object:
+        return await behave()
+
+    def blocks(self: object) -> object:
+        return behave()
+
+    function = waits if kind else blocks
+    function.__name__ = name
+    setattr(Bad, name, hookimpl(timeout_s=0.1)(function))
+    return Bad()
+
+
+# Hooks that an ordinary run with one tool call and one process passes through.
+PASSED = sorted(
+    {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_kind")}
+    - {
+        "register_routes",  # the server's
+        "register_storage",  # only for a database by URL
+        "register_compactors",  # only when a history is too long
+        "session_compacting",
+        "command_execute_before",  # only for a slash command
+        "model_resolve",  # only for a name that no provider has
+        "shutdown",  # when the App has ended, nobody listens
+    }
+)
+
+
+@pytest.mark.parametrize("behave", [raises, hangs, nonsense], ids=["raises", "hangs", "nonsense"])
+@pytest.mark.parametrize("name", PASSED)
+async def test_a_run_completes_around_a_bad_plugin_and_names_it(
+    tmp_path: Path, name: str, behave: Callable[..., object]
+) -> None:
+    if name in {"event", "startup"} and behave is nonsense:
+        behave = raises  # what a listener answers is not looked at
+    provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
+    async with opened(tmp_path, provider, plugin(name, behave), ToolsPlugin(echo)) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, (TextInput(text="hi"),))
+        [part] = [
+            part
+            for one in await app.turns(session.id)
+            for part in one.parts
+            if isinstance(part, ToolPart)
+        ]
+        if name in {"event", "startup"}:  # nobody waits for those
+            await asyncio.sleep(0.3)
+        failures = app.failures
+
+    assert "done" in str(turn.parts)
+    assert {(failure.plugin, failure.hook) for failure in failures} == {("Bad", name)}
+    assert isinstance(part.state, Failed) == (name == "permission_ask"), "a policy fails closed"
