@@ -71,11 +71,13 @@ def providers(answer: object) -> tuple[Provider, ...]:
 
 
 def _provider(item: object) -> Provider:
+    if isinstance(item, type):
+        raise TypeError(f"the class {item.__name__} where a Provider made of it is expected")
     wanted = ("id", "name", "env", "models", "resolve", "stream", "aclose")
     missing = [name for name in wanted if not hasattr(item, name)]
-    if isinstance(item, type) or missing:
-        lack = f"without {', '.join(missing)}" if missing else "that is a class, not a provider"
-        raise TypeError(f"{_name(item)} {lack} where a Provider is expected")
+    if missing:
+        lack = ", ".join(missing)
+        raise TypeError(f"{_name(item)} without {lack} where a Provider is expected")
     provider: Provider = item  # type: ignore[assignment]  # all of the protocol is there
     return provider
 
