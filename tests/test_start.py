@@ -1,0 +1,52 @@
+"""What stands between the command and the first request to a model."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from test_shape import HEAVY
+
+FIRST_REQUEST = """
+import asyncio, sys
+from pathlib import Path
+from model_server import ModelServer, say
+
+loaded = set()
+
+def script(body):
+    loaded.update(sys.modules if not loaded else ())
+    return say("Hi.")
+
+async def main(folder):
+    from pegboard import App, AppOptions
+    from pegboard.schema.prompt import TextInput
+
+    async with ModelServer(script) as server:
+        provider = {"openai": {"options": {"baseURL": server.url, "apiKey": "k"}}}
+        places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}
+        options = AppOptions(config={"provider": provider}, **places)
+        async with await App.open(folder, options) as app:
+            session = await app.create_session()
+            await app.prompt(session.id, [TextInput(text="Hello")], model="openai/scripted")
+
+asyncio.run(main(Path(sys.argv[1])))
+print(*sorted({name.partition(".")[0] for name in loaded}))
+"""
+
+
+def test_no_heavy_library_is_loaded_before_the_first_request(tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    env["PYTHONPATH"] = str(Path(__file__).parent)
+
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_REQUEST, str(tmp_path)],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert set(done.stdout.split()) & HEAVY == set()
+    assert "pegboard_plugins" in done.stdout.split()
