@@ -209,8 +209,8 @@ def _from_files(
 
 def _from_path(path: Path, decision: Decision) -> Iterator[_Candidate]:
     """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair."""
-    if not path.exists() and path.name.replace(".", "_").isidentifier():
-        name = path.name
+    name = path.name
+    if path.suffix != ".py" and name.replace(".", "_").isidentifier() and not path.exists():
         yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
         return
     for file in plugin_files(path):
