@@ -83,7 +83,7 @@ def _walked(context: ToolContext, folder: Path, expression: re.Pattern[str]) -> 
 def _fitting(
     context: ToolContext, folder: Path, paths: Iterable[str], expression: re.Pattern[str]
 ) -> Iterator[str]:
-    start = len(f"{str(folder).rstrip('/')}/")
+    start = len(str(folder).rstrip("/")) + 1
     found = 0
     for path in paths:
         if context.cancelled or found >= MOST_MATCHES:
@@ -94,11 +94,11 @@ def _fitting(
 
 
 def _newest(folder: Path, names: Iterable[str]) -> list[str]:
+    start = f"{str(folder).rstrip('/')}/"
     ages: list[tuple[float, str]] = []
     for name in names:
-        path = folder / name
         with suppress(OSError):
-            ages.append((path.lstat().st_mtime, str(path)))
+            ages.append((os.lstat(start + name).st_mtime, start + name))
     return [path for _, path in heapq.nlargest(SHOWN, ages)]
 
 

@@ -1,6 +1,7 @@
 """The bash tool: a command line, judged part by part, run in a shell of its own."""
 
 import asyncio
+import os
 import shutil
 import signal
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,7 @@ async def bash(
 
 async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
     scanned = await asyncio.to_thread(scan, command, cwd=cwd, home=Path.home())
-    for path in scanned.paths:
+    for path in await asyncio.to_thread(_outside, scanned.paths, context):
         await context.ask_path(path)
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
@@ -69,6 +70,17 @@ async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
         always=() if scanned.unclear else _always(scanned),
         metadata={"command": command, "unclear": scanned.unclear},
     )
+
+
+def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
+    """Of the paths outside the project one for each folder, so that nobody is asked twice."""
+    roots = (context.directory, context.worktree)
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        real = Path(os.path.realpath(path))
+        if not any(real.is_relative_to(root) for root in roots):
+            folders.setdefault(real if real.is_dir() else real.parent, path)
+    return list(folders.values())
 
 
 def _always(scanned: Scan) -> list[str]:

@@ -18,7 +18,8 @@ from pegboard_plugins.bash.wrappers import SHELLS, is_wrapper, unwrapped
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-LONGEST_COMMAND = 64 << 10
+LONGEST_COMMAND = 16 << 10
+"""Letters: the parser takes quadratic time for some wrong lines, a second for so long a one."""
 DEEPEST = 8
 """Levels of `sh -c '...'` that are followed."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
@@ -49,6 +50,8 @@ class _State:
     commands: dict[tuple[str, ...], None] = field(default_factory=dict)
     paths: dict[str, None] = field(default_factory=dict)
     unclear: str = ""
+    fed: bool = False
+    """Whether what is visited reads from a pipe or from the line itself."""
 
     def doubt(self, reason: str) -> None:
         self.unclear = self.unclear or reason
@@ -98,6 +101,10 @@ def _visit(node: "Node", state: _State, *, depth: int) -> None:
             _command(node, state, depth=depth)
         case "list":
             _list(node, state, depth=depth)
+        case "redirected_statement":
+            fed, state.fed = state.fed, state.fed or _has_input(node)
+            _visit_children(node, state, depth=depth)
+            state.fed = fed
         case "file_redirect":
             _visit_children(node, state, depth=depth)
             _redirect(node, state)
@@ -121,12 +128,12 @@ def _visit_children(node: "Node", state: _State, *, depth: int) -> None:
 
 
 def _in_scope(node: "Node", state: _State, *, depth: int) -> None:
-    cwd = state.cwd
-    for child in node.children:
+    cwd, fed = state.cwd, state.fed
+    for number, child in enumerate(node.children):
         if node.type == "pipeline":
-            state.cwd = cwd
+            state.cwd, state.fed = cwd, fed or number > 0
         _visit(child, state, depth=depth)
-    state.cwd = cwd
+    state.cwd, state.fed = cwd, fed
 
 
 def _list(node: "Node", state: _State, *, depth: int) -> None:
@@ -151,7 +158,12 @@ def _command(node: "Node", state: _State, *, depth: int) -> None:
         _assignments(node, state)
     if words[0].dynamic or not words[0].text:
         state.doubt("the name of a command is made at run time")
-    _judge(words, state, depth=depth, piped=_is_fed(node))
+    _judge(words, state, depth=depth, piped=state.fed or _has_input(node))
+
+
+def _has_input(node: "Node") -> bool:
+    """Whether a here-document or here-string is among its parts."""
+    return any(child.type.startswith("here") for child in node.children)
 
 
 def _assignments(node: "Node", state: _State) -> None:
@@ -166,18 +178,6 @@ _HIJACK = re.compile(
     r"^(PATH|IFS|ENV|BASH_ENV|SHELLOPTS|BASHOPTS|PS4|PROMPT_COMMAND|PAGER|EDITOR|VISUAL|LESSOPEN"
     r"|NODE_OPTIONS|PERL5OPT|RUBYOPT|LD_.*|DYLD_.*|PYTHON.*|GIT_.*|.*_PAGER)$"
 )
-
-
-def _is_fed(node: "Node") -> bool:
-    """Whether the command reads from a pipe or from the line itself."""
-    parent = node.parent
-    if parent is not None and parent.type == "redirected_statement":
-        if any(child.type.startswith("here") for child in parent.children):
-            return True
-        node, parent = parent, parent.parent
-    if any(child.type.startswith("here") for child in node.children):
-        return True
-    return parent is not None and parent.type == "pipeline" and parent.children[0] != node
 
 
 def _judge(words: Sequence[Word], state: _State, *, depth: int, piped: bool) -> None:
