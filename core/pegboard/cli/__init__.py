@@ -20,6 +20,7 @@ def main() -> NoReturn:
 
         sys.stdout.write(f"pegboard {__version__}\n")
         sys.exit(0)
+    _open_what_is_closed()
     _accept_any_character()
     _leave(run_command_line(sys.argv[1:]))
 
@@ -67,6 +68,13 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()
     os._exit(code)
+
+
+def _open_what_is_closed() -> None:
+    """Stand-ins for standard streams that the parent process has closed; lowest number first."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
 def _accept_any_character() -> None:

@@ -27,13 +27,15 @@ class Message:
     def text(self, stdin: BinaryIO) -> str:
         """The whole message; standard input is read only when `-` asks for it.
 
+        Bytes that are no UTF-8 become replacement characters.
+
         :raises InvalidInputError: when there is nothing but blanks.
         """
         words = [*(_read(stdin) if word == STDIN else word for word in self.words), *self.literal]
         text = " ".join(words).strip()
         if not text:
             raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
-        return text
+        return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 class MessageCommand(click.Command):

@@ -1,5 +1,6 @@
 """What every command asks of an open App before it does its own work."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.errors import NotFoundError
@@ -14,13 +15,19 @@ _SEARCHED = 500
 
 
 def warnings_of(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think: plugins with problems, code without trust."""
-    problems = tuple(f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
-    if not app.untrusted:
-        return problems
-    names = ", ".join(str(path) for path in app.untrusted)
+    """What is not as the user might think: settings, plugins with problems, code without trust."""
+    problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
+    warnings = (*app.loaded.warnings, *problems)
+    code = [path for path in app.untrusted if path not in app.loaded.untrusted]
+    if not code:
+        return warnings
+    names = ", ".join(_short(path, app.workspace.worktree) for path in code)
     text = f"not loaded, because this project is not trusted: {names}"
-    return (*problems, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+    return (*warnings, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
 async def find_session(app: "App", session_id: str) -> Session:

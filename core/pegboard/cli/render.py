@@ -21,6 +21,7 @@ DIFF_LINES = 60
 """Lines of a diff that are shown; `git diff` has all."""
 ERROR_LINES = 5
 LABEL_WIDTH = 100
+FAILURE_WIDTH = 500
 _TEXT_CONTROLS = "\n\t"
 _SUBJECTS = {
     "bash": "command",
@@ -48,7 +49,9 @@ class Line:
 
     def plain(self) -> str:
         """The line without any colour."""
-        return "  " * self.indent + " ".join(part for part in (self.head, self.text) if part)
+        return (
+            "  " * self.indent + (f"{self.head} {self.text}" if self.head else self.text)
+        ).rstrip(" ")
 
 
 def visible(text: str) -> str:
@@ -119,9 +122,10 @@ def todo_lines(todos: Iterable[Mapping[str, Any]], *, indent: int = 0) -> tuple[
 
 
 def failure_text(failure: Failure) -> str:
-    """What a turn ended with, on one line."""
+    """What a turn ended with, on one line; the session has all of a long text."""
     message = failure.data.message or type(failure).__name__
-    return " ".join(visible(message).split())
+    text = " ".join(visible(message).split())
+    return text if len(text) <= FAILURE_WIDTH else f"{text[: FAILURE_WIDTH - 1]}…"
 
 
 def retry_line(status: Retry, *, now_ms: int) -> Line:

@@ -135,7 +135,7 @@ class TerminalScreen:
         style = self._styled(_STYLES[line.style])
         if line.head:
             text.append(line.head, style=self._styled(f"bold {style}"))
-            text.append(f" {line.text}")
+            text.append(f" {line.text}" if line.text else "")
         else:
             text.append(line.text, style=style)
         self._open_console().print(text, soft_wrap=True)

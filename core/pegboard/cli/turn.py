@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegboard.bus import Subscription
 from pegboard.cli.exits import Exit, exit_of_answer
@@ -28,6 +29,7 @@ QUIET_S = 0.4
 QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""
 
+_SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
     Exit.INTERRUPTED: "interrupted; the session is kept",
     Exit.TIME_LIMIT: "the time limit is over; the session is kept",
@@ -60,7 +62,7 @@ class Stop:
         """Stop the turn; when somebody interrupts a second time, end the process at once."""
         if self.reason is not None:
             if reason is Exit.INTERRUPTED:
-                os._exit(Exit.INTERRUPTED)
+                _leave_at_once()
             return
         self.reason = reason
         self._stopping = asyncio.create_task(self._abort())
@@ -73,6 +75,14 @@ class Stop:
         """The turn is stopped, if it was to be."""
         if self._stopping:
             await self._stopping
+
+
+def _leave_at_once() -> NoReturn:
+    """End the process without waiting for anything; only the cursor is given back."""
+    if sys.stderr.isatty():
+        sys.stderr.write(_SHOW_CURSOR)
+        sys.stderr.flush()
+    os._exit(Exit.INTERRUPTED)
 
 
 async def take_turn(

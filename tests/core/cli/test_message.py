@@ -30,6 +30,7 @@ def test_standard_input_is_read_only_for_a_dash() -> None:
 
 def test_bytes_that_are_no_text_do_not_stop_the_prompt() -> None:
     assert text("-", stdin=b"caf\xe9") == "caf\ufffd"
+    assert text("caf\udce9") == "caf\ufffd"
 
 
 def test_after_the_double_dash_everything_is_text() -> None:

@@ -183,8 +183,9 @@ def test_always_says_what_it_would_allow() -> None:
     assert always_line(request()).plain() == "  always allows: rm *"
 
 
-def test_a_failure_is_one_line() -> None:
+def test_a_failure_is_one_line_that_can_be_read() -> None:
     assert failure_text(UnknownFailure(data=TextData(message="bad\nthing"))) == "bad thing"
+    assert failure_text(UnknownFailure(data=TextData(message="x" * 900))) == "x" * 499 + "…"
 
 
 def test_a_retry_says_when_and_why() -> None:

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from core.cli.commands import CommandLine, Done, finished
+from core.cli.commands import COMMAND, CommandLine, Done, finished
 from model_server import (
     Answer,
     ModelServer,
@@ -242,7 +242,7 @@ async def test_code_without_trust_is_left_out_and_said(pegboard: CommandLine) ->
         without = await pegboard("run", "greet Ada")
         trusted = await pegboard("run", "--trust", "--format", "json", "greet Ada")
 
-    assert "not trusted" in without.err
+    assert "not loaded, because this project is not trusted: tool/hello.py;" in without.err
     assert "printed by a tool file" not in without.err + without.out
     assert "printed by a tool file" in trusted.err
     outputs = [each["part"]["state"] for each in trusted.records if each["type"] == "tool_use"]
@@ -295,3 +295,19 @@ async def test_a_reader_that_leaves_ends_the_command_without_a_traceback(
 
     assert code == 1
     assert b"Traceback" not in err
+
+
+async def test_closed_standard_streams_do_no_harm(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("ok"))) as server:
+        pegboard.use_model(server.url)
+        shell = await asyncio.create_subprocess_shell(
+            f"{COMMAND} run hi <&- && {COMMAND} run hi >&-",
+            cwd=pegboard.project,
+            env=pegboard.environment(),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        done = await finished(shell)
+
+    assert (done.code, done.out) == (0, "ok\n")
+    assert "Traceback" not in done.err
