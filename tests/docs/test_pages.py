@@ -13,7 +13,8 @@ import click
 import pytest
 
 from docs.pages import PAGES, ROOT, Block, blocks, links
-from pegboard import Tool
+from model_server import ModelServer, by_step, say
+from pegboard import AppOptions, Tool
 from pegboard.cli.root import root
 from surface import hooks
 from tool_context import Context
@@ -51,7 +52,7 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Pat
         if hasattr(value, "pegboard_impl")
     }
 
-    assert tools or marked
+    assert tools or marked or block.file == "ask.py"
     assert all(each.description and each.parameters["type"] == "object" for each in tools)
     assert {name: args - HOOKS[name] for name, args in marked.items()} == {
         name: set() for name in marked
@@ -109,6 +110,19 @@ def test_the_readme_s_commands_stand_on_one_line_each() -> None:
     starts = [block for block in blocks("console") if "-m venv" in block.text]
 
     assert [len(block.text.splitlines()) for block in starts] == [1, 1]
+
+
+async def test_the_program_that_embeds_it_gets_an_answer(tmp_path: Path) -> None:
+    (block,) = [each for each in blocks("python") if each.file == "ask.py"]
+    ask = _load(block, tmp_path).ask
+
+    async with ModelServer(by_step(say("A demo."))) as server:
+        provider = {"fake": {"options": {"baseURL": server.url, "apiKey": "k"}}}
+        config = {"model": "fake/any", "provider": provider}
+        places = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
+        answer = await ask(tmp_path, "What is this project?", AppOptions(config=config, **places))
+
+    assert answer == "A demo."
 
 
 CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
