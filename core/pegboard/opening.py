@@ -122,19 +122,8 @@ class _Assembly:
             raise
 
     async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> Parts:
-        options, places = self._options, self._places
         loaded, decision = await self._configured(workspace)
-        register = await load_plugins(
-            directory=workspace.directory,
-            config_dir=places.config,
-            config=loaded.config,
-            env=self._env,
-            decision=decision,
-            extra=options.plugins,
-            builtins=options.builtins,
-            installed=options.installed,
-            on_failure=self._plugin_failed,
-        )
+        register = await self._plugins(workspace, loaded, decision)
         self._hooks = hooks = register.hooks
         self._registered.set_result(hooks)
         config = await hooks.config_load(config=loaded.config)
@@ -149,7 +138,7 @@ class _Assembly:
             hooks=hooks,
             storage=opened,
             publish=self._publish,
-            desk=Desk(interactive=options.interactive),
+            desk=Desk(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
             tools=tools,
@@ -158,7 +147,7 @@ class _Assembly:
             approvals=list(await opened.approvals(workspace.project_id)),
             warmed=set(),
             env=self._env,
-            output_dir=places.tool_output,
+            output_dir=self._places.tool_output,
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
             run_child=lambda request: runs.run_child(engine, request),
@@ -172,6 +161,21 @@ class _Assembly:
             bus=self._bus,
             failures=self._failures,
             commands=await _commands(hooks, config),
+        )
+
+    async def _plugins(
+        self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
+    ) -> Register:
+        return await load_plugins(
+            directory=workspace.directory,
+            config_dir=self._places.config,
+            config=loaded.config,
+            env=self._env,
+            decision=decision,
+            extra=self._options.plugins,
+            builtins=self._options.builtins,
+            installed=self._options.installed,
+            on_failure=self._plugin_failed,
         )
 
     async def _storage(self) -> Storage:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ToolContext, hookimpl, tool
+from pegboard import tool
 from pegboard.errors import ModelNotFoundError, NotFoundError, ProviderError
 from pegboard.providers import (
     ModelRequest,
-    Result,
     StreamEvent,
     StreamFinish,
     Text,
@@ -20,7 +19,7 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.schema.agent import Agent
-from pegboard.schema.event import PermissionAsked, SessionFailed, SessionIdle
+from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import (
     AbortedFailure,
     APIFailure,
@@ -30,7 +29,7 @@ from pegboard.schema.message import (
     UserMessage,
 )
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import Completed, Failed, FilePart, TextPart, ToolPart
+from pegboard.schema.part import Failed, FilePart, TextPart, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import FileInput, TextInput
 from pegboard.schema.session import Tokens
@@ -74,113 +73,6 @@ async def test_a_prompt_gets_an_answer_that_is_stored(tmp_path: Path) -> None:
         assert stored[-1] == turn
         assert isinstance(stored[0].info, UserMessage)
         assert (await app.session(session.id)).title == "hi"
-
-
-async def test_a_tool_call_runs_and_its_result_goes_back_to_the_model(tmp_path: Path) -> None:
-    provider = Played(calls(call("shout", '{"words": "aha"}')), text("done"))
-    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-
-        [part] = tools_of(await app.turns(session.id))
-        assert isinstance(part.state, Completed)
-        assert part.state.output == "AHA"
-        last = provider.requests[1].messages[-1]
-        assert last.role == "tool"
-        assert last.content == (Result(id="call_0", name="shout", output="AHA"),)
-
-
-async def test_the_same_history_objects_go_into_every_request(tmp_path: Path) -> None:
-    steps = [calls(call("shout", f'{{"words": "{n}"}}', call_id=f"c{n}")) for n in range(4)]
-    provider = Played(*steps, text("done"))
-    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-
-    for earlier, later in zip(provider.requests, provider.requests[1:], strict=False):
-        assert all(a is b for a, b in zip(earlier.messages, later.messages, strict=False))
-
-
-async def test_a_tool_starts_while_the_model_still_writes(tmp_path: Path) -> None:
-    ran = asyncio.Event()
-
-    @tool
-    async def ping() -> str:
-        """Ping."""
-        ran.set()
-        return "pong"
-
-    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
-        yield ToolInputStart("c", "ping")
-        yield ToolCall("c", "ping", "{}")
-        async with asyncio.timeout(5):
-            await ran.wait()
-        yield TextDelta("t", "after the tool ran")
-        yield StreamFinish("tool-calls")
-
-    async with opened(tmp_path, Played(answer, text("done")), ToolsPlugin(ping)) as app:
-        session = await app.create_session()
-        turn = await app.prompt(session.id, HI)
-
-    assert texts(turn) == ["done"]
-
-
-async def test_a_name_in_the_wrong_case_is_mended(tmp_path: Path) -> None:
-    provider = Played(calls(call("Shout", '{"words": "aha"}')), text("done"))
-    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert part.tool == "shout"
-    assert isinstance(part.state, Completed)
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments", "says"),
-    [
-        ("whisper", "{}", "there is no tool 'whisper'; there are: shout"),
-        ("shout", '{"words": "a', "not valid JSON"),
-        ("shout", "[1]", "must be a JSON object"),
-        ("shout", '{"volume": 3}', "words"),
-        ("shout", '{"words": null}', "words"),
-    ],
-)
-async def test_a_call_that_cannot_run_is_answered_with_the_reason(
-    tmp_path: Path, name: str, arguments: str, says: str
-) -> None:
-    provider = Played(calls(call(name, arguments)), text("done"))
-    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
-        session = await app.create_session()
-        turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert isinstance(part.state, Failed)
-    assert says in part.state.error
-    assert texts(turn) == ["done"]
-
-
-async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path: Path) -> None:
-    barrier = asyncio.Barrier(3)
-
-    @tool
-    async def meet(name: str) -> str:
-        """Meet the others."""
-        async with asyncio.timeout(5):
-            await barrier.wait()
-        return name
-
-    asked = [call("meet", f'{{"name": "{n}"}}', call_id=f"c{n}") for n in "abc"]
-    async with opened(tmp_path, Played(calls(*asked), text("ok")), ToolsPlugin(meet)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        outputs = {
-            part.call_id: part.state.output
-            for part in tools_of(await app.turns(session.id))
-            if isinstance(part.state, Completed)
-        }
-
-    assert outputs == {"ca": "a", "cb": "b", "cc": "c"}
 
 
 async def test_an_abort_keeps_the_text_and_ends_the_call(tmp_path: Path) -> None:
@@ -448,149 +340,3 @@ async def test_a_file_that_is_not_there_is_said_to_the_model(tmp_path: Path) -> 
 
     [message] = provider.requests[0].messages
     assert "could not be read" in str(message.content)
-
-
-class Asks:
-    """A policy that asks about everything."""
-
-    @hookimpl
-    async def permission_ask(self) -> object:
-        from pegboard.schema.permission import Verdict
-
-        return Verdict(action="ask", reason="please")
-
-
-@tool
-async def careful(context: ToolContext) -> str:
-    """Ask first."""
-    await context.ask("careful", ["a", "b"], always=["*"])
-    return "allowed"
-
-
-async def test_without_a_channel_an_ask_is_a_deny_with_its_reason(tmp_path: Path) -> None:
-    provider = Played(calls(call("careful", "{}")), text("ok"))
-    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), allow=False) as app:
-        session = await app.create_session()
-        turn = await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert isinstance(part.state, Failed)
-    assert "nobody is there to be asked" in part.state.error
-    assert texts(turn) == ["ok"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "message", "said", "requests"),
-    [
-        ("once", None, "allowed", 2),
-        ("reject", None, "rejected permission", 1),
-        ("reject", "use the other", "use the other", 2),
-    ],
-)
-async def test_an_ask_waits_for_the_reply(
-    tmp_path: Path, reply: str, message: str | None, said: str, requests: int
-) -> None:
-    provider = Played(calls(call("careful", "{}")), text("ok"))
-    options = {"allow": False, "interactive": True}
-    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), **options) as app:
-        session = await app.create_session()
-        listening = asyncio.create_task(
-            heard(app, lambda event: isinstance(event.properties, PermissionAsked))
-        )
-        await asyncio.sleep(0)
-        prompt = asyncio.create_task(app.prompt(session.id, HI))
-        asked = (await listening)[-1].properties
-        assert isinstance(asked, PermissionAsked)
-        assert asked.request.patterns == ("a", "b")
-        await app.reply(asked.request.id, reply, message)
-        await prompt
-        [part] = tools_of(await app.turns(session.id))
-
-    answer = part.state.output if isinstance(part.state, Completed) else part.state.error
-    assert said in answer
-    assert len(provider.requests) == requests
-
-
-async def test_an_approval_for_good_is_not_asked_again_and_survives(tmp_path: Path) -> None:
-    options = {"allow": False, "interactive": True}
-    provider = Played(calls(call("careful", "{}")), text("ok"))
-    async with opened(tmp_path, provider, Asks(), ToolsPlugin(careful), **options) as app:
-        session = await app.create_session()
-        listening = asyncio.create_task(
-            heard(app, lambda event: isinstance(event.properties, PermissionAsked))
-        )
-        await asyncio.sleep(0)
-        prompt = asyncio.create_task(app.prompt(session.id, HI))
-        asked = (await listening)[-1].properties
-        assert isinstance(asked, PermissionAsked)
-        await app.reply(asked.request.id, "always")
-        await prompt
-
-    again = Played(calls(call("careful", "{}")), text("ok"))
-    async with opened(tmp_path, again, Asks(), ToolsPlugin(careful), allow=False) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert isinstance(part.state, Completed)
-
-
-async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path: Path) -> None:
-    ran: list[str] = []
-
-    @tool
-    async def again(word: str) -> str:
-        """Again."""
-        ran.append(word)
-        return word
-
-    class DoomRule:
-        @hookimpl
-        async def permission_ask(self, request: object) -> object:
-            from pegboard.schema.permission import Verdict
-
-            doom = request.permission == "doom_loop"  # type: ignore[attr-defined]
-            return Verdict(action="ask" if doom else "allow")
-
-    same = [calls(call("again", '{"word": "x"}', call_id=f"c{n}")) for n in range(4)]
-    provider = Played(*same, text("I stop"))
-    async with opened(tmp_path, provider, DoomRule(), ToolsPlugin(again), allow=False) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
-
-    assert ran == ["x", "x"]
-    assert [isinstance(part.state, Failed) for part in parts] == [False, False, True, True]
-
-
-async def test_a_tool_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
-    @tool(timeout_s=0.1)
-    async def hang() -> str:
-        """Hang."""
-        await asyncio.sleep(60)
-        return ""
-
-    provider = Played(calls(call("hang", "{}")), text("ok"))
-    async with opened(tmp_path, provider, ToolsPlugin(hang)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert isinstance(part.state, Failed)
-    assert "did not end within 0.1 s" in part.state.error
-
-
-async def test_a_tool_that_raises_is_an_error_for_the_model(tmp_path: Path) -> None:
-    @tool
-    def broken() -> str:
-        """Break."""
-        raise ZeroDivisionError("oh")
-
-    provider = Played(calls(call("broken", "{}")), text("ok"))
-    async with opened(tmp_path, provider, ToolsPlugin(broken)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        [part] = tools_of(await app.turns(session.id))
-
-    assert isinstance(part.state, Failed)
-    assert "ZeroDivisionError: oh" in part.state.error
