@@ -4,9 +4,10 @@ import asyncio
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from pegboard.context import ChildResult
+from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import PermissionDeniedError
 from pegboard.files import FileLedger
 from pegboard.process import child_env, run_process
@@ -28,7 +29,10 @@ class Context:
     agent = "build"
     cancelled = False
 
-    def __init__(self, directory, *, ledger=None, session_id="ses_test", denied=(), child=None):
+    def __init__(
+        self, directory, *, ledger=None, session_id="ses_test", denied=(), rules=(), child=None
+    ):
+        self.session = SimpleNamespace(rulesets=(Ruleset(source="config", rules=tuple(rules)),))
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or FileLedger()).view(session_id)
         self.denied = set(denied)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
+from pegboard.schema.permission import Rule
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from tool_context import Context, call
@@ -116,6 +117,19 @@ async def test_the_search_is_limited_to_names(context, include, count):
     result = await call(grep, context, pattern="needle", include=include)
 
     assert result.metadata["matches"] == count
+
+
+async def test_lines_of_protected_files_are_left_out(context):
+    (context.directory / ".env").write_text("needle=secret\n")
+    allow = Rule(permission="read", pattern="*", action="allow")
+    ask = Rule(permission="read", pattern="*.env", action="ask")
+    context = Context(context.directory, rules=[allow, ask])
+
+    result = await call(grep, context, pattern="needle")
+
+    assert "needle=secret" not in result.output
+    assert result.metadata["matches"] == 4
+    assert result.output.endswith("need a permission to be read are left out)")
 
 
 async def test_one_file_is_searched_by_an_expression(context):

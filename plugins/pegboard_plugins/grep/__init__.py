@@ -4,12 +4,21 @@ import asyncio
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 
-from pegboard import ProcessResult, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    ProcessResult,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    judge,
+    tool,
+)
 
 SHOWN = 100
 MOST_MATCHES = 5000
@@ -43,8 +52,13 @@ async def grep(context: ToolContext, pattern: str, path: str = "", include: str 
     ending = await search.run(_argv(pattern, target, include))
     if ending is not None:
         _check(ending)
-    matches = await asyncio.to_thread(_newest_first, search.matches)
-    return _result(matches, pattern, cut=ending is None, ending=ending)
+    allowed = await asyncio.to_thread(_readable, context, search.matches)
+    matches = await asyncio.to_thread(_newest_first, allowed)
+    result = _result(matches, pattern, cut=ending is None, ending=ending)
+    if len(allowed) == len(search.matches):
+        return result
+    note = "(Matches in files that need a permission to be read are left out)"
+    return replace(result, output=f"{result.output}\n\n{note}")
 
 
 def _argv(pattern: str, target: Path, include: str) -> list[str]:
@@ -111,6 +125,19 @@ def _check(ending: ProcessResult) -> None:
         ending.exit_code == PARTLY and ending.output.strip() and "\0" not in ending.output
     ):
         raise ToolError(f"the search failed: {ending.output.strip()[-LIMIT_LINE:]}")
+
+
+def _readable(context: ToolContext, matches: Sequence[_Match]) -> list[_Match]:
+    """The matches in files that the rules let `read` open without asking: no keys of `.env`."""
+    rulesets, home = context.session.rulesets, Path.home()
+    paths = {match.path for match in matches}
+    verdicts = {path: judge(rulesets, "read", [path], home=home) for path in paths}
+    # Without a source no rule speaks of reading at all.
+    return [
+        match
+        for match in matches
+        if verdicts[match.path].action == "allow" or not verdicts[match.path].source
+    ]
 
 
 def _newest_first(matches: Iterable[_Match]) -> list[_Match]:
