@@ -1,0 +1,36 @@
+"""Which test fires each hook through an App, and the hooks that nothing calls."""
+
+_RUN = "tests/contract/test_hooks_fired.py::test_a_run_passes_through_these_hooks"
+
+FIRED_BY = {
+    "register_tools": _RUN,
+    "register_providers": _RUN,
+    "register_agents": _RUN,
+    "register_commands": _RUN,
+    "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
+    "config_load": _RUN,
+    "chat_message": _RUN,
+    "chat_messages_transform": _RUN,
+    "chat_system_transform": _RUN,
+    "chat_params": _RUN,
+    "chat_headers": _RUN,
+    "text_complete": _RUN,
+    "permission_ask": _RUN,
+    "tool_definition": _RUN,
+    "tool_execute_before": _RUN,
+    "tool_execute_after": _RUN,
+    "shell_env": _RUN,
+    "model_resolve": _RUN,
+    "event": _RUN,
+    "startup": _RUN,
+    "shutdown": _RUN,
+}
+"""Hook to test."""
+
+WITHOUT_CALLER = {
+    "register_routes": "the server calls it",
+    "register_compactors": "compaction calls it",
+    "command_execute_before": "slash commands call it",
+    "session_compacting": "compaction calls it",
+}
+"""Hooks that are promised for a part that is not there; as soon as it is, it needs a test."""
