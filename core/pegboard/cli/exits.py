@@ -1,5 +1,6 @@
 """The exit codes of the command line, and which of them the end of a turn means."""
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 from pegboard.schema.message import (
@@ -11,6 +12,12 @@ from pegboard.schema.message import (
     ProviderAuthFailure,
 )
 from pegboard.schema.part import Failed, ToolPart
+
+CUT: Mapping[str, str] = {
+    "length": "the answer is cut off at the model's output limit; `pegboard run -c` goes on",
+    "content-filter": "the provider's content filter stopped the answer",
+}
+"""Reasons to finish that leave an answer unfinished, and what a user reads about them."""
 
 
 class Exit(IntEnum):
@@ -54,8 +61,11 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 
     `denied`: a call was denied, and the agent has not called anything since.
     """
-    if isinstance(answer, AssistantMessage) and answer.error is not None:
-        return exit_of_failure(answer.error)
+    if isinstance(answer, AssistantMessage):
+        if answer.error is not None:
+            return exit_of_failure(answer.error)
+        if answer.finish in CUT:
+            return Exit.FAILED
     return Exit.DENIED if denied else Exit.DONE
 
 

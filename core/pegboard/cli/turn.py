@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pegboard.bus import Subscription
-from pegboard.cli.exits import Exit, exit_of_answer
+from pegboard.cli.exits import CUT, Exit, exit_of_answer
 from pegboard.cli.render import failure_text
 from pegboard.cli.tally import Tally
 from pegboard.cli.views import Result, View
@@ -191,5 +191,14 @@ def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
         case Exit.TIME_LIMIT | Exit.INTERRUPTED:
             return _STOPPED[exit_code]
         case _:
-            failure = turn.info.error if isinstance(turn.info, AssistantMessage) else None
-            return failure_text(failure) if failure else "the model gave no answer"
+            return _failure(turn)
+
+
+def _failure(turn: Turn) -> str:
+    match turn.info:
+        case AssistantMessage(error=error) if error is not None:
+            return failure_text(error)
+        case AssistantMessage(finish=str(finish)) if finish in CUT:
+            return CUT[finish]
+        case _:
+            return "the model gave no answer"

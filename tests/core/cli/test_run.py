@@ -14,10 +14,12 @@ from model_server import (
     by_step,
     call,
     failure,
+    finish,
     in_order,
     reasoning,
     say,
     text,
+    usage,
 )
 
 ALLOW_ALL = {"*": "allow"}
@@ -150,6 +152,18 @@ async def test_a_provider_s_refusal_is_its_own_code(
     assert result["error"]["name"] == name  # type: ignore[index]  # JSON
     assert "no such luck" in str(result["error"])
     assert done.err.count("error: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"), [("length", "output limit"), ("content_filter", "content filter")]
+)
+async def test_an_answer_that_was_cut_is_no_success(
+    pegboard: CommandLine, reason: str, said: str
+) -> None:
+    done = await run(pegboard, [*text("half an answer"), *finish(reason, usage=usage())])
+
+    assert (done.code, done.out) == (1, "half an answer\n")
+    assert said in done.err
 
 
 async def test_a_missing_key_says_where_it_goes(pegboard: CommandLine) -> None:
