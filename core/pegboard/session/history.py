@@ -50,6 +50,11 @@ class History:
         else:
             self.turns[place] = turn
 
+    def drop(self, message_id: str) -> None:
+        """Take a turn out."""
+        self.turns = [turn for turn in self.turns if turn.info.id != message_id]
+        self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+
     def last_user(self) -> tuple[int, UserMessage] | None:
         """The newest user message and its place."""
         for place in range(len(self.turns) - 1, -1, -1):

@@ -103,6 +103,10 @@ class Run:
             agent=agent.name,
             model=SessionModel(id=model.id, provider_id=model.provider_id),
         )
+        self.store()
+
+    def store(self) -> None:
+        """Store the session as it is now."""
         self.writer.change(PutSession(self.session))
 
 

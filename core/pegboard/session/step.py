@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable
+from typing import Literal
 
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, ProviderError
+from pegboard.errors import AbortedError, ContextOverflowError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -36,15 +37,22 @@ from pegboard.session.run import Run
 from pegboard.session.stream import run_step
 from pegboard.session.toolcall import STOPPED, Caller
 from pegboard.session.usage import cost_of, tokens_of
-from pegboard.storage.changes import Emit, PutMessage
+from pegboard.storage.changes import DropMessage, Emit, PutMessage
 
 CUT_OFF = "The answer broke off before the call was complete."
+Outcome = Literal["ended", "overflow"]
+"""`overflow`: the request was too long for the model; nothing of the step is left."""
 
 
 class Step:
-    """A message of the model's in the making; making one announces the message."""
+    """A message of the model's in the making; making one announces the message.
 
-    def __init__(self, run: Run, view: SessionView, user: UserMessage) -> None:
+    With `summary` the message is a summary of the session and not an answer in it.
+    """
+
+    def __init__(
+        self, run: Run, view: SessionView, user: UserMessage, *, summary: bool = False
+    ) -> None:
         engine = run.engine
         self._run = run
         self._view = view
@@ -61,6 +69,7 @@ class Step:
             tokens=Tokens(),
             time=MessageTime(created=engine.now()),
             variant=user.variant,
+            summary=summary,
         )
         self._processor = Processor(
             self._message, sink=run.writer, new_id=run.ids.part, now=engine.now
@@ -72,8 +81,17 @@ class Step:
             StepStartPart(id=run.ids.part(), session_id=run.session.id, message_id=self._message.id)
         )
 
-    async def play(self, request: ModelRequest) -> None:
-        """Ask the model and store what becomes of it, whatever that is."""
+    @property
+    def message_id(self) -> str:
+        """The message that is made."""
+        return self._message.id
+
+    async def play(self, request: ModelRequest, *, may_overflow: bool = False) -> Outcome:
+        """Ask the model and store what becomes of it, whatever that is.
+
+        With `may_overflow` a request that is too long leaves no message, only the outcome: the
+        caller makes it shorter. Otherwise that is a failure like any other.
+        """
         provider = self._run.engine.providers[request.model.provider_id]
         offered = frozenset(tool.name for tool in request.tools)
         try:
@@ -84,6 +102,9 @@ class Step:
                 idle_timeout_s=request.idle_timeout_s,
             )
         except ProviderError as error:
+            started = self._processor.calls()
+            if may_overflow and isinstance(error, ContextOverflowError) and not started:
+                return self._overflowed()
             await self._end(failure_of(error), CUT_OFF)
         except asyncio.CancelledError:
             await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
@@ -93,6 +114,15 @@ class Step:
             raise group.exceptions[0] from group
         else:
             await self._finish(finish)
+        return "ended"
+
+    def _overflowed(self) -> Outcome:
+        run, message = self._run, self._message
+        self._processor.close(CUT_OFF)
+        run.writer.dirty = tuple
+        run.writer.change(DropMessage(message.session_id, message.id))
+        run.history.drop(message.id)
+        return "overflow"
 
     def _take(self, event: StreamEvent) -> Awaitable[None] | None:
         processor = self._processor
@@ -173,5 +203,8 @@ class Step:
         run.writer.change(PutMessage(message))
         run.writer.dirty = tuple
         run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
-        run.touch(self._view.agent, self._view.model)
+        if message.summary:
+            run.store()  # the agent and the model of a summary are not the session's
+        else:
+            run.touch(self._view.agent, self._view.model)
         await run.writer.barrier()
