@@ -213,7 +213,7 @@ def test_every_built_in_plugin_has_an_entry_point() -> None:
     package = ROOT / "plugins" / "pegboard_plugins"
     found = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
 
-    modules = {name for name in found if not name.startswith("_")}
+    modules = {name for name in found if name[0] not in "._"}
 
     assert modules == {module.partition(".")[2] for module in PLUGINS.values()}
 

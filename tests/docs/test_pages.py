@@ -62,7 +62,7 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Pat
 @pytest.mark.parametrize("block", blocks("console"), ids=str)
 def test_commands_exist_with_these_options(block: Block) -> None:
     for line in block.text.splitlines():
-        for command in line.split("&&"):
+        for command in re.split(r"&&|\|", line):
             words = shlex.split(command)
             while words and "=" in words[0]:
                 del words[0]
