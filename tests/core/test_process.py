@@ -141,7 +141,7 @@ async def test_a_hundred_megabytes_need_little_memory(tmp_path):
 
 
 async def test_bytes_that_are_no_text_become_replacement_characters(tmp_path):
-    heard = []
+    heard: list[str] = []
 
     result = await run(
         r"printf 'a\xff\xc3'; sleep 0.05; printf '\xa9b'", tmp_path, on_output=heard.append
