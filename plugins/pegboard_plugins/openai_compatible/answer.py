@@ -89,7 +89,7 @@ def chunk_from(payload: bytes) -> Chunk:
     """
     try:
         return _decode(payload)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         # Slower, and more forgiving: broken UTF-8, and halves of surrogate pairs.
         value = json.loads(payload.decode("utf-8", "replace"))
         whole = json.dumps(value, ensure_ascii=False)

@@ -8,7 +8,10 @@ from pegboard_plugins.openai_compatible.connection import BrokenAnswerError, Con
 from pegboard_plugins.openai_compatible.sse import EventParser, LineTooLongError
 
 BODY_LIMIT_BYTES = 256 << 20
-"""No answer of a model is longer; a compressed one that is has been made to fill the memory."""
+"""No answer of a model is longer."""
+PIECE_LIMIT_BYTES = 16 << 20
+PIECE_RATIO = 200
+"""What a piece may decompress to; more has been made to fill the memory, not to be read."""
 WHOLE_ANSWER_BYTES = 16 << 20
 DONE = b"[DONE]"
 """The data of the last event."""
@@ -100,11 +103,12 @@ def _decoder(encoding: str) -> Callable[[bytes], bytes]:
 
     def decode(content: bytes) -> bytes:
         try:
-            decoded = decompressor.decompress(content, BODY_LIMIT_BYTES)
+            limit = max(PIECE_LIMIT_BYTES, PIECE_RATIO * len(content))
+            decoded = decompressor.decompress(content, limit)
         except zlib.error as error:
             raise BrokenAnswerError(f"the answer is not {encoding}, as it claims") from error
         if decompressor.unconsumed_tail:
-            raise BrokenAnswerError("the answer is over 256 MB")
+            raise BrokenAnswerError(f"the answer is a {encoding} bomb")
         return decoded
 
     return decode

@@ -1,0 +1,165 @@
+"""Which providers and models there are, by what the user configured."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from pegboard.errors import InvalidInputError
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard.schema.model import (
+    CacheCost,
+    Capabilities,
+    LongContextCost,
+    Modalities,
+    Model,
+    ModelApi,
+    ModelCost,
+    ModelLimit,
+)
+from pegboard_plugins.openai_compatible import endpoints, register_providers
+from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
+
+LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}
+
+
+def _endpoints(
+    environ: Mapping[str, str] | None = None, **providers: ProviderConfig
+) -> dict[str, Endpoint]:
+    found = endpoints(Config(provider=providers), environ or {})
+    return {endpoint.id: endpoint for endpoint in found}
+
+
+async def test_the_known_providers_are_registered() -> None:
+    providers = await register_providers(Config())
+
+    names = [provider.id for provider in providers]
+    assert names[:4] == ["openai", "openrouter", "groq", "deepseek"]
+    assert {"mistral", "xai", "together", "fireworks", "cerebras", "ollama"} <= set(names)
+
+
+def test_a_provider_with_a_base_url_is_added() -> None:
+    options = {**LOCAL, "apiKey": "k", "headers": {"X-A": "1"}, "timeout_s": 5, "seed": 1}
+
+    mine = _endpoints(mine=ProviderConfig(name="Mine", options=options))["mine"]
+
+    assert mine == Endpoint(
+        id="mine",
+        name="Mine",
+        url="http://127.0.0.1:9/v1",
+        key="k",
+        headers={"X-A": "1"},
+        options={"seed": 1},
+        timeout_s=5,
+    )
+
+
+def test_a_provider_without_a_base_url_or_with_another_protocol_is_left_to_others() -> None:
+    found = _endpoints(
+        anthropic=ProviderConfig(options={"apiKey": "k"}),
+        other=ProviderConfig(npm="@ai-sdk/anthropic", options=LOCAL),
+    )
+
+    assert {"anthropic", "other"}.isdisjoint(found)
+
+
+def test_the_environment_may_move_a_known_provider_and_the_configuration_wins() -> None:
+    environ = {"OPENAI_BASE_URL": "http://a/v1"}
+
+    assert _endpoints(environ)["openai"].url == "http://a/v1"
+    assert _endpoints(environ, openai=ProviderConfig(options=LOCAL))["openai"].url == (
+        "http://127.0.0.1:9/v1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+        ("box", "http://box:11434/v1"),
+        ("box:1234", "http://box:1234/v1"),
+        ("https://box.example/", "https://box.example:443/v1"),
+    ],
+)
+def test_the_forms_of_ollama_s_host(host: str, url: str) -> None:
+    assert _endpoints({"OLLAMA_HOST": host})["ollama"].url == url
+
+
+def test_models_are_listed_only_when_they_can_be_used() -> None:
+    openai = _endpoints()["openai"]
+
+    without = OpenAICompatible(openai, {})
+    with_key = OpenAICompatible(openai, {"OPENAI_API_KEY": "k"})
+
+    assert without.models() == ()
+    assert "gpt-5" in [model.id for model in with_key.models()]
+    assert without.resolve("gpt-5") == with_key.resolve("gpt-5")
+
+
+def test_any_model_of_a_provider_without_a_list_and_none_beside_a_list() -> None:
+    found = _endpoints(
+        free=ProviderConfig(options=LOCAL), bound=ProviderConfig(options=LOCAL, models={"m": {}})
+    )
+
+    assert OpenAICompatible(found["free"], {}).resolve("anything")
+    assert OpenAICompatible(found["bound"], {}).resolve("m")
+    assert OpenAICompatible(found["bound"], {}).resolve("anything") is None
+    assert OpenAICompatible(found["free"], {}).resolve("") is None
+
+
+def test_a_reasoning_model_of_openai_takes_no_temperature() -> None:
+    openai = OpenAICompatible(_endpoints()["openai"], {})
+
+    reasons, chats = openai.resolve("gpt-5.9"), openai.resolve("gpt-5-chat-latest")
+
+    assert reasons
+    assert chats
+    assert (reasons.capabilities.reasoning, reasons.capabilities.temperature) == (True, False)
+    assert chats.capabilities.temperature
+
+
+def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
+    facts = {
+        "id": "real-name",
+        "name": "My model",
+        "limit": {"context": 1000, "output": 100},
+        "cost": {
+            "input": 1,
+            "output": 2,
+            "cache_read": 0.1,
+            "context_over_200k": {"input": 3, "output": 4},
+        },
+        "modalities": {"input": ["text", "image"], "output": ["text"]},
+        "reasoning": True,
+        "tool_call": False,
+        "knowledge": "2025",
+        "options": {"seed": 1},
+    }
+    settings = ProviderConfig(options=LOCAL, models={"m": facts})
+
+    model = OpenAICompatible(_endpoints(mine=settings)["mine"], {}).resolve("m")
+
+    assert model == Model(
+        id="m",
+        provider_id="mine",
+        name="My model",
+        api=ModelApi(id="real-name", url="http://127.0.0.1:9/v1", npm="@ai-sdk/openai-compatible"),
+        capabilities=Capabilities(
+            reasoning=True, attachment=True, toolcall=False, input=Modalities(image=True)
+        ),
+        cost=ModelCost(
+            input=1,
+            output=2,
+            cache=CacheCost(read=0.1),
+            over_200k=LongContextCost(input=3, output=4),
+        ),
+        limit=ModelLimit(context=1000, output=100),
+        options={"seed": 1},
+    )
+
+
+def test_a_wrong_fact_names_its_key() -> None:
+    settings = ProviderConfig(options=LOCAL, models={"m": {"limit": {"context": "many"}}})
+    provider = OpenAICompatible(_endpoints(mine=settings)["mine"], {})
+
+    with pytest.raises(InvalidInputError, match=r"provider\.mine\.models\.m.*context"):
+        provider.resolve("m")

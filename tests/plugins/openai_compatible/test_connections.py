@@ -1,0 +1,306 @@
+"""Sockets: when they are used again, when they are closed, and what they go through."""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+import model_server as ms
+from pegboard.errors import ProviderError
+from pegboard.providers import StreamFinish, TextDelta
+from provider_run import events_of, provider_at, request_for, text_of
+
+ABORT_LIMIT_S = 0.2
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(ABORT_LIMIT_S):
+        while not condition():  # noqa: ASYNC110 - the server under test has no event for it
+            await asyncio.sleep(0.002)
+
+
+async def test_steps_share_a_socket() -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        provider = provider_at(server.url)
+        for _ in range(3):
+            await events_of(provider, request_for(provider.resolve("m")))
+
+        assert (len(server.requests), server.connections) == (3, 1)
+        await provider.aclose()
+
+
+async def test_a_1xx_before_the_answer_is_passed_over() -> None:
+    head = (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+    )
+    body = b"".join(p if isinstance(p, bytes) else ms._event(p) for p in ms.say("hi"))
+    async with ms.ModelServer(ms.in_order([ms.Wire(head + body)])) as server:
+        provider = provider_at(server.url)
+
+        assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
+        await provider.aclose()
+
+
+async def test_p40_a_socket_that_the_server_closed_while_idle_is_replaced() -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        provider = provider_at(server.url)
+        await events_of(provider, request_for(provider.resolve("m")))
+        server.drop_idle()
+
+        events = await events_of(provider, request_for(provider.resolve("m")))
+
+        assert text_of(events) == "hi"
+        assert (len(server.requests), server.connections) == (2, 2)
+        await provider.aclose()
+
+
+async def test_p40_a_socket_that_closes_under_the_request_is_replaced_once() -> None:
+    """The server reads the second request on the first socket, and closes without a word."""
+    answers = ms.in_order(ms.say("hi"), [ms.Cut()], ms.say("again"))
+    async with ms.ModelServer(answers) as server:
+        provider = provider_at(server.url)
+        await events_of(provider, request_for(provider.resolve("m")))
+
+        events = await events_of(provider, request_for(provider.resolve("m")))
+
+        assert text_of(events) == "again"
+        assert (len(server.requests), server.connections) == (3, 2)
+        await provider.aclose()
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param([ms.Pause()], id="before the head"),
+        pytest.param([ms.Status(), b": ping\n\n", ms.Pause()], id="before the first event"),
+        pytest.param([ms.text("Hello"), ms.Pause()], id="in text"),
+        pytest.param([ms.tool_call("read", '{"a":'), ms.Pause()], id="in arguments"),
+        pytest.param([ms.text("Hello"), ms.chunk({}, "stop"), ms.Pause()], id="before the usage"),
+    ],
+)
+async def test_p41_cancelling_closes_the_socket_at_once(answer: ms.Answer) -> None:
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        provider = provider_at(server.url)
+        task = asyncio.create_task(events_of(provider, request_for(provider.resolve("m"))))
+        await _until(lambda: len(server.requests) == 1)
+        await asyncio.sleep(0.03)
+
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        await _until(lambda: server.disconnects == 1)
+        await provider.aclose()
+
+
+async def test_p41_closing_the_iterator_closes_the_socket_at_once() -> None:
+    async with ms.ModelServer(ms.in_order([ms.text("Hello"), ms.Pause()])) as server:
+        provider = provider_at(server.url)
+        stream = provider.stream(request_for(provider.resolve("m")))
+        async for event in stream:
+            if isinstance(event, TextDelta):
+                break
+
+        await stream.aclose()
+
+        await _until(lambda: server.disconnects == 1)
+        await provider.aclose()
+
+
+async def test_the_usage_may_be_missing_when_the_connection_breaks_after_the_end() -> None:
+    answer = [ms.text("Hello"), ms.chunk({}, "stop"), ms.Cut()]
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        provider = provider_at(server.url)
+
+        events = await events_of(provider, request_for(provider.resolve("m")))
+
+        assert events[-1] == StreamFinish("stop")
+        await provider.aclose()
+
+
+async def test_a_socket_whose_answer_has_not_passed_is_not_used_again() -> None:
+    answer = [*ms.say("hi"), ms.Pause()]
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        provider = provider_at(server.url)
+        await events_of(provider, request_for(provider.resolve("m")))
+        await events_of(provider, request_for(provider.resolve("m")))
+
+        assert server.connections == 2
+        await provider.aclose()
+
+
+async def test_many_requests_at_once() -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hello"))) as server:
+        provider = provider_at(server.url)
+
+        answers = await asyncio.gather(
+            *(events_of(provider, request_for(provider.resolve("m"))) for _ in range(20))
+        )
+
+        assert {text_of(events) for events in answers} == {"hello"}
+        await provider.aclose()
+
+
+async def test_a_slow_reader_makes_the_server_wait_and_gets_everything() -> None:
+    answer = [ms.chunk({"content": "x" * 100_000}) for _ in range(100)]
+    async with ms.ModelServer(ms.in_order([answer, ms.finish()])) as server:
+        provider = provider_at(server.url)
+        length = 0
+        async for event in provider.stream(request_for(provider.resolve("m"))):
+            await asyncio.sleep(0.001)
+            length += len(event.text) if isinstance(event, TextDelta) else 0
+
+        assert length == 10_000_000
+        await provider.aclose()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A key and a certificate for 127.0.0.1 that nobody trusts, in one file."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = folder / "both.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"),
+            *("-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")),
+        ],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    made.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
+    return made
+
+
+@pytest.fixture
+def tls(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context
+
+
+async def test_tls_with_a_certificate_of_one_s_own(tls: ssl.SSLContext, certificate: Path) -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server:
+        provider = provider_at(server.url, {"SSL_CERT_FILE": str(certificate)})
+        for _ in range(2):
+            assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
+
+        assert server.connections == 1
+        await provider.aclose()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+async def test_p2_a_certificate_that_is_not_trusted_is_final(tls: ssl.SSLContext) -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server:
+        provider = provider_at(server.url)
+
+        with pytest.raises(
+            ProviderError, match=r"self.signed certificate.*SSL_CERT_FILE"
+        ) as caught:
+            await events_of(provider, request_for(provider.resolve("m")))
+
+        assert not caught.value.retryable
+        assert server.requests == []
+
+
+@asynccontextmanager
+async def _proxy(*, refuse: bool = False) -> AsyncIterator[tuple[str, list[str]]]:
+    """An HTTP proxy: its URL, and the first lines and logins of what it was asked."""
+    seen: list[str] = []
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task
+        tasks.add(task)
+        head = await reader.readuntil(b"\r\n\r\n")
+        lines = head.decode().split("\r\n")
+        login = [line for line in lines if line.lower().startswith("proxy-authorization")]
+        seen.extend([lines[0], *login])
+        method, target, _ = lines[0].split(" ")
+        if refuse:
+            writer.write(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
+            writer.close()
+            return
+        place = target if method == "CONNECT" else target.split("/")[2]
+        host, _, port = place.rpartition(":")
+        up_reader, up_writer = await asyncio.open_connection(host, int(port))
+        if method == "CONNECT":
+            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:
+            up_writer.write(head.replace(f"http://{place}".encode(), b"", 1))
+        await asyncio.gather(pipe(reader, up_writer), pipe(up_reader, writer))
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://me:pass%20word@127.0.0.1:{server.sockets[0].getsockname()[1]}", seen
+    finally:
+        server.close()
+        await asyncio.wait_for(asyncio.gather(*tasks), 5)
+        await server.wait_closed()
+
+
+LOGIN = "proxy-authorization: Basic bWU6cGFzcyB3b3Jk"
+
+
+async def test_http_goes_through_the_proxy_of_the_environment() -> None:
+    async with _proxy() as (proxy, seen), ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        provider = provider_at(server.url, {"HTTP_PROXY": proxy})
+
+        assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
+        await provider.aclose()
+
+    assert seen == [f"POST {server.url}/chat/completions HTTP/1.1", LOGIN]
+
+
+async def test_https_goes_through_a_tunnel(tls: ssl.SSLContext, certificate: Path) -> None:
+    async with (
+        _proxy() as (proxy, seen),
+        ms.ModelServer(ms.in_order(ms.say("hi")), tls=tls) as server,
+    ):
+        environ = {"https_proxy": proxy, "SSL_CERT_FILE": str(certificate)}
+        provider = provider_at(server.url, environ, key="sk-secret")
+        for _ in range(2):
+            assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
+        await provider.aclose()
+
+    assert seen == [f"CONNECT 127.0.0.1:{server.port} HTTP/1.1", LOGIN]
+    assert server.headers[0]["authorization"] == "Bearer sk-secret"
+    assert "proxy-authorization" not in server.headers[0]
+
+
+async def test_a_proxy_that_refuses_is_named(tls: ssl.SSLContext) -> None:
+    async with _proxy(refuse=True) as (proxy, _):
+        provider = provider_at("https://127.0.0.1:9/v1", {"HTTPS_PROXY": proxy})
+
+        with pytest.raises(ProviderError, match=r"the proxy 127\.0\.0\.1 refuses .* \(407\)"):
+            await events_of(provider, request_for(provider.resolve("m")))
+
+
+@pytest.mark.parametrize("no_proxy", ["127.0.0.1", "*", "example.com, 127.0.0.1:8080"])
+async def test_no_proxy_exempts_a_host(no_proxy: str) -> None:
+    async with _proxy() as (proxy, seen), ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        provider = provider_at(server.url, {"HTTP_PROXY": proxy, "NO_PROXY": no_proxy})
+
+        assert text_of(await events_of(provider, request_for(provider.resolve("m")))) == "hi"
+        await provider.aclose()
+
+    assert seen == []
+
+
+async def test_a_proxy_of_another_kind_is_refused_in_words() -> None:
+    provider = provider_at("http://127.0.0.1:9/v1", {"ALL_PROXY": "socks5://127.0.0.1:1"})
+
+    with pytest.raises(ProviderError, match="only http:// proxies"):
+        await events_of(provider, request_for(provider.resolve("m")))
