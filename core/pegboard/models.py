@@ -19,7 +19,8 @@ async def find_model(name: str, providers: Mapping[str, Provider], hooks: Hooks)
 
     :raises ModelNotFoundError: with the nearest names, when no provider serves it.
     """
-    if not name.strip("/"):
+    name = name.removeprefix("/")  # an alias is stored as a model without a provider
+    if not name:
         raise ModelNotFoundError("none is chosen", hint=NONE_CHOSEN)
     provider_id, _, model_id = name.partition("/")
     provider = providers.get(provider_id)

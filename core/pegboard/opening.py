@@ -84,7 +84,7 @@ async def assemble(directory: Path, options: AppOptions) -> Parts:
 
 async def close(parts: Parts) -> None:
     """Close plugins, providers and the database, in this order."""
-    await parts.engine.hooks.aclose()
+    await parts.register.aclose()
     for provider in parts.engine.providers.values():
         await provider.aclose()
     parts.bus.close()

@@ -62,7 +62,9 @@ class Caller:
         except PermissionDeniedError as error:
             if isinstance(error, PermissionRejectedError):
                 self._run.blocked = True
-            self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
+            self._processor.tool_failed(
+                ToolFailed(id=call.id, error=str(error), metadata={"denied": True})
+            )
         except ToolError as error:
             self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code

@@ -6,12 +6,15 @@ import shutil
 import signal
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard import ProcessResult, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.prefixes import prefix
-from pegboard_plugins.bash.scan import Scan, scan
 from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_wrapper
+
+if TYPE_CHECKING:
+    from pegboard_plugins.bash.scan import Scan
 
 DEFAULT_TIMEOUT_MS = 120_000
 LONGEST_TIMEOUT_MS = 3_600_000
@@ -58,8 +61,8 @@ async def bash(
 
 
 async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
-    scanned = await asyncio.to_thread(scan, command, cwd=cwd, home=Path.home())
-    for path in await asyncio.to_thread(_outside, scanned.paths, context):
+    scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd)
+    for path in outside:
         await context.ask_path(path)
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
@@ -70,6 +73,14 @@ async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
         always=() if scanned.unclear else _always(scanned),
         metadata={"command": command, "unclear": scanned.unclear},
     )
+
+
+def _scanned(context: ToolContext, command: str, cwd: Path) -> "tuple[Scan, list[Path]]":
+    # The first command pays 15 ms for the scanner, not the start of the program.
+    from pegboard_plugins.bash.scan import scan
+
+    scanned = scan(command, cwd=cwd, home=Path.home())
+    return scanned, _outside(scanned.paths, context)
 
 
 def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
@@ -83,7 +94,7 @@ def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
     return list(folders.values())
 
 
-def _always(scanned: Scan) -> list[str]:
+def _always(scanned: "Scan") -> list[str]:
     """What an approval for good covers; nothing when a part could run anything."""
     names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
     if any(name in SHELLS or name in INTERPRETERS or is_wrapper(name) for name in names):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import tool
+from pegboard import hookimpl, tool
 from pegboard.errors import ModelNotFoundError, NotFoundError, ProviderError
 from pegboard.providers import (
     ModelRequest,
@@ -247,6 +247,22 @@ async def test_a_prompt_that_nobody_can_answer_is_kept(
         [turn] = await app.turns(session.id)
 
     assert texts(turn) == ["hi"]
+
+
+async def test_an_alias_without_a_provider_is_a_plugins_to_resolve(tmp_path: Path) -> None:
+    class Aliases:
+        @hookimpl
+        async def model_resolve(self, name: str) -> Model | None:
+            known = {"fast": Model(id="m", provider_id="played", name="M", api=ModelApi(id="m"))}
+            return known.get(name)
+
+    async with opened(tmp_path, Played(text("hi")), Aliases()) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI, model="fast")
+        with pytest.raises(ModelNotFoundError, match="model not found: slow"):
+            await app.prompt(session.id, HI, model="slow")
+
+    assert (assistant(turn).provider_id, assistant(turn).model_id) == ("played", "m")
 
 
 async def test_finish_reasons_are_visible(tmp_path: Path) -> None:
