@@ -144,8 +144,7 @@ class ToolContext(Protocol):
         """Read stamps and writer locks."""
         ...
 
-    @property
-    def todos(self) -> tuple[Todo, ...]:
+    async def todos(self) -> tuple[Todo, ...]:
         """The session's list."""
         ...
 

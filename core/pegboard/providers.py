@@ -12,7 +12,9 @@ import msgspec
 
 from pegboard.schema.model import Model
 
-FinishReason = Literal["stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"]
+FinishReason = Literal[
+    "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
