@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -60,6 +61,7 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
     return kept | _QUIET
 
 
+@lru_cache(maxsize=1024)
 def _looks_secret(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in _SECRET_NAMES)
 

@@ -5,8 +5,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from uuid import uuid4
 
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
+from pegboard.schema.message import UserMessage
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -19,9 +21,26 @@ _WILDCARDS = frozenset("*?[")
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The system prompt with one piece for each instruction file at the end."""
-    pieces = await asyncio.to_thread(_pieces, session)
-    return (*system, *pieces) if pieces else None
+    """The system prompt with one piece for each instruction file at the end.
+
+    The files are looked at once per prompt: what the model was told first in a turn it is told
+    in all of it, so that the provider's cache holds and a step waits for no disk.
+    """
+    told = _told(session.id, _prompt(session))
+    if not told:
+        told.append(await asyncio.to_thread(_pieces, session))
+    return (*system, *told[-1]) if told[-1] else None
+
+
+def _prompt(session: SessionView) -> str:
+    turns = (turn.info for turn in reversed(session.turns))
+    return next((info.id for info in turns if isinstance(info, UserMessage)), uuid4().hex)
+
+
+@lru_cache(maxsize=128)
+def _told(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
+    """What the requests of one prompt are told, once it is known."""
+    return []
 
 
 @hookimpl

@@ -42,10 +42,11 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.
     """
+    from pegboard.cli.eventloop import run_async
     from pegboard.cli.run import answer_stream
 
     with _folder(keep=keep) as folder, answer_stream() as out:
-        return asyncio.run(_demonstrate(folder, model, out))
+        return run_async(_demonstrate(folder, model, out))
 
 
 @contextmanager

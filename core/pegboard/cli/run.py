@@ -1,6 +1,5 @@
 """`pegboard run`: one prompt, then the end."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,6 +12,7 @@ import click
 
 from pegboard.cli import complain
 from pegboard.cli.asking import Asker
+from pegboard.cli.eventloop import run_async
 from pegboard.cli.exits import Exit, exit_of
 from pegboard.cli.message import Message, MessageCommand, parts_of
 from pegboard.cli.opening import find_session, warnings_of
@@ -112,7 +112,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
         limit_s=limit_s,
     )
     with answer_stream() as out:
-        return asyncio.run(_report(options, out))
+        return run_async(_report(options, out))
 
 
 @contextmanager

@@ -105,6 +105,8 @@ class CallContext:
     async def ask_path(self, path: Path) -> Path:
         """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
         absolute = path if path.is_absolute() else self.directory / path
+        if absolute == self.directory:
+            return absolute  # resolved when the App was opened
         real = await asyncio.to_thread(_resolved, absolute)
         roots = {self.directory, self.worktree, self._engine.output_dir}
         if any(real.is_relative_to(root) for root in roots):
