@@ -29,6 +29,15 @@ HEADER_TIMEOUT_S = 120.0
 RESOLVE_TIMEOUT_S = 60.0
 _FINAL = (400, 404, 405, 422)
 _AUTH = (401, 403)
+_NOT_FOUND = 404
+_TOO_LONG = (400, 413)
+_TOO_LONG_WORDS = (
+    "context length",
+    "context window",
+    "context size",
+    "too long",
+    "too many tokens",
+)
 
 
 class LiteLLM:
@@ -136,6 +145,8 @@ class LiteLLM:
             "stream_options": {"include_usage": True},
             "num_retries": 0,
             "max_retries": 0,
+            # litellm looks for MCP servers in the tools of each request, and fails without `mcp`.
+            "_skip_mcp_handler": True,
             "timeout": request.idle_timeout_s,
             **{name: value for name, value in chosen.items() if value not in (None, [], {})},
         }
@@ -149,27 +160,38 @@ class LiteLLM:
 
     def _failure(self, error: Exception, model_id: str) -> ProviderError:
         status = getattr(error, "status_code", None)
-        response = getattr(error, "response", None)
         facts: dict[str, Any] = {
             "provider_id": ID,
             "status": status,
-            "headers": dict(getattr(response, "headers", None) or {}),
+            "headers": _headers(error),
         }
         if isinstance(error, TimeoutError):
             return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
         text = " ".join(str(error).removeprefix("litellm.").split())
         kind = type(error).__name__
-        if kind == "ContextWindowExceededError":
+        if kind == "ContextWindowExceededError" or (status in _TOO_LONG and _is_too_long(text)):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
         if status in _AUTH:
             hint = f"Set the provider's variable, or `provider.{ID}.options.apiKey`"
             return ProviderAuthError(f"{model_id}: {text}. {hint}", **facts)
-        nearest = self._known().nearest(model_id) if status in _FINAL else []
+        nearest = self._known().nearest(model_id) if status == _NOT_FOUND else []
         if nearest and model_id not in nearest:
             text = f"{text} Did you mean {', '.join(nearest)}?"
         final = status in _FINAL or kind == "ContentPolicyViolationError" or not status
         passing = not final or isinstance(error, OSError)
         return ProviderError(f"{model_id}: {text}", retryable=passing, **facts)
+
+
+def _is_too_long(text: str) -> bool:
+    """Whether an error that litellm has no class for is about the length of the request."""
+    return any(words in text.lower() for words in _TOO_LONG_WORDS)
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    """The headers of a failed response, in which a server says how long to wait."""
+    response = getattr(error, "response", None)
+    found = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None)
+    return {str(name).lower(): str(value) for name, value in dict(found or {}).items()}
 
 
 async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects

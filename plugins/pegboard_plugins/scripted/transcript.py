@@ -74,6 +74,6 @@ def read_transcript(model_id: str) -> Transcript:
     :raises OSError: when there is no such file.
     :raises ValueError: when it is no transcript.
     """
-    packaged = Path(__file__).with_name(f"{model_id}.json")
-    source = Path(model_id) if model_id.endswith(".json") else packaged
+    is_file = model_id.endswith(".json")
+    source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
     return msgspec.json.decode(source.read_bytes(), type=Transcript)
