@@ -13,11 +13,14 @@ from pegboard.nearest import nearest
 from pegboard.permissions import rules_from_config
 from pegboard.schema.config import (
     AgentConfig,
+    BudgetConfig,
     CommandConfig,
     CompactionConfig,
     Config,
+    Limits,
     PluginConfig,
     ProviderConfig,
+    RetryConfig,
 )
 from pegboard.schema.permission import Rule
 
@@ -26,6 +29,11 @@ NAMED_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "command": CommandConfig,
     "provider": ProviderConfig,
     "plugins": PluginConfig,
+}
+_TABLES: Mapping[str, type[msgspec.Struct]] = {
+    "compaction": CompactionConfig,
+    "retry": RetryConfig,
+    "budget": BudgetConfig,
 }
 # What OpenCode's files may say and has no meaning here.
 _FOREIGN = frozenset(
@@ -54,8 +62,11 @@ def normalised(
         for name, entry in _table(layer, known.get(table), table).items():
             key = f"{table}.{name}"
             _check_keys(layer, _table(layer, entry, key), kind, f"{key}.")
-    compaction = _table(layer, known.get("compaction"), "compaction")
-    _check_keys(layer, compaction, CompactionConfig, "compaction.")
+    for name, kind in _TABLES.items():
+        _check_keys(layer, _table(layer, known.get(name), name), kind, f"{name}.")
+    for name in ("run", "subagent"):
+        limits = _table(layer, (known.get("budget") or {}).get(name), f"budget.{name}")
+        _check_keys(layer, limits, Limits, f"budget.{name}.")
     return _with_paths(layer, _with_rules(layer, known), home, folder)
 
 
@@ -158,9 +169,9 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
                 name: _only(fields, _table(layer, entry, f"{table}.{name}"))
                 for name, entry in _table(layer, known[table], table).items()
             }
-    if "compaction" in known:
-        compaction = _table(layer, known["compaction"], "compaction")
-        known["compaction"] = _only(CompactionConfig.__struct_fields__, compaction)
+    for name, kind in _TABLES.items():
+        if name in known:
+            known[name] = _only(kind.__struct_fields__, _table(layer, known[name], name))
     return _with_tools(layer, known, value.get("tools"), "")
 
 

@@ -4,7 +4,7 @@ Keys are spelt as in the files (`small_model`, `default_agent`), whatever the pr
 for other values is.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -77,6 +77,43 @@ class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
     prune: bool = True
 
 
+class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """How often and how long a failing model is asked.
+
+    `attempts` counts the first one, `total_s` is the time for all of them. Waits of our own
+    choice are at most `cap_s`; what a provider asks for may be longer.
+    """
+
+    attempts: Annotated[int, msgspec.Meta(ge=1)] = 6
+    total_s: Annotated[float, msgspec.Meta(ge=0)] = 600.0
+    cap_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
+
+
+class Limits(Table, frozen=True, forbid_unknown_fields=True):
+    """The most that may be spent; what is not set has no limit.
+
+    `usd` is US dollars, `tokens` counts all that models read and write, `steps` the answers of
+    models. `minutes` is the time in which something runs.
+    """
+
+    usd: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    tokens: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    minutes: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    steps: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    tool_calls: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
+    """What a session may spend in all its life, subagents included.
+
+    `run` is for one run of it, from a prompt to the rest; `subagent` for each subagent with
+    all that work for it.
+    """
+
+    run: Limits = Limits()
+    subagent: Limits = Limits()
+
+
 class Config(Table, frozen=True, forbid_unknown_fields=True):
     """All that can be set; a model is named `provider/model`.
 
@@ -100,6 +137,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
     compaction: CompactionConfig = CompactionConfig()
+    retry: RetryConfig = RetryConfig()
+    budget: BudgetConfig = BudgetConfig()
     snapshot: bool = True
     hook_timeout_s: float = 5.0
     tool_timeout_s: float = 600.0

@@ -1,6 +1,6 @@
 """Messages, the errors that a message can end with, and a message with its parts."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pegboard.schema.part import ModelChoice, Part
 from pegboard.schema.session import FileDiff, Tokens
@@ -68,10 +68,10 @@ class UnknownFailure(Wire, frozen=True, tag_field="name", tag="UnknownError"):
     data: TextData
 
 
-class NoData(Rest, frozen=True):
-    """Nothing more to say."""
+class NoData(Wire, frozen=True):
+    """Nothing on the wire; the sentence is for people."""
 
-    message: str = ""
+    message: ClassVar[str] = "the answer was cut at the model's output limit"
 
 
 class OutputLengthFailure(Wire, frozen=True, tag_field="name", tag="MessageOutputLengthError"):
@@ -103,7 +103,41 @@ class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
     data: APIData
 
 
-Failure = ProviderAuthFailure | UnknownFailure | OutputLengthFailure | AbortedFailure | APIFailure
+class OverflowData(Wire, frozen=True):
+    """What the provider answered."""
+
+    message: str
+    response_body: str | None = None
+
+
+class ContextOverflowFailure(Wire, frozen=True, tag_field="name", tag="ContextOverflowError"):
+    """The request is longer than the model reads."""
+
+    data: OverflowData
+
+
+class ContentFilterFailure(Wire, frozen=True, tag_field="name", tag="ContentFilterError"):
+    """The model, or a filter of its provider's, refused to answer."""
+
+    data: TextData
+
+
+class BudgetFailure(Wire, frozen=True, tag_field="name", tag="BudgetError"):
+    """A limit of the user's on money, tokens, minutes, steps or tool calls is reached."""
+
+    data: TextData
+
+
+Failure = (
+    ProviderAuthFailure
+    | UnknownFailure
+    | OutputLengthFailure
+    | AbortedFailure
+    | APIFailure
+    | ContextOverflowFailure
+    | ContentFilterFailure
+    | BudgetFailure
+)
 
 
 class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):

@@ -186,15 +186,21 @@ class CompactionPart(Wire, frozen=True, tag_field="type", tag="compaction"):
     auto: bool
 
 
+class Instant(Wire, frozen=True):
+    """When something happened, in milliseconds since the epoch."""
+
+    created: int
+
+
 class RetryPart(Wire, frozen=True, tag_field="type", tag="retry"):
-    """An attempt that failed and was dropped."""
+    """An attempt that failed and was dropped; `error` is an `APIFailure` as on the wire."""
 
     id: str
     session_id: str
     message_id: str
     attempt: int
     error: dict[str, Any]
-    time: Span
+    time: Instant
 
 
 Part = (
