@@ -1,9 +1,8 @@
-"""The provider on litellm; one test asks it for answers, as its import takes seconds."""
-
 import asyncio
 import subprocess
 import sys
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -30,70 +29,90 @@ from provider_run import events_of, request_for, text_of, user
 MODEL = "openai/gpt-4o"
 
 
-@pytest.mark.filterwarnings("ignore")  # litellm's own, of which every release has others
-async def test_answers_and_faults_over_a_socket() -> None:
-    answers = ms.in_order(
-        [
-            *ms.reasoning("Hm."),
-            *ms.text("Hello."),
-            *ms.tool_call("read", '{"a":1}'),
-            *ms.finish("tool_calls", usage=ms.usage(100, 20, cached=40, reasoned=5)),
-        ],
-        [*ms.tool_call("read", '{"a":1}'), *ms.finish("length")],
-        ms.failure(429, "slow down", headers={"retry-after": "7"}),
-        ms.failure(401, "wrong key"),
-        ms.failure(400, "maximum context length is 10 tokens", code="context_length_exceeded"),
-        ms.failure(404, "no such model"),
-        [*ms.text("Hel"), ms.Cut()],
-        ms.text("Hel"),
-        [*ms.text("Hel"), ms.Pause()],
-        [*ms.text("Hello"), ms.Pause()],
-    )
-    async with ms.ModelServer(answers) as server:
+pytestmark = pytest.mark.filterwarnings("ignore")  # litellm's own; each release has others
+
+
+@asynccontextmanager
+async def _served(*answers: ms.Answer) -> AsyncIterator[tuple[ms.ModelServer, LiteLLM]]:
+    async with ms.ModelServer(ms.in_order(*answers)) as server:
         settings = ProviderConfig(options={"baseURL": server.url, "apiKey": "sk-1"})
         provider = LiteLLM({"openai": settings})
-        request = request_for(provider.resolve(MODEL), temperature=0.0)
-
-        events = await events_of(provider, request)
-        assert ReasoningDelta("reasoning-1", "Hm.") in events
-        assert text_of(events) == "Hello."
-        assert events[-2:] == [
-            ToolCall("call_read_0", "read", '{"a":1}'),
-            StreamFinish("tool-calls", Usage(input=60, output=15, reasoning=5, cache_read=40)),
-        ]
-        assert server.requests[0]["temperature"] == 0.0
-        assert server.headers[0]["authorization"] == "Bearer sk-1"
-
-        cut = await events_of(provider, request)
-        assert not any(isinstance(event, ToolCall) for event in cut)
-
-        slow = await _failure(provider, request)
-        assert (slow.status, slow.retryable, slow.headers["retry-after"]) == (429, True, "7")
-        assert isinstance(await _failure(provider, request), ProviderAuthError)
-        assert isinstance(await _failure(provider, request), ContextOverflowError)
-        missing = await _failure(provider, request)
-        assert (missing.status, missing.retryable) == (404, False)
-        for _ in ("cut", "an end without a last event"):
-            assert (await _failure(provider, request)).retryable
-        silent = request_for(provider.resolve(MODEL), idle_timeout_s=0.3)
-        assert (await _failure(provider, silent)).retryable
-
-        stream = provider.stream(request)
-        while not isinstance(await anext(stream), TextDelta):
-            pass
-        left = server.disconnects
-        await stream.aclose()
-        async with asyncio.timeout(1):
-            while server.disconnects == left:  # noqa: ASYNC110 - the server has no event for it
-                await asyncio.sleep(0.005)
-        assert len(server.requests) == 10  # litellm tries nothing again by itself
+        yield server, provider
         await provider.aclose()
 
 
-async def _failure(provider: LiteLLM, request: Any) -> ProviderError:
+async def _failure(provider: LiteLLM, *, idle_timeout_s: float = 5) -> ProviderError:
+    request = request_for(provider.resolve(MODEL), idle_timeout_s=idle_timeout_s)
     with pytest.raises(ProviderError) as caught:
         await events_of(provider, request)
     return caught.value
+
+
+async def test_a_whole_answer() -> None:
+    answer = [
+        *ms.reasoning("Hm."),
+        *ms.text("Hello."),
+        *ms.tool_call("read", '{"a":1}'),
+        *ms.finish("tool_calls", usage=ms.usage(100, 20, cached=40, reasoned=5)),
+    ]
+    async with _served(answer) as (server, provider):
+        events = await events_of(provider, request_for(provider.resolve(MODEL), temperature=0.0))
+
+    assert ReasoningDelta("reasoning-1", "Hm.") in events
+    assert text_of(events) == "Hello."
+    assert events[-2:] == [
+        ToolCall("call_read_0", "read", '{"a":1}'),
+        StreamFinish("tool-calls", Usage(input=60, output=15, reasoning=5, cache_read=40)),
+    ]
+    assert server.requests[0]["temperature"] == 0.0
+    assert server.headers[0]["authorization"] == "Bearer sk-1"
+
+
+async def test_a_call_is_not_made_when_the_answer_was_cut() -> None:
+    async with _served([ms.tool_call("read", '{"a":1}'), ms.finish("length")]) as (_, provider):
+        events = await events_of(provider, request_for(provider.resolve(MODEL)))
+
+    assert not any(isinstance(event, ToolCall) for event in events)
+    assert isinstance(events[-1], StreamFinish)
+    assert events[-1].reason == "length"
+
+
+async def test_refusals_are_told_apart_and_tried_once() -> None:
+    too_long = "This model's maximum context length is 10 tokens"
+    async with _served(
+        ms.failure(429, "slow down", headers={"retry-after": "7"}),
+        ms.failure(503, "busy"),
+        ms.failure(404, "no such model"),
+        ms.failure(401, "wrong key"),
+        ms.failure(400, too_long, code="context_length_exceeded"),
+    ) as (server, provider):
+        slow, busy, missing, refused, long = [await _failure(provider) for _ in range(5)]
+
+        assert len(server.requests) == 5
+    assert (slow.status, slow.retryable, slow.headers["retry-after"]) == (429, True, "7")
+    assert (busy.status, busy.retryable) == (503, True)
+    assert (missing.status, missing.retryable) == (404, False)
+    assert isinstance(refused, ProviderAuthError)
+    assert isinstance(long, ContextOverflowError)
+
+
+@pytest.mark.parametrize("end", [[ms.Cut()], [], [ms.Pause()]], ids=["cut", "no end", "silence"])
+async def test_an_answer_that_breaks_off_is_worth_a_retry(end: list[ms.Piece]) -> None:
+    async with _served([ms.text("Hel"), end]) as (_, provider):
+        assert (await _failure(provider, idle_timeout_s=0.5)).retryable
+
+
+async def test_closing_the_iterator_closes_the_socket() -> None:
+    async with _served([ms.text("Hello"), ms.Pause()]) as (server, provider):
+        stream = provider.stream(request_for(provider.resolve(MODEL)))
+        while not isinstance(await anext(stream), TextDelta):
+            pass
+
+        await stream.aclose()
+
+        async with asyncio.timeout(1):
+            while not server.disconnects:  # noqa: ASYNC110 - the server has no event for it
+                await asyncio.sleep(0.005)
 
 
 def test_models_are_known_without_importing_litellm() -> None:

@@ -200,7 +200,8 @@ class OpenAICompatible:
 
     @property
     def _url(self) -> str:
-        return f"{self._endpoint.url}/chat/completions"
+        base = urlsplit(self._endpoint.url)  # Azure's has a query
+        return base._replace(path=f"{base.path.rstrip('/')}/chat/completions").geturl()
 
     def _key(self) -> str:
         found = (self._environ[name] for name in self._endpoint.env if self._environ.get(name))
@@ -220,6 +221,7 @@ class OpenAICompatible:
             )
         headers = {
             "accept": "text/event-stream",
+            "accept-encoding": "identity",
             "content-type": "application/json",
             "user-agent": "pegboard",
             **({"authorization": f"Bearer {key}"} if key else {}),

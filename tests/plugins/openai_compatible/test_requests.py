@@ -217,6 +217,15 @@ async def test_headers_and_the_order_in_which_they_win() -> None:
     assert server.paths == ["/v1/chat/completions"]
 
 
+async def test_a_query_of_the_base_url_stays_at_the_end() -> None:
+    async with ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
+        provider = provider_at(f"{server.url}/deployments/d/?api-version=1")
+        await events_of(provider, request_for(_model()))
+        await provider.aclose()
+
+    assert server.paths == ["/v1/deployments/d/chat/completions?api-version=1"]
+
+
 @pytest.mark.parametrize(
     ("name", "spelt"),
     [("reasoningEffort", "reasoning_effort"), ("top_k", "top_k"), ("topK", "top_k")],
