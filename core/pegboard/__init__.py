@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.app import App as App
+    from pegboard.compactors import Compaction as Compaction
+    from pegboard.compactors import CompactionRequest as CompactionRequest
+    from pegboard.compactors import Compactor as Compactor
     from pegboard.context import ChildResult as ChildResult
     from pegboard.context import ProcessResult as ProcessResult
     from pegboard.context import Ruleset as Ruleset
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "app": ("App",),
+    "compactors": ("Compaction", "CompactionRequest", "Compactor"),
     "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
     "diffs": ("Diff", "diff_texts"),
     "errors": (

@@ -22,6 +22,7 @@ from pegboard.schema.permission import Verdict
 from pegboard.tools import PendingCall, Tool, ToolResult
 
 if TYPE_CHECKING:
+    from pegboard.compactors import Compactor
     from pegboard.storage.protocol import OpenStorage
 
 LIMIT_BYTES = 16 << 20
@@ -90,6 +91,15 @@ def agents(answer: object) -> tuple[Agent, ...]:
 def commands(answer: object) -> tuple[Command, ...]:
     """The slash commands."""
     return each_of(Command)(answer)
+
+
+def compactors(answer: object) -> "tuple[Compactor, ...]":
+    """The compactors; each must have the one method of the protocol `Compactor`."""
+    found = _items(answer)
+    for item in found:
+        if isinstance(item, type) or not callable(getattr(item, "compact", None)):
+            raise TypeError(f"{_name(item)} where an object with `compact` is expected")
+    return found  # type: ignore[return-value]  # all of the protocol is there
 
 
 def anything(answer: object) -> tuple[object, ...]:

@@ -17,6 +17,7 @@ from pegboard.trace import Step
 
 if TYPE_CHECKING:
     from pegboard.app import App
+    from pegboard.compactors import Compactor
     from pegboard.context import SessionView
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
     from pegboard.schema.agent import Agent, Command
@@ -92,9 +93,9 @@ class Hooks:
         """The URL schemes with their openers, one table per plugin."""
         return await self._dispatch.collect("register_storage", {}, answers.openers)
 
-    async def register_compactors(self) -> tuple[Answer[object], ...]:
+    async def register_compactors(self) -> "tuple[Answer[Compactor], ...]":
         """The compactors of all plugins, one by one."""
-        return await self._items("register_compactors", {}, answers.anything)
+        return await self._items("register_compactors", {}, answers.compactors)
 
     async def config_load(self, *, config: "Config") -> "Config":
         """The configuration with what plugins set."""

@@ -23,6 +23,7 @@ import pluggy
 
 if TYPE_CHECKING:
     from pegboard.app import App
+    from pegboard.compactors import Compactor
     from pegboard.context import SessionView
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
     from pegboard.schema.agent import Agent, Command
@@ -156,11 +157,11 @@ def register_storage() -> "Mapping[str, OpenStorage] | None":
 
 
 @_hookspec("collect")
-def register_compactors() -> "Sequence[object] | None":
+def register_compactors() -> "Sequence[Compactor] | None":
     """Ways to shorten a history that has outgrown the model's window.
 
-    Called when a session has to be compacted; the newest compactor acts. Collect: a plugin
-    that raises is reported and left out.
+    Called when a session has to be compacted; the newest compactor acts, outside of the hook's
+    time limit. Collect: a plugin that raises is reported and left out.
 
     Since 0.1.
     """

@@ -53,7 +53,7 @@ def unchanged(hook: str, answer: object) -> bool:
 
 def fitting(hook: str, answer: object) -> bool:
     """Whether an odd answer is of the right type all the same."""
-    if hook in ("register_routes", "register_compactors"):
+    if hook == "register_routes":
         return isinstance(answer, tuple)
     return hook in ("text_complete", "session_compacting") and isinstance(answer, str)
 

@@ -4,11 +4,11 @@ Each turn is converted once; the same message object goes into every later reque
 provider keeps its encoded form. A step costs no more because the session is long.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
-from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn, UserMessage
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Message, Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import (
     AgentPart,
@@ -29,6 +29,8 @@ from pegboard.schema.part import (
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"
 SUMMARISE = "What have we done so far?"
+COMPACTION = "compaction"
+"""What is under this name in a summary's metadata makes the model's view begin with it."""
 SUBTASK = "The user had a subagent do the following task."
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
@@ -40,6 +42,10 @@ class History:
         self.turns = list(turns)
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
+        self._aside: set[str] = set()
+        self._summary: str | None = None
+        for turn in self.turns:
+            self._note(turn)
 
     def put(self, turn: Turn) -> None:
         """Add a turn at the end, or replace the one of the same id where it stands."""
@@ -49,19 +55,56 @@ class History:
             self.turns.append(turn)
         else:
             self.turns[place] = turn
+        self._note(turn)
+
+    def _note(self, turn: Turn) -> None:
+        info = turn.info
+        if is_compaction(turn):
+            self._aside.add(info.id)
+        if isinstance(info, AssistantMessage) and COMPACTION in (info.metadata or {}):
+            self._summary = info.id
 
     def drop(self, message_id: str) -> None:
         """Take a turn out."""
         self.turns = [turn for turn in self.turns if turn.info.id != message_id]
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
 
-    def last_user(self) -> tuple[int, UserMessage] | None:
-        """The newest user message and its place."""
+    def get(self, message_id: str) -> Turn:
+        """The turn of this id, which the session has."""
+        return self.turns[self._places[message_id]]
+
+    def summary(self) -> Turn | None:
+        """The newest summary that stands for what was before it."""
+        return self.get(self._summary) if self._summary in self._places else None
+
+    def view(self) -> tuple[Turn, ...]:
+        """What the model sees: all turns, or the newest summary and what stays beside it.
+
+        First the request for the summary and the summary, then the turns that were kept, then
+        all later ones. Requests and summaries that came to nothing are left out.
+        """
+        if not self._aside:
+            return tuple(self.turns)
+        summary = self.summary()
+        if summary is None:
+            return self._without_compactions(0)
+        assert isinstance(summary.info, AssistantMessage)
+        request = self._places.get(summary.info.parent_id)
+        if request is None:
+            return (summary, *self._without_compactions(self._places[summary.info.id]))
+        places = (self._places.get(kept, request) for kept in kept_ids(summary.info))
+        kept = [self.turns[place] for place in sorted(places) if place < request]
+        later = self._without_compactions(request)
+        return (self.turns[request], summary, *kept, *later)
+
+    def _without_compactions(self, start: int) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)
+
+    def users(self) -> Iterator[tuple[int, Turn]]:
+        """The user's messages with their places, newest first."""
         for place in range(len(self.turns) - 1, -1, -1):
-            info = self.turns[place].info
-            if isinstance(info, UserMessage):
-                return place, info
-        return None
+            if isinstance(self.turns[place].info, UserMessage):
+                yield place, self.turns[place]
 
     def last_id(self) -> str | None:
         """The greatest message id of the session."""
@@ -80,6 +123,24 @@ class History:
         return tuple(found)
 
 
+def is_compaction(turn: Turn) -> bool:
+    """Whether the turn is a summary, or the request for one."""
+    if isinstance(turn.info, AssistantMessage):
+        return turn.info.summary
+    return compaction_of(turn) is not None
+
+
+def compaction_of(turn: Turn) -> CompactionPart | None:
+    """The request for a summary that this turn is."""
+    return next((part for part in turn.parts if isinstance(part, CompactionPart)), None)
+
+
+def kept_ids(info: Message) -> tuple[str, ...]:
+    """The turns that stay beside a summary."""
+    metadata = info.metadata if isinstance(info, AssistantMessage) else None
+    return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
+
+
 def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
     """What a model sees of one turn: no call is ever without its result."""
     match turn.info:
@@ -90,7 +151,7 @@ def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
             if info.error is not None and not _worth_keeping(info, turn.parts):
                 return ()
             same = info.provider_id == model.provider_id and info.model_id == model.id
-            return _answered(turn.parts, own=same)
+            return _answered(turn.parts, own=same and not info.summary)
         case unknown:
             assert_never(unknown)
 

@@ -6,6 +6,9 @@ from pegboard.agents import find_agent
 from pegboard.context import SessionView
 from pegboard.providers import ToolDefinition
 from pegboard.schema.message import AssistantMessage, UserMessage
+from pegboard.session.compaction import compact, is_needed, is_possible, request_compaction
+from pegboard.session.history import compaction_of
+from pegboard.session.prune import prune
 from pegboard.session.request import build_request, offered_tools
 from pegboard.session.run import Run
 from pegboard.session.step import Step
@@ -18,23 +21,46 @@ async def answer(run: Run) -> None:
     """Answer every prompt of the session, those that come meanwhile included."""
     turn: _Turn | None = None
     while (user := unanswered(run)) is not None:
+        if compaction_of(run.history.get(user.id)) is not None:
+            await compact(run, user)
+            continue
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
+        if is_needed(run, turn.view.model):
+            request_compaction(run, user)
+            continue
         await _step(run, turn)
+    prune(run)
 
 
 def unanswered(run: Run) -> UserMessage | None:
-    """The newest prompt, if its answer is not complete; order is the database's, not the ids'."""
-    found = run.history.last_user()
-    if found is None:
-        return None
-    place, user = found
-    for turn in reversed(run.history.turns[place + 1 :]):
-        info = turn.info
-        if isinstance(info, AssistantMessage) and info.parent_id == user.id:
-            ended = info.error is not None or run.blocked or info.finish not in GOES_ON
-            return None if ended else user
-    return user
+    """The newest prompt, if its answer is not complete; order is the database's, not the ids'.
+
+    A request for a compaction is such a prompt. One that the engine made in the middle of an
+    answer leaves the prompt that is being answered.
+    """
+    for place, turn in run.history.users():
+        assert isinstance(turn.info, UserMessage)
+        answer = _answer_to(run, place)
+        if answer is None:
+            return turn.info
+        compaction = compaction_of(turn)
+        if compaction is None:
+            ended = answer.error is not None or run.blocked or answer.finish not in GOES_ON
+            return None if ended else turn.info
+        if not compaction.auto or answer.error is not None:
+            return None
+    return None
+
+
+def _answer_to(run: Run, place: int) -> AssistantMessage | None:
+    """The newest answer to the prompt at this place."""
+    turns = run.history.turns
+    for at in range(len(turns) - 1, place, -1):
+        info = turns[at].info
+        if isinstance(info, AssistantMessage) and info.parent_id == turns[place].info.id:
+            return info
+    return None
 
 
 @dataclass(slots=True)
@@ -73,5 +99,9 @@ async def _step(run: Run, turn: _Turn) -> None:
         tools=turn.tools,
         last_step=turn.last_step,
     )
-    await step.play(request)
+    outcome = await step.play(request, may_overflow=is_possible(run))
+    if outcome == "overflow":
+        turn.steps -= 1
+        request_compaction(run, turn.user)
+        return
     run.blocked = run.blocked or turn.last_step

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pegboard.context import SessionView
 from pegboard.permissions import hidden
-from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.schema.message import UserMessage
 from pegboard.schema.model import Model
 from pegboard.session.engine import Engine
@@ -70,6 +70,24 @@ async def build_request(
         max_output_tokens=_output_limit(model),
         options=_options(model, agent.options, user.variant or agent.variant),
         headers=headers,
+        session_id=view.id,
+        idle_timeout_s=engine.config.stream_idle_timeout_s,
+    )
+    return await engine.hooks.chat_params(session=view, request=request)
+
+
+async def plain_request(run: Run, view: SessionView, text: str) -> ModelRequest:
+    """A request of one text, beside the conversation: the agent's own prompt and no tools."""
+    engine, agent, model = run.engine, view.agent, view.model
+    request = ModelRequest(
+        model=model,
+        system=(agent.prompt,) if agent.prompt else (),
+        messages=(ModelMessage(role="user", content=(Text(text=text),)),),
+        temperature=agent.temperature if model.capabilities.temperature else None,
+        top_p=agent.top_p,
+        max_output_tokens=_output_limit(model),
+        options=_options(model, agent.options, agent.variant),
+        headers=await engine.hooks.chat_headers(session=view, headers=dict(model.headers)),
         session_id=view.id,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )

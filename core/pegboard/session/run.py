@@ -11,7 +11,7 @@ from pegboard.context import Ruleset, SessionView
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.session import Session, SessionModel, Tokens
+from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
 from pegboard.session.usage import added
@@ -65,6 +65,7 @@ class Run:
     blocked: bool = False
     calls: Counter[str] = field(default_factory=Counter)
     task: Task[None] | None = None
+    status: SessionStatus = field(default_factory=Busy)
 
     def view(self, agent: Agent, model: Model) -> SessionView:
         """The session as plugins see it now."""
@@ -75,7 +76,7 @@ class Run:
             model,
             depth=self.depth,
             parents=self.parent_rulesets,
-            turns=tuple(self.history.turns),
+            turns=self.history.view(),
         )
 
     def last_answer(self) -> Turn | None:
@@ -86,6 +87,11 @@ class Run:
     def put(self, turn: Turn) -> None:
         """Take a turn into the history that the next request is made of."""
         self.history.put(turn)
+
+    def say(self, status: SessionStatus) -> None:
+        """Publish what the session does."""
+        self.status = status
+        self.engine.say_status(self.session.id, status)
 
     def charge(self, cost: float, tokens: Tokens) -> None:
         """Count a request into the session; it is stored with the next change of it."""

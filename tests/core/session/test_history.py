@@ -187,9 +187,8 @@ def test_a_turn_keeps_its_place_whatever_its_id() -> None:
     history.put(answer(said("answer")))
     history.put(user(said("second"), message_id="msg_000"))
 
-    found = history.last_user()
-    assert found is not None
-    assert (found[0], found[1].id) == (2, "msg_000")
+    users = [(place, turn.info.id) for place, turn in history.users()]
+    assert users == [(2, "msg_000"), (0, "msg_zzz")]
 
 
 STATES = st.sampled_from(

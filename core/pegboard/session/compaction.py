@@ -1,0 +1,83 @@
+"""When a session is compacted, and the message that asks for it.
+
+A compaction is a user message with a compaction part and the summary that answers it. From
+then on the model's view begins there; everything before stays in the database.
+"""
+
+from msgspec.structs import replace
+
+from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
+from pegboard.schema.model import Model
+from pegboard.schema.part import CompactionPart, ModelChoice
+from pegboard.schema.session import Session
+from pegboard.session.engine import Engine
+from pegboard.session.run import Run, SessionIds
+from pegboard.session.summary import Compacting
+from pegboard.session.window import next_request, usable
+from pegboard.storage.changes import PutMessage, PutPart
+
+
+def is_needed(run: Run, model: Model) -> bool:
+    """Whether the session has to be compacted before the model is asked again."""
+    limit = usable(model)
+    if limit is None or not is_possible(run):
+        return False
+    return next_request(run.history, model, run.history.view()) > limit
+
+
+def is_possible(run: Run) -> bool:
+    """Whether the engine may compact by itself: never twice without an answer in between."""
+    engine = run.engine
+    if not engine.config.compaction.auto or not engine.hooks.has("register_compactors"):
+        return False
+    for turn in reversed(run.history.turns):
+        match turn.info:
+            case AssistantMessage(summary=True):
+                return False
+            case AssistantMessage(finish=finish) if finish is not None:
+                return True
+    return False
+
+
+def requested(  # noqa: PLR0913 - the fields of the message
+    engine: Engine,
+    session: Session,
+    ids: SessionIds,
+    *,
+    agent: str,
+    model: ModelChoice,
+    auto: bool,
+) -> Turn:
+    """The user message that asks for a compaction; it is to be stored."""
+    info = UserMessage(
+        id=ids.message(),
+        session_id=session.id,
+        time=MessageTime(created=engine.now()),
+        agent=agent,
+        model=model,
+    )
+    part = CompactionPart(id=ids.part(), session_id=session.id, message_id=info.id, auto=auto)
+    return Turn(info=info, parts=(part,))
+
+
+def request_compaction(run: Run, user: UserMessage) -> None:
+    """Ask for a compaction in the middle of the answer to `user`."""
+    turn = requested(
+        run.engine, run.session, run.ids, agent=user.agent, model=user.model, auto=True
+    )
+    run.put(turn)
+    run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
+
+
+async def compact(run: Run, user: UserMessage) -> None:
+    """Answer the request for a compaction; a failure is in the summary's `error`."""
+    _mark(run, since=run.engine.now())
+    try:
+        await (await Compacting.begun(run, user)).run_to_its_end()
+    finally:
+        _mark(run, since=None)
+
+
+def _mark(run: Run, *, since: int | None) -> None:
+    run.session = replace(run.session, time=replace(run.session.time, compacting=since))
+    run.store()
