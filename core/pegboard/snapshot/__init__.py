@@ -1,0 +1,292 @@
+"""Snapshots: the states of a worktree's files, so that what a session did can be undone.
+
+States are trees of a shadow repository of git, one per worktree, with the user's data. What
+a tool says to have changed is taken in without a process of git; after a call that may have
+changed anything, one process lists what differs from the user's index. Nothing of the user's
+repository is changed by it, and nothing of it is run.
+"""
+
+import asyncio
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pegboard.diffs import diff_texts
+from pegboard.schema.session import FileDiff
+from pegboard.snapshot.claims import Claims, Writing
+from pegboard.snapshot.git import ShadowGit
+from pegboard.snapshot.objects import Entry, Objects
+from pegboard.snapshot.restore import SUBMODULE, Left, Move, Restored, put_back
+from pegboard.snapshot.state import TooMuchError, WorktreeState
+from pegboard.snapshot.store import Store
+from pegboard.snapshot.tree import MissingObjectError, look_up
+from pegboard.workspace import Workspace
+
+DIFF_LIMIT_BYTES = 1 << 20
+"""Of a longer file a diff says only that it changed."""
+COLLECT_EVERY_S = 24 * 3600.0
+MOST_FAILURES = 3
+
+_Reason = Literal["same", "changed", "lost", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """From one tree to another; `before` and `after` are ids that `track` gave."""
+
+    before: str
+    after: str
+
+
+class Snapshots:
+    """The snapshots of one worktree, below `folder`; one object per App.
+
+    `refused` says why there are none (a home folder, too many files, no git), else it is "".
+    """
+
+    def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
+        name = hashlib.sha1(bytes(workspace.worktree), usedforsecurity=False).hexdigest()
+        self._place = folder / name
+        self._git = ShadowGit(workspace, self._place, env)
+        self._objects = Objects(self._place / "objects")
+        self._store = Store(self._place, self._objects)
+        self._state = WorktreeState(self._git, self._objects)
+        self._root = workspace.worktree
+        self._root_bytes = os.fsencode(workspace.worktree) + b"/"
+        self._claims = Claims()
+        self._busy = threading.Lock()
+        self._stirred = False
+        self._told: set[bytes] = set()
+        self._failures = 0
+        self._collecting: asyncio.Task[int] | None = None
+        self.refused = _refusal(workspace.worktree, env)
+
+    @property
+    def current(self) -> str | None:
+        """The newest tree, if nothing can have been written since; else None."""
+        dirty = self._stirred or self._told or self.refused
+        return None if dirty else self._state.tree
+
+    @contextmanager
+    def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[Writing]:
+        """A call that may write files, for a session and those above it.
+
+        `tells`: what it writes it says with `Writing.tell`; if it said nothing, or is no such
+        call, the next snapshot looks at everything.
+        """
+        writing = self._claims.begin(owners)
+        try:
+            yield writing
+        finally:
+            writing.end_ns = time.time_ns()
+            if tells and writing.spoke:
+                self._told |= writing.told
+            else:
+                self._stirred = True
+
+    def tell(self, writing: Writing, path: Path) -> None:
+        """The call has written this file."""
+        writing.spoke = True
+        name = os.fsencode(path)
+        if name.startswith(self._root_bytes):
+            writing.told.add(name.removeprefix(self._root_bytes))
+
+    async def track(self, *, fresh: bool = False) -> str | None:
+        """The tree of the files as they are; None where snapshots are refused.
+
+        It costs nothing when nothing can have been written; `fresh` looks all the same, for
+        what the user has done since. A caller that is cancelled leaves it running.
+        """
+        if self.refused:
+            return None
+        tree = await asyncio.to_thread(self._track, fresh=fresh)
+        if tree is not None and self._collecting is None and self._collection_is_due():
+            self._collecting = asyncio.create_task(self.gc(), name="collect snapshots")
+        return tree
+
+    def take(self, session_id: str) -> tuple[Path, ...]:
+        """The files that the session is found to have changed, each told once."""
+        return tuple(self._path(path) for path in self._claims.take(session_id))
+
+    async def keep(self, session_id: str, name: str, way: Way) -> None:
+        """Keep both trees from being collected, until the session is forgotten."""
+        await asyncio.to_thread(self._keep, session_id, name, way)
+
+    async def forget(self, session_id: str) -> None:
+        """Let go what a session could have reverted."""
+        await asyncio.to_thread(self._store.forget, session_id)
+
+    async def diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
+        """What became of files, as unified diffs; files without a difference are left out.
+
+        Binary and very long files have no text and no counts. What cannot be looked up any
+        more is left out.
+        """
+        return await asyncio.to_thread(self._diff, ways)
+
+    async def restore(self, ways: Mapping[Path, Way]) -> Restored:
+        """Put files that are as in `before` into their state of `after`.
+
+        A file that is in neither state has been changed by somebody: it is left, and so is one
+        of which a state is not known any more. A file goes only where `after` has none.
+        """
+        return await asyncio.to_thread(self._restore, ways)
+
+    async def gc(self) -> int:
+        """Drop what is too old or beyond the quota; the bytes that were freed."""
+        return await asyncio.to_thread(self._store.collect)
+
+    async def aclose(self) -> None:
+        """Stop what runs; a snapshot in the making is given up."""
+        self._git.stop()
+        if self._collecting is not None:
+            await asyncio.wait((self._collecting,), timeout=1.0)
+
+    def _track(self, *, fresh: bool) -> str | None:
+        with self._busy:
+            stirred, self._stirred = self._stirred, False
+            told, self._told = self._told, set()
+            looked_ns = time.time_ns()
+            try:
+                changed = self._looked(told, everywhere=fresh or stirred)
+            except TooMuchError as error:
+                self.refused = str(error)
+                return None
+            except OSError as error:
+                self._stirred = True
+                self._failures += 1
+                if self._failures >= MOST_FAILURES or isinstance(error, FileNotFoundError):
+                    self.refused = f"git cannot be used: {error}"
+                return None
+            self._failures = 0
+            self._claims.share(changed, self._root_bytes, looked_ns=looked_ns)
+            return self._state.tree
+
+    def _looked(self, told: set[bytes], *, everywhere: bool) -> frozenset[bytes]:
+        if self._state.tree is None:
+            self._git.prepare()
+        if everywhere or self._state.tree is None:
+            return self._state.look()
+        return self._state.look_at(told)
+
+    def _keep(self, session_id: str, name: str, way: Way) -> None:
+        self._store.keep(session_id, f"{name}-before", way.before)
+        self._store.keep(session_id, f"{name}-after", way.after)
+
+    def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
+        moves, _ = self._moves(ways)
+        contents = self._contents(moves, both=True)
+        return tuple(_file_diff(move, contents) for move in moves if move.expected != move.wanted)
+
+    def _restore(self, ways: Mapping[Path, Way]) -> Restored:
+        with self._busy:
+            moves, left = self._moves(ways)
+            contents = self._contents(moves, both=False)
+            changed = []
+            for move in moves:
+                reason = self._step(move, contents)
+                if reason is None:
+                    changed.append(self._path(move.path))
+                    self._told.add(move.path)
+                elif reason != "same":
+                    left.append(Left(path=self._path(move.path), reason=reason))
+            return Restored(changed=tuple(changed), left=tuple(left))
+
+    def _step(self, move: Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
+        """None for a file that was put back, else why it was not."""
+        found = self._state.entry(move.path)
+        if found == move.wanted:
+            return "same"
+        if found != move.expected:
+            return "changed"
+        content = b"" if move.wanted is None else contents.get(move.wanted.oid)
+        if content is None:
+            return "lost"
+        try:
+            put_back(self._root, move.path, move.wanted, content)
+        except OSError:
+            return "failed"
+        return None
+
+    def _moves(self, ways: Mapping[Path, Way]) -> tuple[list[Move], list[Left]]:
+        moves, lost = [], []
+        for path, way in ways.items():
+            name = os.fsencode(path.relative_to(self._root))
+            try:
+                before = look_up(way.before, name, self._objects)
+                after = look_up(way.after, name, self._objects)
+            except MissingObjectError:
+                lost.append(Left(path=path, reason="lost"))
+                continue
+            if SUBMODULE not in (before and before.mode, after and after.mode):
+                moves.append(Move(path=name, expected=before, wanted=after))
+        return moves, lost
+
+    def _contents(self, moves: Sequence[Move], *, both: bool) -> dict[bytes, bytes]:
+        """The contents that the moves need, by id; those that are gone are missing."""
+        entries = [move.wanted for move in moves if move.expected != move.wanted]
+        if both:
+            entries += [move.expected for move in moves if move.expected != move.wanted]
+        found: dict[bytes, bytes] = {}
+        elsewhere = set()
+        for oid in {entry.oid for entry in entries if entry is not None}:
+            content = self._objects.get(oid)
+            if content is None:
+                elsewhere.add(oid)
+            else:
+                found[oid] = content
+        return found | self._git.contents(tuple(elsewhere))
+
+    def _path(self, path: bytes) -> Path:
+        return self._root / os.fsdecode(path)
+
+    def _collection_is_due(self) -> bool:
+        stamp = self._place / "collected"
+        try:
+            due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
+        except FileNotFoundError:
+            stamp.touch()
+            return False
+        if due:
+            stamp.touch()
+        return due
+
+
+def _refusal(worktree: Path, env: Mapping[str, str]) -> str:
+    home = Path(env.get("HOME") or "/")
+    if home.is_relative_to(worktree):
+        return f"{worktree} is a home folder or above one, of which no snapshots are taken"
+    return ""
+
+
+def _file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
+    name = move.path.decode(errors="replace")
+    before, after = _text(move.expected, contents), _text(move.wanted, contents)
+    status: Literal["added", "deleted", "modified"] = "modified"
+    if move.expected is None or move.wanted is None:
+        status = "added" if move.expected is None else "deleted"
+    if before is None or after is None:
+        return FileDiff(file=name, additions=0, deletions=0, status=status)
+    diff = diff_texts(before, after, name=name)
+    return FileDiff(
+        file=name,
+        additions=diff.additions,
+        deletions=diff.deletions,
+        patch=diff.text,
+        status=status,
+    )
+
+
+def _text(entry: Entry | None, contents: Mapping[bytes, bytes]) -> str | None:
+    if entry is None:
+        return ""
+    content = contents.get(entry.oid)
+    if content is None or len(content) > DIFF_LIMIT_BYTES or b"\0" in content:
+        return None
+    return content.decode(errors="replace")

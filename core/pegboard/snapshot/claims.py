@@ -1,0 +1,91 @@
+"""Which session changed a file: by what a call says of it, else by when it was changed."""
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+CLOCK_NS = 20_000_000
+"""Times of files may lag behind the clock by this much."""
+
+
+@dataclass(slots=True, eq=False)
+class Writing:
+    """A call that may write files, from its begin to its end.
+
+    `told` are the paths that it has said to have changed; it `spoke` also of files elsewhere.
+    """
+
+    owners: tuple[str, ...]
+    begin_ns: int = field(default_factory=time.time_ns)
+    end_ns: int | None = None
+    told: set[bytes] = field(default_factory=set)
+    spoke: bool = False
+
+    def covers(self, changed_ns: int) -> bool:
+        """Whether a file that was changed at this instant may be this call's work."""
+        if changed_ns < self.begin_ns - CLOCK_NS:
+            return False
+        return self.end_ns is None or changed_ns <= self.end_ns + CLOCK_NS
+
+
+class Claims:
+    """The changed files that sessions have not taken note of yet; threads may share it.
+
+    What a user changes in an editor meanwhile belongs to nobody.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._writings: list[Writing] = []
+        self._claimed: dict[str, set[bytes]] = {}
+
+    def begin(self, owners: tuple[str, ...]) -> Writing:
+        """A call of a session begins; `owners` are that session and those above it."""
+        writing = Writing(owners)
+        with self._lock:
+            self._writings.append(writing)
+        return writing
+
+    def share(self, changed: Iterable[bytes], root: bytes, *, looked_ns: int) -> None:
+        """Find out whose work the changed files are, seen at an instant.
+
+        The calls that had ended then are not needed any more.
+        """
+        with self._lock:
+            for path in changed:
+                for writing in self._writers(path, root):
+                    for owner in writing.owners:
+                        self._claimed.setdefault(owner, set()).add(path)
+            self._writings = [
+                each for each in self._writings if each.end_ns is None or each.end_ns > looked_ns
+            ]
+
+    def take(self, owner: str) -> tuple[bytes, ...]:
+        """The files that a session has changed since it was asked last."""
+        with self._lock:
+            return tuple(sorted(self._claimed.pop(owner, ())))
+
+    def _writers(self, path: bytes, root: bytes) -> list[Writing]:
+        told = [each for each in self._writings if path in each.told]
+        if told or not self._writings:
+            return told
+        at_ns = _changed_at(root, path)
+        return [each for each in self._writings if each.covers(at_ns)]
+
+
+def _changed_at(root: bytes, path: bytes) -> int:
+    """When the file changed last; of one that is gone, when its folder lost something."""
+    name = root + path
+    try:
+        return os.lstat(name).st_ctime_ns
+    except OSError:
+        pass
+    while len(name) > len(root):
+        name = name.rpartition(b"/")[0] or b"/"
+        try:
+            return os.stat(name).st_mtime_ns  # noqa: PTH116 - a path of bytes
+        except OSError:
+            continue
+    return time.time_ns()

@@ -1,0 +1,258 @@
+"""The shadow repository: git is asked about the user's files, and nothing of theirs is run.
+
+Its folder lies with the user's data, and its configuration is our own. Git reads the user's
+index, which is the best record of what is unchanged, but never writes it, and takes objects
+from the user's repository by way of `alternates`. Neither the project's nor the user's
+configuration is read, so no hook, filter, monitor, pager or textconv of theirs exists for it.
+"""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pegboard.snapshot.objects import Entry
+from pegboard.workspace import Workspace
+
+TIME_LIMIT_S = 60.0
+"""The longest that one process of git may take."""
+
+_OFF = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"),
+    *("-c", "core.alternateRefsCommand=", "-c", "core.untrackedCache=false"),
+    *("-c", "core.autocrlf=false", "-c", "diff.external=", "-c", "commit.gpgSign=false"),
+    *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "protocol.allow=never"),
+    *("-c", "submodule.recurse=false", "-c", "safe.bareRepository=explicit"),
+)
+_CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
+# Files are taken byte by byte: attributes that change content on its way do not count.
+_ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -diff -merge\n"
+_CONVERTING = re.compile(rb"\b(text|eol|crlf|ident|filter|working-tree-encoding)\b")
+_OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
+
+
+class GitError(OSError):
+    """A process of git failed; the text is its own."""
+
+
+@dataclass(slots=True)
+class Listing:
+    """What git says of the worktree's files, by path.
+
+    `indexed` are the files of the index as it has them, only when all were asked for; `others`
+    are files that it does not have and that are not ignored. `doubtful` are those of which
+    the file may differ from the index.
+    """
+
+    indexed: dict[bytes, Entry] = field(default_factory=dict)
+    doubtful: set[bytes] = field(default_factory=set)
+    others: set[bytes] = field(default_factory=set)
+
+
+class ShadowGit:
+    """A worktree's shadow repository; `folder` is its place. Methods block."""
+
+    def __init__(self, workspace: Workspace, folder: Path, env: Mapping[str, str]) -> None:
+        self.worktree = workspace.worktree
+        self.folder = folder
+        self._git_dir = workspace.git_dir
+        self._shared = _shared(workspace.git_dir)
+        self._env = _clean(env)
+        self._running: subprocess.Popen[bytes] | None = None
+        self._closed = False
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the user's index can be read."""
+        return self._shared is not None and not _OTHER_HASH.search(_read(self._shared / "config"))
+
+    def prepare(self) -> None:
+        """Make the repository, and take the user's own ignore rules over.
+
+        :raises OSError: when the folder cannot be written.
+        """
+        for name in ("objects/info", "refs", "info"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        _put(self.folder / "HEAD", b"ref: refs/heads/none\n")
+        _put(self.folder / "config", _CONFIG.encode())
+        _put(self.folder / "info" / "attributes", _ATTRIBUTES.encode())
+        _put(self.folder / "worktree", bytes(self.worktree) + b"\n")
+        if self.seeded:
+            assert self._shared is not None
+            _put(self.folder / "objects/info/alternates", bytes(self._shared / "objects") + b"\n")
+        self._take_excludes()
+
+    def index_state(self) -> tuple[int, ...]:
+        """A value that differs when the user's index does."""
+        try:
+            found = self._index.stat()
+        except OSError:
+            return ()
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
+
+    def listing(self, *, whole: bool, paths: Sequence[bytes] = ()) -> Listing:
+        """What differs from the index, and with `whole` the index too; one process.
+
+        :raises OSError: when git fails, or is not there.
+        """
+        if not paths:
+            self._take_excludes()
+        what = ("-c", "-s") if whole else ()
+        limit = ("--", *map(os.fsdecode, paths)) if paths else ()
+        output = self._run(
+            "ls-files", "-z", "-v", *what, "-m", "-d", "-o", "--exclude-standard", *limit
+        )
+        return _parsed(output, whole=whole)
+
+    def converts(self, listing: Listing) -> bool:
+        """Whether files may differ from their blobs though git takes them for unchanged."""
+        names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
+        files = [self.worktree / os.fsdecode(name) for name in names]
+        home = Path(self._env.get("HOME", "/"))
+        configs = [home / ".gitconfig", home / ".config/git/config"]
+        if self._shared is not None:
+            files.append(self._shared / "info" / "attributes")
+            configs.append(self._shared / "config")
+        return any(_CONVERTING.search(_read(file)) for file in files) or any(
+            b"autocrlf" in _read(file).lower() for file in configs
+        )
+
+    def sizes(self, oids: Sequence[bytes]) -> dict[bytes, int]:
+        """The lengths of blobs, without those that are missing; one process."""
+        output = self._run("cat-file", "--batch-check", given=b"\n".join(oids) + b"\n")
+        found = {}
+        for line in output.splitlines():
+            oid, kind, *rest = line.split()
+            if kind == b"blob":
+                found[oid] = int(rest[0])
+        return found
+
+    def contents(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The contents of blobs, without those that are missing; one process."""
+        if not oids:
+            return {}
+        output = self._run("cat-file", "--batch", given=b"\n".join(oids) + b"\n")
+        found = {}
+        place = 0
+        while place < len(output):
+            end = output.index(b"\n", place)
+            oid, *rest = output[place:end].split()
+            place = end + 1
+            if len(rest) == len(("kind", "size")):
+                size = int(rest[1])
+                found[oid] = output[place : place + size]
+                place += size + 1
+        return found
+
+    def stop(self) -> None:
+        """End the process that runs, and start no other."""
+        self._closed = True
+        running = self._running
+        if running is not None:
+            with suppress(ProcessLookupError):
+                running.kill()
+
+    @property
+    def _index(self) -> Path:
+        if self._git_dir is None or not self.seeded:
+            return self.folder / "none"
+        return self._git_dir / "index"
+
+    def _take_excludes(self) -> None:
+        own = b""
+        if self.folder.is_relative_to(self.worktree):
+            own = b"/" + bytes(self.folder.relative_to(self.worktree)) + b"/\n"
+        users = _read(self._shared / "info" / "exclude") if self._shared else b""
+        _put(self.folder / "info" / "exclude", own + users)
+
+    def _run(self, *words: str, given: bytes = b"") -> bytes:
+        if self._closed:
+            raise GitError("the snapshots are closed")
+        env = {**self._env, "GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.worktree)}
+        env["GIT_INDEX_FILE"] = str(self._index)
+        with subprocess.Popen(
+            ["git", *_OFF, *words],
+            cwd=self.worktree,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            self._running = process
+            try:
+                output, errors = process.communicate(given, timeout=TIME_LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                process.kill()
+                raise GitError(f"git {words[0]} took more than {TIME_LIMIT_S:g} s") from error
+            finally:
+                self._running = None
+        if process.returncode:
+            raise GitError(errors.decode(errors="replace").strip() or f"git {words[0]} failed")
+        return output
+
+
+def _clean(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment of every process: no setting of git comes through it."""
+    kept = {
+        name: env[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env
+    }
+    return kept | {
+        "GIT_ATTR_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_LITERAL_PATHSPECS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_TERMINAL_PROMPT": "0",
+        "LC_ALL": "C",
+    }
+
+
+def _parsed(output: bytes, *, whole: bool) -> Listing:
+    """Lines are a tag and a path, and with `whole` mode, id, stage and a tab before the path.
+
+    A tag in lower case marks a file that the user has told git to take for unchanged.
+    """
+    found = Listing()
+    for line in output.split(b"\0")[:-1]:
+        tag, rest = line[:1], line[2:]
+        if tag == b"?":
+            if not rest.endswith(b"/"):  # a repository of its own
+                found.others.add(rest)
+        elif tag in b"Ss":  # a sparse checkout does not have these
+            continue
+        elif whole:
+            head, _, path = rest.partition(b"\t")
+            mode, oid, _ = head.split(b" ")
+            if tag != b"H":
+                found.doubtful.add(path)
+            if tag != b"M":
+                found.indexed[path] = Entry(mode, oid)
+        else:
+            found.doubtful.add(rest)
+    return found
+
+
+def _shared(git_dir: Path | None) -> Path | None:
+    """The git directory that all worktrees of the repository share."""
+    if git_dir is None:
+        return None
+    named = os.fsdecode(_read(git_dir / "commondir").strip())
+    return (git_dir / named).resolve() if named else git_dir
+
+
+def _put(file: Path, content: bytes) -> None:
+    if _read(file) == content and file.exists():
+        return
+    temporary = file.with_name(f"{file.name}.{os.urandom(6).hex()}")
+    temporary.write_bytes(content)
+    temporary.replace(file)
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,123 @@
+"""Git's loose objects, written and read without a process of git.
+
+An object is a file of its own, named by the SHA-1 of its content, and comes into being by a
+rename: processes may share the folder without a lock.
+"""
+
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+QUICK_LEVEL = 1
+"""Snapshots are written far more often than they are read: least effort of compression."""
+_CHUNK_BYTES = 1 << 20
+_READ_ONLY = 0o444
+
+
+class Entry(NamedTuple):
+    """What a path is: git's mode (`100644`, `100755`, `120000`, `40000`) and an object's id."""
+
+    mode: bytes
+    oid: bytes
+
+
+def object_id(kind: str, content: bytes) -> bytes:
+    """The id that git gives to this content, in hexadecimal digits."""
+    head = f"{kind} {len(content)}\0".encode()
+    return hashlib.sha1(head + content, usedforsecurity=False).hexdigest().encode()
+
+
+def file_id(file: int, size: int) -> bytes:
+    """The id of an open file's content as a blob, which is not held in memory."""
+    digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
+    while chunk := os.read(file, _CHUNK_BYTES):
+        digest.update(chunk)
+    return digest.hexdigest().encode()
+
+
+class Objects:
+    """The loose objects of one repository; every method may raise `OSError`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: set[bytes] = set()
+
+    def put(self, kind: str, content: bytes) -> bytes:
+        """The id of the content, which is there afterwards."""
+        oid = object_id(kind, content)
+        if oid in self._known:
+            return oid
+        place = self._place(oid)
+        if not place.exists():
+            head = f"{kind} {len(content)}\0".encode()
+            _write(place, zlib.compress(head + content, QUICK_LEVEL))
+        self._known.add(oid)
+        return oid
+
+    def get(self, oid: bytes) -> bytes | None:
+        """The content of an object, None when it is not here or damaged."""
+        try:
+            raw = zlib.decompress(self._place(oid).read_bytes())
+        except (FileNotFoundError, zlib.error):
+            return None
+        head, _, content = raw.partition(b"\0")
+        kind = head.partition(b" ")[0].decode(errors="replace")
+        return content if object_id(kind, content) == oid else None
+
+    def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
+        """The ids of all objects with the state of their files."""
+        for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
+            with os.scandir(folder) as files:
+                for file in files:
+                    if len(file.name) == len("f" * 38):
+                        yield f"{folder.name}{file.name}".encode(), file.stat()
+
+    def drop(self, oid: bytes) -> None:
+        """Remove an object; nothing happens when it is not here."""
+        self._known.discard(oid)
+        self._place(oid).unlink(missing_ok=True)
+
+    def _place(self, oid: bytes) -> Path:
+        name = oid.decode()
+        return self._folder / name[:2] / name[2:]
+
+
+def tree_content(entries: dict[bytes, Entry]) -> bytes:
+    """A tree object of these names, in git's order: a folder sorts as if it ended in a slash."""
+    ordered = sorted(
+        entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == b"40000" else item[0]
+    )
+    return b"".join(
+        entry.mode + b" " + name + b"\0" + bytes.fromhex(entry.oid.decode())
+        for name, entry in ordered
+    )
+
+
+def tree_entries(content: bytes) -> dict[bytes, Entry]:
+    """The names of a tree object."""
+    entries: dict[bytes, Entry] = {}
+    place = 0
+    while place < len(content):
+        end = content.index(b"\0", place)
+        mode, _, name = content[place:end].partition(b" ")
+        place = end + 21
+        entries[name] = Entry(mode, content[end + 1 : place].hex().encode())
+    return entries
+
+
+def _write(place: Path, content: bytes) -> None:
+    """Not synced to the disk: a lost object costs an undo, the user's files are elsewhere."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f"tmp_{os.urandom(8).hex()}")
+    try:
+        temporary.write_bytes(content)
+        temporary.chmod(_READ_ONLY)
+        temporary.replace(place)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

@@ -1,0 +1,119 @@
+"""Files put back into a worktree: whole or not at all, and never through a symlink."""
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pegboard.snapshot.objects import Entry
+
+SYMLINK = b"120000"
+SUBMODULE = b"160000"
+EXECUTABLE = b"100755"
+_NEW_FILE = 0o666
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """One file's way: it is put into the state `wanted` if it is found as `expected`.
+
+    None stands for no file.
+    """
+
+    path: bytes
+    expected: Entry | None
+    wanted: Entry | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`."""
+
+    path: Path
+    reason: Literal["changed", "lost", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What became of the files; those that were as wanted already are in neither."""
+
+    changed: tuple[Path, ...] = ()
+    left: tuple[Left, ...] = ()
+
+
+def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> None:
+    """Make the file what it was; `content` is a symlink's target for a symlink.
+
+    :raises OSError: when it cannot be done; the file is then as it was.
+    """
+    place = root / os.fsdecode(path)
+    _check_parents(root, place)
+    if wanted is None:
+        place.unlink(missing_ok=True)
+        _drop_empty(root, place.parent)
+        return
+    if _is_folder(place):
+        place.rmdir()  # fails when something is in it
+    place.parent.mkdir(parents=True, exist_ok=True)
+    temporary = place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}")
+    try:
+        if wanted.mode == SYMLINK:
+            temporary.symlink_to(os.fsdecode(content))
+        else:
+            _write(temporary, content, _mode(place, executable=wanted.mode == EXECUTABLE))
+        temporary.replace(place)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _check_parents(root: Path, place: Path) -> None:
+    """Nothing, if no folder on the way is a symlink, which could lead out of the worktree."""
+    here = root
+    for name in place.relative_to(root).parts[:-1]:
+        here /= name
+        if here.is_symlink():
+            raise NotADirectoryError(f"{here} is a symlink")
+
+
+def _is_folder(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
+
+
+def _mode(place: Path, *, executable: bool) -> int | None:
+    """The permissions of the file that is there, with the wanted executable bits."""
+    try:
+        found = place.lstat()
+    except FileNotFoundError:
+        return 0o777 if executable else None
+    if not stat.S_ISREG(found.st_mode):
+        return 0o777 if executable else None
+    mode = stat.S_IMODE(found.st_mode)
+    if not executable:
+        return mode & ~0o111
+    return mode | ((mode & 0o444) >> 2)
+
+
+def _write(temporary: Path, content: bytes, mode: int | None) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    created = _NEW_FILE if mode is None else mode
+    with os.fdopen(os.open(temporary, flags, created), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _drop_empty(root: Path, folder: Path) -> None:
+    """Folders that the file leaves empty go too: git has none, and the session made them."""
+    names: Sequence[Path] = (folder, *folder.parents)
+    for each in names:
+        if each == root or not each.is_relative_to(root):
+            return
+        try:
+            each.rmdir()
+        except OSError:
+            return

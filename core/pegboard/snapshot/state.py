@@ -1,0 +1,215 @@
+"""What the files of a worktree are, kept up to date with as little work as possible."""
+
+import os
+import stat
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pegboard.snapshot.git import Listing, ShadowGit
+from pegboard.snapshot.objects import Entry, Objects, file_id, object_id
+from pegboard.snapshot.tree import Tree
+
+NEW_FILE_LIMIT_BYTES = 2 << 20
+"""A file that git does not track is left out above this (data, builds, downloads)."""
+STORED_LIMIT_BYTES = 32 << 20
+"""Of a longer file only the id is kept: a change of it is seen, but cannot be undone."""
+OTHERS_LIMIT_FILES = 10_000
+OTHERS_LIMIT_BYTES = 128 << 20
+"""More files, or more bytes, that git does not track are left out altogether."""
+_RACY_NS = 20_000_000
+"""Clocks of file systems are this coarse: a file this young may change without a new time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file as it was when its content was read; `sure` when its times would tell a change."""
+
+    facts: tuple[int, ...]
+    entry: Entry
+    sure: bool
+
+
+class TooMuchError(Exception):
+    """The folder holds more than a snapshot may take."""
+
+
+class WorktreeState:
+    """The files of a worktree as they were at the last look. Its methods block.
+
+    Files that git takes for unchanged are not read: their ids come from the user's index.
+    """
+
+    def __init__(self, git: ShadowGit, objects: Objects) -> None:
+        self._git = git
+        self._objects = objects
+        self._root = os.fsencode(git.worktree) + b"/"
+        self._index: dict[bytes, Entry] = {}
+        self._index_state: tuple[int, ...] | None = None
+        self._unlike_index: dict[bytes, Entry | None] = {}
+        self._files: dict[bytes, Entry] = {}
+        self._seen: dict[bytes, _Seen] = {}
+        self._tree: Tree | None = None
+
+    @property
+    def tree(self) -> str | None:
+        """The id of the state, None before the first look."""
+        return self._tree.id if self._tree is not None else None
+
+    def look(self) -> frozenset[bytes]:
+        """Take in what has happened to any file; the paths of those that changed.
+
+        One process of git; one more for a new index, where attributes convert files.
+
+        :raises OSError: when git fails or an object cannot be stored.
+        :raises TooMuchError: when there is no git and there are too many files.
+        """
+        state = self._git.index_state()
+        whole = self._tree is None or state != self._index_state
+        listing = self._git.listing(whole=whole)
+        self._check(listing)
+        if whole:
+            if self._git.converts(listing):
+                listing.doubtful |= self._converted(listing.indexed)
+            self._index, self._index_state = listing.indexed, state
+        looked = {path: self._entry(path) for path in self._candidates(listing)}
+        self._unlike_index = {
+            path: entry for path, entry in looked.items() if self._index.get(path) != entry
+        }
+        if whole:
+            return self._take_all()
+        gone = self._files.keys() - self._index.keys() - looked.keys()
+        return self._take({**looked, **dict.fromkeys(gone)})
+
+    def look_at(self, paths: Iterable[bytes]) -> frozenset[bytes]:
+        """Like `look`, for files that are known to be written.
+
+        No process where the files are known, one where some are new: they may be ignored.
+        """
+        known, new = set(), []
+        for path in paths:
+            if path in self._files or path in self._index:
+                known.add(path)
+            else:
+                new.append(path)
+        if new:
+            known |= self._git.listing(whole=False, paths=new).others
+        looked = {path: self._entry(path) for path in known}
+        self._unlike_index.update(looked)
+        return self._take(looked)
+
+    def entry(self, path: bytes) -> Entry | None:
+        """The file as it is on the disk, None where there is none; its content is not stored."""
+        return _entry_of(self._root + path, None)[0]
+
+    def _check(self, listing: Listing) -> None:
+        total = 0
+        if len(listing.others) <= OTHERS_LIMIT_FILES:
+            sizes = (_size(self._root + path) for path in listing.others)
+            total = sum(size for size in sizes if size <= NEW_FILE_LIMIT_BYTES)
+        if len(listing.others) <= OTHERS_LIMIT_FILES and total <= OTHERS_LIMIT_BYTES:
+            return
+        if not self._git.seeded:
+            raise TooMuchError(
+                f"{self._git.worktree} has more than {OTHERS_LIMIT_FILES:,} files or "
+                f"{OTHERS_LIMIT_BYTES >> 20} MiB and is no git repository"
+            )
+        listing.others = {path for path in listing.others if path in self._files}
+
+    def _converted(self, indexed: Mapping[bytes, Entry]) -> set[bytes]:
+        """Files that are not as long as their blobs: line ends or filters have changed them."""
+        new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
+        sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
+        return {
+            path
+            for path, entry in new.items()
+            if (size := sizes.get(entry.oid)) is not None and size != _size(self._root + path)
+        }
+
+    def _candidates(self, listing: Listing) -> set[bytes]:
+        """The files that have to be looked at; those that were unlike the index, too."""
+        converted = self._unlike_index.keys() & self._index.keys()
+        return listing.doubtful | listing.others | converted
+
+    def _entry(self, path: bytes) -> Entry | None:
+        tracked = path in self._index
+        name = self._root + path
+        try:
+            facts = os.lstat(name)
+        except (OSError, ValueError):
+            self._seen.pop(path, None)
+            return None
+        if stat.S_ISDIR(facts.st_mode):
+            return self._index.get(path)  # a submodule
+        seen = self._seen.get(path)
+        if seen is not None and seen.sure and seen.facts == _facts(facts):
+            return seen.entry
+        if not tracked and path not in self._files and facts.st_size > NEW_FILE_LIMIT_BYTES:
+            return None
+        looked_at = time.time_ns()
+        entry, read = _entry_of(name, self._objects)
+        if entry is None or read is None:
+            return None
+        sure = looked_at - max(read.st_mtime_ns, read.st_ctime_ns) > _RACY_NS
+        self._seen[path] = _Seen(_facts(read), entry, sure)
+        return entry
+
+    def _take_all(self) -> frozenset[bytes]:
+        files = {**self._index, **{p: e for p, e in self._unlike_index.items() if e is not None}}
+        for path, entry in self._unlike_index.items():
+            if entry is None:
+                files.pop(path, None)
+        if self._tree is None:
+            self._files = files
+            self._tree = Tree(files, self._objects)
+            return frozenset()
+        different = {path for path, _ in self._files.items() ^ files.items()}
+        return self._take({path: files.get(path) for path in different})
+
+    def _take(self, looked: Mapping[bytes, Entry | None]) -> frozenset[bytes]:
+        assert self._tree is not None
+        changed = {p: entry for p, entry in looked.items() if self._files.get(p) != entry}
+        if not changed:
+            return frozenset()
+        self._tree.change(changed)
+        for path, entry in changed.items():
+            if entry is None:
+                self._files.pop(path, None)
+            else:
+                self._files[path] = entry
+        return frozenset(changed)
+
+
+def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.stat_result | None]:
+    """What a path is, with its state from before it was read; stored where `objects` are."""
+    try:
+        facts = os.lstat(name)
+        if stat.S_ISLNK(facts.st_mode):
+            target = os.readlink(name)  # noqa: PTH115 - a path of bytes
+            return Entry(b"120000", _put(target, objects)), facts
+        if not stat.S_ISREG(facts.st_mode):
+            return None, facts
+        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None, None
+    with os.fdopen(file, "rb", buffering=0) as content:
+        facts = os.fstat(file)
+        mode = b"100755" if facts.st_mode & stat.S_IXUSR else b"100644"
+        if facts.st_size > STORED_LIMIT_BYTES:
+            return Entry(mode, file_id(file, facts.st_size)), facts
+        return Entry(mode, _put(content.read(), objects)), facts
+
+
+def _put(content: bytes, objects: Objects | None) -> bytes:
+    return objects.put("blob", content) if objects is not None else object_id("blob", content)
+
+
+def _facts(found: os.stat_result) -> tuple[int, ...]:
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
+
+
+def _size(name: bytes) -> int:
+    try:
+        return os.lstat(name).st_size
+    except (OSError, ValueError):
+        return -1

@@ -1,0 +1,110 @@
+"""What is kept of snapshots: references that hold them, their limit, and what may go."""
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pegboard.snapshot.objects import Entry, Objects, tree_entries
+from pegboard.snapshot.tree import FOLDER
+
+KEPT_S = 30 * 24 * 3600.0
+"""How long a change can be undone."""
+QUOTA_BYTES = 1 << 30
+"""The objects of one worktree are cut to this by dropping the oldest references."""
+_YOUNG_S = 3600.0
+"""Objects younger than this may be about to get a reference, from any process."""
+_NAME = re.compile(r"[0-9A-Za-z_-]{1,80}")
+
+
+class Store:
+    """The references and the objects of one shadow repository. Its methods block."""
+
+    def __init__(self, folder: Path, objects: Objects) -> None:
+        self._folder = folder
+        self._refs = folder / "refs" / "pegboard"
+        self._objects = objects
+
+    def keep(self, session_id: str, name: str, tree: str) -> None:
+        """Keep a tree, and all that it has, for as long as the session may need it."""
+        assert _NAME.fullmatch(session_id)
+        assert _NAME.fullmatch(name)
+        place = self._refs / session_id / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        temporary = place.with_name(f".{name}.{os.urandom(6).hex()}")
+        temporary.write_text(f"{tree}\n")
+        temporary.replace(place)
+
+    def forget(self, session_id: str) -> None:
+        """Drop the references of a session."""
+        for place in tuple((self._refs / session_id).glob("*")):
+            place.unlink(missing_ok=True)
+        with suppress(OSError):
+            (self._refs / session_id).rmdir()
+
+    def size_bytes(self) -> int:
+        """What the objects take."""
+        return sum(facts.st_size for _, facts in self._objects.all())
+
+    def collect(self, *, kept_s: float = KEPT_S, quota_bytes: int = QUOTA_BYTES) -> int:
+        """Drop old references and what nothing refers to; the bytes that were freed.
+
+        Nothing happens while another process does the same.
+        """
+        with self._alone() as alone:
+            if not alone:
+                return 0
+            self._drop_older(time.time() - kept_s)
+            freed = self._sweep()
+            refs = sorted(self._all_refs(), key=lambda place: place.stat().st_mtime)
+            while refs and self.size_bytes() > quota_bytes:
+                oldest, refs = refs[: len(refs) // 3 + 1], refs[len(refs) // 3 + 1 :]
+                for place in oldest:
+                    place.unlink(missing_ok=True)
+                freed += self._sweep()
+            return freed
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / "gc.lock").open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+
+    def _all_refs(self) -> list[Path]:
+        return [place for place in self._refs.glob("*/*") if not place.name.startswith(".")]
+
+    def _drop_older(self, limit: float) -> None:
+        for place in self._all_refs():
+            if place.stat().st_mtime < limit:
+                place.unlink(missing_ok=True)
+
+    def _sweep(self) -> int:
+        wanted = self._reachable()
+        old = time.time() - _YOUNG_S
+        freed = 0
+        for oid, facts in tuple(self._objects.all()):
+            if oid not in wanted and facts.st_mtime < old:
+                self._objects.drop(oid)
+                freed += facts.st_size
+        return freed
+
+    def _reachable(self) -> set[bytes]:
+        found: set[bytes] = set()
+        waiting = [Entry(FOLDER, place.read_bytes().strip()) for place in self._all_refs()]
+        while waiting:
+            entry = waiting.pop()
+            if entry.oid in found:
+                continue
+            found.add(entry.oid)
+            content = self._objects.get(entry.oid) if entry.mode == FOLDER else None
+            if content is not None:
+                waiting.extend(tree_entries(content).values())
+        return found
