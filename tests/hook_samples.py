@@ -49,7 +49,7 @@ DEFINITION = ToolDefinition(
 )
 SAMPLES: dict[str, dict[str, Any]] = {
     "register_tools": {"config": Config()},
-    "register_providers": {"config": Config()},
+    "register_providers": {"config": Config(), "env": {}},
     "register_agents": {"config": Config()},
     "register_commands": {"config": Config()},
     "register_routes": {},

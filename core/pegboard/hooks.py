@@ -73,9 +73,12 @@ class Hooks:
         """The tools of all plugins, one by one."""
         return await self._items("register_tools", {"config": config}, answers.tools)
 
-    async def register_providers(self, *, config: "Config") -> "tuple[Answer[Provider], ...]":
+    async def register_providers(
+        self, *, config: "Config", env: Mapping[str, str]
+    ) -> "tuple[Answer[Provider], ...]":
         """The providers of all plugins, one by one."""
-        return await self._items("register_providers", {"config": config}, answers.providers)
+        arguments = {"config": config, "env": env}
+        return await self._items("register_providers", arguments, answers.providers)
 
     async def register_agents(self, *, config: "Config") -> "tuple[Answer[Agent], ...]":
         """The agents of all plugins, one by one."""

@@ -99,7 +99,7 @@ def register_tools(config: "Config") -> "Sequence[Tool] | None":
 
 
 @_hookspec("collect")
-def register_providers(config: "Config") -> "Sequence[Provider] | None":
+def register_providers(config: "Config", env: Mapping[str, str]) -> "Sequence[Provider] | None":
     """The plugin's providers of models.
 
     Called once when the App opens, before any model is named. `provider/model` then asks the
@@ -107,6 +107,7 @@ def register_providers(config: "Config") -> "Sequence[Provider] | None":
     providers with one id the later replaces the earlier.
 
     - config: the merged configuration, with the user's `provider` table.
+    - env: the App's environment, where keys are looked up; it may not be the process's own.
 
     Since 0.1.
     """

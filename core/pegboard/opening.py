@@ -128,7 +128,7 @@ class _Assembly:
         self._registered.set_result(hooks)
         config = await hooks.config_load(config=loaded.config)
         tools = await register.collect_tools(config)
-        providers = await _providers(hooks, config)
+        providers = await _providers(hooks, config, self._env)
         agents = await _agents(hooks, config)
         opened = await storage
         runs = Runs()
@@ -233,11 +233,10 @@ class _Assembly:
         )
 
 
-async def _providers(hooks: Hooks, config: Config) -> dict[str, Provider]:
+async def _providers(hooks: Hooks, config: Config, env: Mapping[str, str]) -> dict[str, Provider]:
     """The providers by id, without those that the user has switched off."""
-    found = {
-        answer.value.id: answer.value for answer in await hooks.register_providers(config=config)
-    }
+    answers = await hooks.register_providers(config=config, env=env)
+    found = {answer.value.id: answer.value for answer in answers}
     wanted = config.enabled_providers
     return {
         name: provider

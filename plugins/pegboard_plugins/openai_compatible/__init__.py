@@ -1,6 +1,5 @@
 """Models behind OpenAI's chat completions: OpenAI's own, and the many servers that speak alike."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,10 +19,10 @@ _OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "setCach
 
 
 @hookimpl
-async def register_providers(config: Config) -> tuple[Provider, ...]:
+async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
     """A provider for each known server, and for each with a base URL in the configuration."""
     return tuple(
-        OpenAICompatible(endpoint, os.environ) for endpoint in endpoints(config, os.environ)
+        OpenAICompatible(endpoint, env) for endpoint in endpoints(config, env)
     )
 
 

@@ -30,7 +30,7 @@ def _endpoints(
 
 
 async def test_the_known_providers_are_registered() -> None:
-    providers = await register_providers(Config())
+    providers = await register_providers(Config(), {})
 
     names = [provider.id for provider in providers]
     assert names[:4] == ["openai", "openrouter", "groq", "deepseek"]
