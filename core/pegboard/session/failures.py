@@ -1,12 +1,21 @@
 """Exceptions of a turn, in the shape that a message keeps and clients show."""
 
-from pegboard.errors import AbortedError, ProviderAuthError, ProviderError
+from pegboard.errors import (
+    AbortedError,
+    BudgetError,
+    ContextOverflowError,
+    ProviderAuthError,
+    ProviderError,
+)
 from pegboard.schema.message import (
     AbortedFailure,
     APIData,
     APIFailure,
     AuthData,
+    BudgetFailure,
+    ContextOverflowFailure,
     Failure,
+    OverflowData,
     ProviderAuthFailure,
     TextData,
     UnknownFailure,
@@ -15,22 +24,27 @@ from pegboard.schema.message import (
 ABORTED = "The user stopped the turn."
 
 
-def failure_of(error: BaseException) -> Failure:
-    """What a message says about this error."""
+def failure_of(error: BaseException, note: str = "") -> Failure:
+    """What a message says about this error; the note is added to that of a provider."""
     match error:
         case ProviderAuthError():
             data = AuthData(provider_id=error.provider_id, message=str(error))
             return ProviderAuthFailure(data=data)
+        case ContextOverflowError():
+            overflow = OverflowData(message=str(error), response_body=error.body or None)
+            return ContextOverflowFailure(data=overflow)
         case ProviderError():
             return APIFailure(
                 data=APIData(
-                    message=str(error),
+                    message=f"{error} ({note})" if note else str(error),
                     is_retryable=error.retryable,
                     status_code=error.status,
                     response_headers=error.headers or None,
                     response_body=error.body or None,
                 )
             )
+        case BudgetError():
+            return BudgetFailure(data=TextData(message=str(error)))
         case AbortedError():
             return AbortedFailure(data=TextData(message=str(error) or ABORTED))
         case _:

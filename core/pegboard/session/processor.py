@@ -243,6 +243,20 @@ class Processor:
             if isinstance(part.state, Pending | Running):
                 self.tool_failed(ToolFailed(id=call_id, error=reason))
 
+    def drop(self) -> tuple[str, ...]:
+        """Forget what the model has said; the ids of the parts that are gone with it."""
+        gone = tuple(
+            part.id
+            for part in self.parts.values()
+            if isinstance(part, TextPart | ReasoningPart | ToolPart)
+        )
+        for part_id in gone:
+            del self.parts[part_id]
+        self._blocks.clear()
+        self._tools.clear()
+        self._waiting.clear()
+        return gone
+
     def calls(self) -> tuple[ToolPart, ...]:
         """The calls of the message, in the order of their beginning."""
         return tuple(self._tools.values())

@@ -5,12 +5,13 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from pegboard.context import ChildResult
-from pegboard.errors import AbortedError, NotFoundError, ToolError
+from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
 from pegboard.session.children import ChildRequest
+from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
 from pegboard.session.failures import ABORTED
 from pegboard.session.history import History
@@ -35,8 +36,11 @@ class Runs:
         self._ids: dict[str, SessionIds] = {}
 
     def status(self, session_id: str) -> SessionStatus:
-        """Whether the session runs."""
-        return Busy() if session_id in self._tasks else Idle()
+        """Whether the session runs, or waits for the next attempt at a request."""
+        if session_id not in self._tasks:
+            return Idle()
+        run = self._runs.get(session_id)
+        return run.status if run is not None else Busy()
 
     async def prompt(self, engine: Engine, session: Session, prompt: Prompt) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
@@ -59,6 +63,19 @@ class Runs:
             run.put(turn)
         if prompt.no_reply:
             return turn
+        return await self._outcome(self._task(engine, session), session.id)
+
+    async def summarize(self, engine: Engine, session: Session, model: str | None) -> Turn:
+        """The summary that the session goes on from; why there is none is in its `error`.
+
+        :raises SessionBusyError: while the session runs.
+        :raises AbortedError: when it was stopped before there was a summary.
+        """
+        if session.id in self._tasks:
+            raise SessionBusyError(session.id)
+        ids = await self._session_ids(engine, session.id)
+        turn = requested_by_user(engine, session, ids, model)
+        await engine.storage.commit(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
         return await self._outcome(self._task(engine, session), session.id)
 
     def _task(self, engine: Engine, session: Session) -> "asyncio.Task[Turn | None]":
@@ -136,7 +153,7 @@ class Runs:
         try:
             while run is None or unanswered(run) is not None:
                 async with self._opened(engine, session_id) as run:
-                    engine.say_status(session_id, Busy())
+                    run.say(Busy())
                     await answer(run)
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, ContextOverflowError, ProviderError
+from pegboard.errors import AbortedError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -22,6 +22,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.event import SessionFailed
 from pegboard.schema.message import (
+    APIFailure,
     AssistantMessage,
     Failure,
     MessagePath,
@@ -29,17 +30,20 @@ from pegboard.schema.message import (
     Turn,
     UserMessage,
 )
-from pegboard.schema.part import StepFinishPart, StepStartPart
-from pegboard.schema.session import Tokens
+from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
+from pegboard.schema.session import Busy, Retry, Tokens
+from pegboard.schema.wire import to_json
+from pegboard.session.attempts import Attempts
+from pegboard.session.ending import CUT_OFF, MAY_BE_EMPTY, TOO_LONG, answers_to, ending
 from pegboard.session.failures import ABORTED, failure_of
 from pegboard.session.processor import Processor
+from pegboard.session.retry import EmptyAnswerError
 from pegboard.session.run import Run
 from pegboard.session.stream import run_step
 from pegboard.session.toolcall import STOPPED, Caller
 from pegboard.session.usage import cost_of, tokens_of
-from pegboard.storage.changes import DropMessage, Emit, PutMessage
+from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage
 
-CUT_OFF = "The answer broke off before the call was complete."
 Outcome = Literal["ended", "overflow"]
 """`overflow`: the request was too long for the model; nothing of the step is left."""
 
@@ -56,6 +60,7 @@ class Step:
         engine = run.engine
         self._run = run
         self._view = view
+        self._said = False
         self._message = AssistantMessage(
             id=run.ids.message(),
             session_id=run.session.id,
@@ -92,29 +97,73 @@ class Step:
         With `may_overflow` a request that is too long leaves no message, only the outcome: the
         caller makes it shorter. Otherwise that is a failure like any other.
         """
-        provider = self._run.engine.providers[request.model.provider_id]
+        attempts = Attempts(self._run.engine.config.retry)
         offered = frozenset(tool.name for tool in request.tools)
+        caller = Caller(self._run, self._view, self._processor, offered=offered)
         try:
-            finish = await run_step(
-                provider.stream(request),
-                on_event=self._take,
-                run_tool=Caller(self._run, self._view, self._processor, offered=offered),
-                idle_timeout_s=request.idle_timeout_s,
-            )
-        except ProviderError as error:
-            started = self._processor.calls()
-            if may_overflow and isinstance(error, ContextOverflowError) and not started:
-                return self._overflowed()
-            await self._end(failure_of(error), CUT_OFF)
+            while (error := await self._attempt(request, caller)) is not None:
+                decision = attempts.failed(error)
+                if caller.started:
+                    await self._end(failure_of(error), CUT_OFF)
+                    break
+                if may_overflow and decision.kind == "overflow":
+                    return self._overflowed()
+                if decision.wait_s is None:
+                    await self._end(failure_of(error, decision.note), CUT_OFF)
+                    break
+                await self._wait(error, attempts.made, decision.wait_s)
         except asyncio.CancelledError:
             await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
             raise
         except BaseExceptionGroup as group:
             await self._end(failure_of(group.exceptions[0]), STOPPED)
             raise group.exceptions[0] from group
-        else:
-            await self._finish(finish)
         return "ended"
+
+    async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
+        """Ask the model once; the failure, if that was worth nothing."""
+        provider = self._run.engine.providers[request.model.provider_id]
+        self._said = False
+        try:
+            finish = await run_step(
+                provider.stream(request),
+                on_event=self._take,
+                run_tool=caller,
+                idle_timeout_s=request.idle_timeout_s,
+            )
+        except ProviderError as error:
+            return error
+        if finish.reason == "error":
+            return ProviderError("the provider ended the answer with an error", retryable=True)
+        if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
+            self._run.charge(*self._price(finish))
+            return EmptyAnswerError("the model's answer was empty", retryable=True)
+        await self._finish(finish)
+        return None
+
+    async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
+        """Take back what the attempt has left, say so, and let the time pass."""
+        run, message = self._run, self._message
+        await run.writer.barrier()  # else a delta would be published behind its part's removal
+        gone = self._processor.drop()
+        run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
+        failure = failure_of(error)
+        now = run.engine.now()
+        if isinstance(failure, APIFailure):
+            self._processor.put(
+                RetryPart(
+                    id=run.ids.part(),
+                    session_id=message.session_id,
+                    message_id=message.id,
+                    attempt=attempt,
+                    error=to_json(failure),
+                    time=Instant(created=now),
+                )
+            )
+        await run.writer.barrier()
+        run.say(Retry(attempt=attempt, message=str(error), next=now + round(wait_s * 1000)))
+        await asyncio.sleep(wait_s)
+        run.say(Busy())
 
     def _overflowed(self) -> Outcome:
         run, message = self._run, self._message
@@ -128,6 +177,7 @@ class Step:
         processor = self._processor
         match event:
             case TextDelta():
+                self._said = self._said or not event.text.isspace()
                 processor.text_delta(event)
             case ReasoningDelta():
                 processor.reasoning_delta(event)
@@ -156,13 +206,10 @@ class Step:
 
     async def _finish(self, finish: StreamFinish) -> None:
         await self._end_texts()
-        self._processor.close(CUT_OFF)
-        tokens = tokens_of(finish.usage)
-        cost = cost_of(tokens, self._view.model.cost)
-        # Some servers say "stop" behind a tool call; the results still want an answer.
-        reason = (
-            "tool-calls" if self._processor.calls() and finish.reason == "stop" else finish.reason
-        )
+        answers = answers_to(self._run.history.turns, self._message.parent_id)
+        reason, failure = ending(finish, self._processor.calls(), answers)
+        self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
+        cost, tokens = self._price(finish)
         self._processor.put(
             StepFinishPart(
                 id=self._run.ids.part(),
@@ -174,15 +221,22 @@ class Step:
             )
         )
         self._run.charge(cost, tokens)
+        if failure is not None:
+            self._tell(failure)
         await self._store(
             replace(
                 self._message,
                 finish=reason,
+                error=failure,
                 cost=cost,
                 tokens=tokens,
                 metadata=finish.metadata,
             )
         )
+
+    def _price(self, finish: StreamFinish) -> tuple[float, Tokens]:
+        tokens = tokens_of(finish.usage)
+        return cost_of(tokens, self._view.model.cost), tokens
 
     async def _end_texts(self) -> None:
         """Close texts that the provider left open, through the same hook as all others."""
@@ -191,10 +245,13 @@ class Step:
 
     async def _end(self, failure: Failure, reason: str) -> None:
         self._processor.close(reason)
+        self._tell(failure)
+        await self._store(replace(self._message, error=failure))
+
+    def _tell(self, failure: Failure) -> None:
         self._run.writer.change(
             Emit(SessionFailed(session_id=self._message.session_id, error=failure))
         )
-        await self._store(replace(self._message, error=failure))
 
     async def _store(self, message: AssistantMessage) -> None:
         run = self._run

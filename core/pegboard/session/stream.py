@@ -6,6 +6,7 @@ model still writes; the step ends when the answer and every tool have ended.
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -92,6 +93,8 @@ async def run_step(
                         finish = event
         except ProviderError as error:
             failure = error
+        except (ConnectionError, TimeoutError, socket.gaierror) as error:
+            failure = ProviderError(f"the connection failed: {error}", retryable=True)
     if failure is not None:
         raise failure
     if finish is None:

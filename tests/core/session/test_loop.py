@@ -177,7 +177,7 @@ async def test_ids_of_a_client_do_not_decide_who_is_answered(tmp_path: Path, giv
 async def test_a_failing_model_is_an_error_of_the_message(tmp_path: Path) -> None:
     async def fails(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield TextDelta("t", "half")
-        raise ProviderError("the server is gone", provider_id="played", status=503)
+        raise ProviderError("the server is gone", provider_id="played", status=400)
 
     async with opened(tmp_path, Played(fails, text("fine"))) as app:
         session = await app.create_session()
@@ -190,13 +190,14 @@ async def test_a_failing_model_is_an_error_of_the_message(tmp_path: Path) -> Non
 
         error = assistant(turn).error
         assert isinstance(error, APIFailure)
-        assert (error.data.message, error.data.status_code) == ("the server is gone", 503)
+        assert (error.data.message, error.data.status_code) == ("the server is gone", 400)
         assert any(isinstance(event.properties, SessionFailed) for event in events)
         assert texts(await app.prompt(session.id, HI)) == ["fine"]
 
 
 async def test_an_answer_that_just_stops_is_no_answer(tmp_path: Path) -> None:
-    async with opened(tmp_path, Played([TextDelta("t", "and then")])) as app:
+    config = {"model": "played/m", "retry": {"attempts": 1}}
+    async with opened(tmp_path, Played([TextDelta("t", "and then")]), config=config) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
 
@@ -210,7 +211,7 @@ async def test_a_silent_model_is_given_up(tmp_path: Path) -> None:
         await asyncio.sleep(60)
         yield TextDelta("t", "late")
 
-    config = {"model": "played/m", "stream_idle_timeout_s": 0.1}
+    config = {"model": "played/m", "stream_idle_timeout_s": 0.1, "retry": {"attempts": 1}}
     async with opened(tmp_path, Played(silent), config=config) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
