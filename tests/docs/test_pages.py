@@ -14,8 +14,10 @@ import pytest
 
 from docs.pages import PAGES, ROOT, Block, blocks, links
 from model_server import ModelServer, by_step, say
-from pegboard import AppOptions, Tool
+from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
+from pegboard.schema.part import TextPart
+from pegboard.schema.prompt import TextInput
 from surface import hooks
 from tool_context import Context
 
@@ -119,10 +121,39 @@ async def test_the_program_that_embeds_it_gets_an_answer(tmp_path: Path) -> None
     async with ModelServer(by_step(say("A demo."))) as server:
         provider = {"fake": {"options": {"baseURL": server.url, "apiKey": "k"}}}
         config = {"model": "fake/any", "provider": provider}
-        places = {f"{name}_dir": tmp_path / name for name in ("config", "data", "state", "cache")}
-        answer = await ask(tmp_path, "What is this project?", AppOptions(config=config, **places))
+        answer = await ask(tmp_path, "What is this project?", _options(tmp_path, config=config))
 
     assert answer == "A demo."
+
+
+@pytest.mark.parametrize(
+    "block", [each for each in blocks("python") if "@hookimpl" in each.text], ids=str
+)
+async def test_a_plugin_that_is_shown_is_accepted(block: Block, tmp_path: Path) -> None:
+    plugin = _load(block, tmp_path)
+
+    async with await App.open(tmp_path, _options(tmp_path, plugins=(plugin,))) as app:
+        problems = [each.text for each in app.register.problems]
+        origins = {each.origin: each.hooks for each in app.register.infos}
+
+    assert problems == []
+    assert origins["embedded"]
+
+
+async def test_the_provider_that_is_shown_answers(tmp_path: Path) -> None:
+    (block,) = [each for each in blocks("python") if each.file.endswith("echo.py")]
+    options = _options(tmp_path, plugins=(_load(block, tmp_path),), config={"model": "echo/parrot"})
+
+    async with await App.open(tmp_path, options) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, [TextInput(text="Polly")])
+
+    assert [each.text for each in turn.parts if isinstance(each, TextPart)] == ["Polly"]
+
+
+def _options(folder: Path, **options: Any) -> AppOptions:
+    places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}
+    return AppOptions(**places, **options)
 
 
 CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
