@@ -8,7 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
 from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
-from pegboard.schema.message import AbortedFailure, AssistantMessage, Message, Turn, UserMessage
+from pegboard.schema.message import (
+    AbortedFailure,
+    AssistantMessage,
+    Message,
+    OutputLengthFailure,
+    Turn,
+    UserMessage,
+)
 from pegboard.schema.model import Model
 from pegboard.schema.part import (
     AgentPart,
@@ -20,7 +27,6 @@ from pegboard.schema.part import (
     Pending,
     ReasoningPart,
     Running,
-    StepStartPart,
     SubtaskPart,
     TextPart,
     ToolPart,
@@ -157,9 +163,12 @@ def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
 
 
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
-    return isinstance(info.error, AbortedFailure) and any(
-        not isinstance(part, StepStartPart | ReasoningPart) for part in parts
-    )
+    """Whether a failed answer has something for the model: what tools did, or a text's start."""
+    states = [part.state for part in parts if isinstance(part, ToolPart)]
+    if any(isinstance(state, Completed) for state in states):
+        return True
+    stopped = isinstance(info.error, AbortedFailure | OutputLengthFailure)
+    return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
 
 
 def _said(part: Part) -> tuple[Content, ...]:
