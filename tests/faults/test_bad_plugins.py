@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ async def echo(words: str, context: ToolContext) -> str:
     return result.output
 
 
-def plugin(name: str, behave: Callable[..., object]) -> object:
+def plugin(name: str, behave: Callable[..., Any]) -> object:
     """A plugin whose only hook misbehaves."""
     kind = asyncio.iscoroutinefunction(behave)
 
@@ -74,7 +75,7 @@ PASSED = sorted(
 @pytest.mark.parametrize("behave", [raises, hangs, nonsense], ids=["raises", "hangs", "nonsense"])
 @pytest.mark.parametrize("name", PASSED)
 async def test_a_run_completes_around_a_bad_plugin_and_names_it(
-    tmp_path: Path, name: str, behave: Callable[..., object]
+    tmp_path: Path, name: str, behave: Callable[..., Any]
 ) -> None:
     if name in {"event", "startup"} and behave is nonsense:
         behave = raises  # what a listener answers is not looked at
