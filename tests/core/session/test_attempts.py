@@ -40,7 +40,7 @@ from pegboard.schema.part import Completed, Failed, RetryPart, StepStartPart, Te
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Retry
 from pegboard.session.ending import CUT_OFF, TOO_LONG
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
+from played import Played, ToolsPlugin, call, heard, opened, text
 
 HI = (TextInput(text="hi"),)
 QUICK = {"model": "played/m", "retry": {"cap_s": 0.02}}
