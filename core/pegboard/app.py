@@ -225,6 +225,20 @@ class App:
         session = await self.storage.session(session_id)
         return await self._runs.prompt(self._engine, session, prompt)
 
+    async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
+        """The summary that the session goes on from; nothing that came before is lost.
+
+        Why there is none is in the answer's `info.error`. A model is named `provider/model`;
+        the session's is asked when none is.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises SessionBusyError: while the session runs.
+        :raises AbortedError: when it was stopped before there was a summary.
+        """
+        session = await self.storage.session(session_id)
+        return await self._runs.summarize(self._engine, session, model)
+
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""
         return await self._runs.abort(session_id)

@@ -6,11 +6,13 @@ then on the model's view begins there; everything before stays in the database.
 
 from msgspec.structs import replace
 
+from pegboard.agents import default_agent
 from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, ModelChoice
 from pegboard.schema.session import Session
 from pegboard.session.engine import Engine
+from pegboard.session.prompt import model_for
 from pegboard.session.run import Run, SessionIds
 from pegboard.session.summary import Compacting
 from pegboard.session.window import next_request, usable
@@ -39,34 +41,39 @@ def is_possible(run: Run) -> bool:
     return False
 
 
-def requested(  # noqa: PLR0913 - the fields of the message
+def request_compaction(run: Run, user: UserMessage) -> None:
+    """Ask for a compaction in the middle of the answer to `user`."""
+    turn = _requested(run.engine, run.ids, user.agent, user.model, user.session_id, auto=True)
+    run.put(turn)
+    run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
+
+
+def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: str | None) -> Turn:
+    """The user message that asks for a compaction now; it is to be stored."""
+    agent = session.agent or default_agent(engine.config, engine.agents).name
+    return _requested(
+        engine, ids, agent, model_for(engine, session, model, agent), session.id, auto=False
+    )
+
+
+def _requested(  # noqa: PLR0913 - the fields of the message
     engine: Engine,
-    session: Session,
     ids: SessionIds,
-    *,
     agent: str,
     model: ModelChoice,
+    session_id: str,
+    *,
     auto: bool,
 ) -> Turn:
-    """The user message that asks for a compaction; it is to be stored."""
     info = UserMessage(
         id=ids.message(),
-        session_id=session.id,
+        session_id=session_id,
         time=MessageTime(created=engine.now()),
         agent=agent,
         model=model,
     )
-    part = CompactionPart(id=ids.part(), session_id=session.id, message_id=info.id, auto=auto)
+    part = CompactionPart(id=ids.part(), session_id=session_id, message_id=info.id, auto=auto)
     return Turn(info=info, parts=(part,))
-
-
-def request_compaction(run: Run, user: UserMessage) -> None:
-    """Ask for a compaction in the middle of the answer to `user`."""
-    turn = requested(
-        run.engine, run.session, run.ids, agent=user.agent, model=user.model, auto=True
-    )
-    run.put(turn)
-    run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
 
 
 async def compact(run: Run, user: UserMessage) -> None:

@@ -99,6 +99,7 @@ async def _step(run: Run, turn: _Turn) -> None:
         tools=turn.tools,
         last_step=turn.last_step,
     )
+    run.sent = request
     outcome = await step.play(request, may_overflow=is_possible(run))
     if outcome == "overflow":
         turn.steps -= 1

@@ -8,8 +8,10 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from pegboard.agents import default_agent
+from pegboard.context import SessionView
 from pegboard.errors import InvalidInputError, ModelNotFoundError
 from pegboard.ids import check_id
+from pegboard.schema.agent import Command
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import (
     AgentPart,
@@ -30,7 +32,10 @@ from pegboard.storage.changes import Change, DropPart, PutMessage, PutPart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What a client sends; a model is named `provider/model`."""
+    """What a client sends; a model is named `provider/model`.
+
+    `command` is the slash command that the parts were made by.
+    """
 
     parts: tuple[PartInput, ...]
     agent: str | None = None
@@ -40,6 +45,7 @@ class Prompt:
     tools: dict[str, bool] | None = None
     variant: str | None = None
     no_reply: bool = False
+    command: Command | None = None
 
 
 def stored(
@@ -58,7 +64,7 @@ def stored(
         session_id=session.id,
         time=MessageTime(created=engine.now()),
         agent=agent,
-        model=_model(engine, session, prompt, agent),
+        model=model_for(engine, session, prompt.model, agent),
         system=prompt.system,
         tools=prompt.tools,
         variant=prompt.variant,
@@ -77,9 +83,10 @@ def _touched(session: Session, parts: Sequence[Part], now: int) -> Session:
     return replace(session, title=title, time=replace(session.time, updated=now))
 
 
-def _model(engine: Engine, session: Session, prompt: Prompt, agent_name: str) -> ModelChoice:
-    if prompt.model is not None:
-        return _choice(prompt.model)
+def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:
+    """The model that answers: the chosen one, the agent's, the session's last, the default."""
+    if chosen is not None:
+        return _choice(chosen)
     agent = engine.agents.get(agent_name)
     if agent is not None and agent.model is not None:
         return agent.model
@@ -142,13 +149,29 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
             assert_never(unknown)
 
 
-async def expanded(engine: Engine, session: Session, turn: Turn, ids: SessionIds) -> Turn:
+async def expanded(
+    engine: Engine,
+    session: Session,
+    turn: Turn,
+    ids: SessionIds,
+    *,
+    command: Command | None = None,
+) -> Turn:
     """The message as the model shall get it: files read, then the `chat_message` hook.
 
-    What differs from the stored message is stored in its place.
+    The parts of a slash command go through `command_execute_before` first. What differs from
+    the stored message is stored in its place.
     """
-    changed = await _with_files(engine, turn, ids)
-    changed = await _with_hooks(engine, session, changed)
+    view = await _view(engine, session, turn)
+    changed = turn
+    if command is not None and view is not None:
+        parts = await engine.hooks.command_execute_before(
+            session=view, command=command, parts=turn.parts
+        )
+        changed = Turn(info=turn.info, parts=parts)
+    changed = await _with_files(engine, changed, ids)
+    if view is not None:
+        changed = await engine.hooks.chat_message(session=view, message=changed)
     changes = _differences(turn, changed)
     if changes:
         await engine.storage.commit(*changes)
@@ -161,7 +184,10 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
     for place, part in enumerate(turn.parts):
         if not isinstance(part, FilePart):
             continue
-        found = await asyncio.to_thread(expand_file, part, engine.workspace.directory)
+        note_read = engine.files.view(part.session_id).note_read
+        found = await asyncio.to_thread(
+            expand_file, part, engine.workspace.directory, on_read=note_read
+        )
         parts[place] = replace(part, url=found.url or part.url, mime=found.mime or part.mime)
         added.extend(
             TextPart(
@@ -176,19 +202,18 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
     return Turn(info=turn.info, parts=(*parts, *added))
 
 
-async def _with_hooks(engine: Engine, session: Session, turn: Turn) -> Turn:
+async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | None:
+    """The session for the hooks; None when nobody can answer, which the run says."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent)
     if agent is None:
-        return turn  # the run says so; the prompt is kept either way
+        return None
+    choice = turn.info.model
     try:
-        model = await engine.resolve_model(
-            f"{turn.info.model.provider_id}/{turn.info.model.model_id}"
-        )
+        model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
     except ModelNotFoundError:
-        return turn
-    view = make_view(engine, session, agent, model)
-    return await engine.hooks.chat_message(session=view, message=turn)
+        return None
+    return make_view(engine, session, agent, model)
 
 
 def _differences(before: Turn, after: Turn) -> tuple[Change, ...]:

@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from pegboard.agents import find_agent, rulesets_for
 from pegboard.context import Ruleset, SessionView
+from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
+from pegboard.session.trail import Trail
 from pegboard.session.usage import added
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutSession
@@ -52,7 +54,8 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` counts the calls of the turn by name and arguments.
+    `calls` counts the calls of the turn by name and arguments. `trail` follows what the steps
+    do to files, `sent` is the newest request to the model.
     """
 
     engine: Engine
@@ -65,7 +68,12 @@ class Run:
     blocked: bool = False
     calls: Counter[str] = field(default_factory=Counter)
     task: Task[None] | None = None
+    sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
+    trail: Trail = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trail = Trail(self)
 
     def view(self, agent: Agent, model: Model) -> SessionView:
         """The session as plugins see it now."""

@@ -76,6 +76,9 @@ class Runs:
         ids = await self._session_ids(engine, session.id)
         turn = requested_by_user(engine, session, ids, model)
         await engine.storage.commit(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
+        run = self._runs.get(session.id)
+        if run is not None:
+            run.put(turn)
         return await self._outcome(self._task(engine, session), session.id)
 
     def _task(self, engine: Engine, session: Session) -> "asyncio.Task[Turn | None]":
@@ -180,7 +183,10 @@ class Runs:
                     parent_rulesets=parents,
                 )
                 self._runs[session_id] = run
-                yield run
+                try:
+                    yield run
+                finally:
+                    await run.trail.close()
         finally:
             await engine.storage.release(fence)
 

@@ -32,7 +32,7 @@ from pegboard.session.history import COMPACTION, compaction_of, is_compaction
 from pegboard.session.request import plain_request
 from pegboard.session.run import Run
 from pegboard.session.step import Step
-from pegboard.session.window import estimate, next_request, usable
+from pegboard.session.window import estimate, fixed_tokens, next_request, usable
 from pegboard.storage.changes import Emit, PutMessage, PutPart
 
 AGENT = "compaction"
@@ -175,7 +175,7 @@ class Compacting:
         request = self._pinned(made.pinned)
         seen = (request, turn, *(each for each in self.before if each.info.id in kept))
         after = estimate(self.run.history.messages(self.view.model, seen))
-        left = max(self.tokens - self.estimated, 0) + after
+        left = self._scaled(after)
         limit = usable(self.view.model)
         if self.auto and (left > self.tokens * SHRINK or (limit is not None and left > limit)):
             await self._fail(_too_little(self.tokens, left, limit))
@@ -185,6 +185,13 @@ class Compacting:
         self._store(request)
         self.run.writer.change(Emit(SessionCompacted(session_id=self.run.session.id)))
         await self.run.writer.barrier()
+
+    def _scaled(self, estimated: int) -> int:
+        """What the provider will count for a view of this size, from what it counted before."""
+        sent = self.run.sent
+        fixed = fixed_tokens(sent) if sent is not None else 0
+        ratio = self.tokens / max(self.estimated + fixed, 1)
+        return round((estimated + fixed) * max(ratio, 1.0))
 
     def _told(self, summary: str) -> Turn:
         """The message with this summary: the model's own, or one that says what is given."""

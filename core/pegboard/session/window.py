@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Tokens
@@ -38,6 +38,13 @@ def total(tokens: Tokens) -> int:
 def estimate(messages: Iterable[ModelMessage]) -> int:
     """About how many tokens the messages have."""
     return sum(_length(item) for message in messages for item in message.content) // CHARS_PER_TOKEN
+
+
+def fixed_tokens(request: ModelRequest) -> int:
+    """About how many tokens a request has beside its messages: system prompt and tools."""
+    system = sum(map(len, request.system))
+    tools = sum(len(tool.description) + len(str(tool.parameters)) for tool in request.tools)
+    return (system + tools) // CHARS_PER_TOKEN
 
 
 def _length(item: Content) -> int:
