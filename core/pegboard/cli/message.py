@@ -1,6 +1,5 @@
 """The message of a prompt, as it was typed: words, standard input and attached files."""
 
-import mimetypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,11 +9,9 @@ import click
 
 from pegboard.errors import InvalidInputError
 from pegboard.schema.prompt import FileInput, PartInput, TextInput
+from pegboard.session.attachments import DIRECTORY_MIME, mime_of
 
 STDIN = "-"
-DIRECTORY_MIME = "application/x-directory"
-_SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
-"""Kinds of files that a model may see or hear; all others are read as text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +68,9 @@ def file_part(file: Path) -> FileInput:
         if path.is_dir():
             return FileInput(mime=DIRECTORY_MIME, url=path.as_uri(), filename=path.name)
         with path.open("rb"):
-            return FileInput(mime=_mime(path), url=path.as_uri(), filename=path.name)
+            return FileInput(mime=mime_of(path), url=path.as_uri(), filename=path.name)
     except OSError as error:
         raise InvalidInputError(f"cannot read {file}: {error.strerror or error}") from error
-
-
-def _mime(path: Path) -> str:
-    guessed = mimetypes.guess_type(path.name)[0] or ""
-    return guessed if guessed.startswith(_SHOWN_AS_THEY_ARE) else "text/plain"
 
 
 def _read(stdin: BinaryIO) -> str:

@@ -5,13 +5,16 @@ Reads files, so it belongs in a thread.
 
 import base64
 import binascii
+import codecs
 import json
 import os
+import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 
 from pegboard.schema.part import FilePart
@@ -21,6 +24,14 @@ MEDIA_LIMIT_BYTES = 20 << 20
 """An image or PDF above this size is refused by every provider."""
 LISTING_LIMIT = 200
 DIRECTORY_MIME = "application/x-directory"
+TEXT_MIME = "text/plain"
+
+_PROBE_BYTES = 4096
+_TEXTS = re.compile(
+    r"text/.*|.*\+(json|xml|yaml)"
+    r"|application/(json|ld\+json|xml|toml|yaml|x-yaml|javascript|typescript|sql|x-sh|graphql)"
+)
+_SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,58 +43,131 @@ class Expansion:
     mime: str | None = None
 
 
-def expand_file(part: FilePart, directory: Path) -> Expansion:
-    """The expansion of one file; what cannot be read is said in a text, and nothing is raised."""
-    split = urlsplit(part.url)
+class _Data(NamedTuple):
+    mime: str
+    charset: str
+    content: bytes
+
+
+def mime_of(path: Path) -> str:
+    """The MIME type for a file part: its own for what a model may see or hear, else text."""
+    import mimetypes  # 10 ms for its tables, which only a prompt with a file pays
+
+    guessed = mimetypes.guess_type(path.name)[0] or ""
+    is_text = _TEXTS.fullmatch(guessed) is not None
+    return guessed if guessed.startswith(_SHOWN_AS_THEY_ARE) and not is_text else TEXT_MIME
+
+
+def expand_file(
+    part: FilePart, directory: Path, *, on_read: Callable[[Path], None] = lambda _: None
+) -> Expansion:
+    """The expansion of one file; what cannot be read is said in a text, and nothing is raised.
+
+    `on_read` is told of a text file before it is read.
+    """
     try:
+        split = urlsplit(part.url)
         match split.scheme:
             case "data":
                 return _data(part)
             case "file":
-                return _file(part, directory, split.path, split.query)
+                path = directory / unquote(split.path)
+                return _file(part, path, split.query, on_read)
             case _:
                 return Expansion()
     except (OSError, ValueError) as error:
         name = part.filename or part.url[:80]
-        return Expansion(texts=(f"The attached file {name} could not be read: {error}",))
+        text = f"The attached file {name} could not be read: {error}"
+        return Expansion(texts=(text,), mime=TEXT_MIME)
 
 
 def _data(part: FilePart) -> Expansion:
-    if not part.mime.startswith("text/"):
-        return Expansion()
-    head, comma, body = part.url.partition(",")
+    """Text for the model to read; all else as base64, the one form that providers take."""
+    found = _parsed(part.url)
+    if _is_text(part.mime) or (not part.mime and _is_text(found.mime)):
+        text = found.content.decode(found.charset, errors="replace")
+        texts = _read_texts(part.filename or "attachment", _cut(text))
+        return Expansion(texts=texts, mime=TEXT_MIME)
+    mime = part.mime or found.mime
+    return Expansion(url=_media(mime, found.content), mime=mime)
+
+
+def _parsed(url: str) -> _Data:
+    """The content of a `data:` URL (RFC 2397), of either encoding and any character set.
+
+    :raises ValueError: when it is none.
+    """
+    head, comma, body = url[len("data:") :].partition(",")
     if not comma:
         raise ValueError("its data: URL has no comma")
+    mime, *settings = (piece.strip() for piece in head.split(";"))
+    charset = "utf-8"
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        if name.lower() == "charset":
+            charset = value.strip("\"'")
     raw = unquote_to_bytes(body)
-    if head.endswith(";base64"):
-        try:
-            raw = base64.b64decode(raw, validate=True)
-        except binascii.Error as error:
-            raise ValueError(f"its data: URL is not base64 ({error})") from error
-    return Expansion(texts=_read_texts(part.filename or "attachment", raw.decode(errors="replace")))
+    if any(setting.lower() == "base64" for setting in settings):
+        raw = _base64(raw)
+    try:
+        codecs.lookup(charset)
+    except LookupError as error:
+        raise ValueError(f"its character set {charset!r} is unknown") from error
+    return _Data(mime or TEXT_MIME, charset, raw)
 
 
-def _file(part: FilePart, directory: Path, path_text: str, query: str) -> Expansion:
-    path = directory / unquote(path_text)
+def _base64(raw: bytes) -> bytes:
+    """Both alphabets, with or without padding and line breaks."""
+    plain = b"".join(raw.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
+    try:
+        return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"its data: URL is not base64 ({error})") from error
+
+
+def _file(part: FilePart, path: Path, query: str, on_read: Callable[[Path], None]) -> Expansion:
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)
     if not stat.S_ISREG(mode):
         raise ValueError("it is not a regular file")
-    if part.mime.startswith("text/"):
-        return Expansion(texts=_read_texts(str(path), _lines(path, parse_qs(query))))
+    if _is_text(part.mime or TEXT_MIME):
+        on_read(path)
+        return Expansion(
+            texts=_read_texts(str(path), _lines(path, parse_qs(query))), mime=TEXT_MIME
+        )
     size = path.stat().st_size
     if size > MEDIA_LIMIT_BYTES:
-        raise ValueError(f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached")
-    encoded = base64.b64encode(path.read_bytes()).decode()
-    return Expansion(url=f"data:{part.mime};base64,{encoded}")
+        raise ValueError(_too_long(size))
+    return Expansion(url=_media(part.mime, path.read_bytes()))
+
+
+def _is_text(mime: str) -> bool:
+    return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None
+
+
+def _media(mime: str, content: bytes) -> str:
+    if len(content) > MEDIA_LIMIT_BYTES:
+        raise ValueError(_too_long(len(content)))
+    return f"data:{mime};base64,{base64.b64encode(content).decode()}"
+
+
+def _too_long(size: int) -> str:
+    return f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached"
 
 
 def _lines(path: Path, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
-    end = int(query["end"][0]) if "end" in query else None
+    end = int(query["end"][0]) if query.get("end", [""])[0] else None
+    with path.open("rb") as probed:
+        if b"\0" in probed.read(_PROBE_BYTES):
+            raise ValueError("it is a binary file")
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        return "".join(_bounded(islice(file, start - 1, end)))
+        pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
+        return "".join(_bounded(islice(pieces, start - 1, end)))
+
+
+_GOES_ON = "\n[The file goes on; read the rest with the read tool.]"
 
 
 def _bounded(lines: Iterator[str]) -> Iterator[str]:
@@ -91,9 +175,17 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
     for number, line in enumerate(lines):
         room -= len(line.encode(errors="replace"))
         if number == MAX_LINES or room < 0:
-            yield "\n[The file goes on; read the rest with the read tool.]"
+            yield _GOES_ON
             return
         yield line
+
+
+def _cut(text: str) -> str:
+    """A text that was handed over whole; there is no file to read the rest from."""
+    kept = "".join(_bounded(iter(text.splitlines(keepends=True))))
+    if not kept.endswith(_GOES_ON):
+        return kept
+    return kept.removesuffix(_GOES_ON) + "\n[The attachment goes on; it was cut here.]"
 
 
 def _read_texts(name: str, content: str) -> tuple[str, ...]:
