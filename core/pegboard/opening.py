@@ -26,6 +26,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
+from pegboard.snapshot import Snapshots
 from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
 from pegboard.trust import Decision, TrustStore
@@ -87,6 +88,8 @@ async def close(parts: Parts) -> None:
     await parts.register.aclose()
     for provider in parts.engine.providers.values():
         await provider.aclose()
+    if parts.engine.snapshots is not None:
+        await parts.engine.snapshots.aclose()
     parts.bus.close()
     await parts.engine.storage.aclose()
 
@@ -148,6 +151,7 @@ class _Assembly:
             warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,
+            snapshots=self._snapshots(workspace, config),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
             run_child=lambda request: runs.run_child(engine, request),
@@ -197,6 +201,11 @@ class _Assembly:
                 key="PEGBOARD_DATABASE",
             )
         return await kinds[scheme](url, ids=self._ids, on_commit=self._publish)
+
+    def _snapshots(self, workspace: Workspace, config: Config) -> Snapshots | None:
+        if not config.snapshot:
+            return None
+        return Snapshots(workspace, folder=self._places.snapshots, env=self._env)
 
     def _publish(self, events: Sequence[Event]) -> None:
         self._bus.publish(*events)

@@ -37,6 +37,11 @@ class Places:
         return self.data / "pegboard.db"
 
     @property
+    def snapshots(self) -> Path:
+        """What the files of projects were, to undo what sessions did."""
+        return self.data / "snapshot"
+
+    @property
     def tool_output(self) -> Path:
         """Outputs of tools that were too long for the model."""
         return self.data / "tool-output"

@@ -138,13 +138,14 @@ class StepFinishPart(Wire, frozen=True, tag_field="type", tag="step-finish"):
 
 
 class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
-    """The files that a step changed since the tree `hash`."""
+    """The files that a step changed since the tree `hash`; `after` is the tree that it left."""
 
     id: str
     session_id: str
     message_id: str
     hash: str
     files: tuple[str, ...]
+    after: str | None = None
 
 
 class AgentPart(Wire, frozen=True, tag_field="type", tag="agent"):

@@ -17,6 +17,7 @@ from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Idle, SessionStatus
+from pegboard.snapshot import Snapshots
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
 from pegboard.workspace import Workspace
@@ -31,7 +32,8 @@ class Engine:
 
     `approvals` are the rules that the user's "always" has made for the project, `warmed` the
     tools that can check arguments without a first delay. `publish` gives events to all who
-    listen; what the database stores is published by the commit itself.
+    listen; what the database stores is published by the commit itself. `snapshots` is None where
+    the user has switched them off.
     """
 
     workspace: Workspace
@@ -52,6 +54,7 @@ class Engine:
     now: Callable[[], int]
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
+    snapshots: Snapshots | None = None
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish whether a session runs; a rest has the protocol's older event too."""

@@ -83,7 +83,12 @@ class Step:
         run.writer.dirty = self._processor.dirty
         run.put(Turn(info=self._message, parts=()))  # its place among prompts that come meanwhile
         self._processor.put(
-            StepStartPart(id=run.ids.part(), session_id=run.session.id, message_id=self._message.id)
+            StepStartPart(
+                id=run.ids.part(),
+                session_id=run.session.id,
+                message_id=self._message.id,
+                snapshot=run.trail.known(user.id),
+            )
         )
 
     @property
@@ -97,6 +102,7 @@ class Step:
         With `may_overflow` a request that is too long leaves no message, only the outcome: the
         caller makes it shorter. Otherwise that is a failure like any other.
         """
+        self._run.trail.begin(self._message, self._processor)
         attempts = Attempts(self._run.engine.config.retry)
         offered = frozenset(tool.name for tool in request.tools)
         caller = Caller(self._run, self._view, self._processor, offered=offered)
@@ -218,6 +224,7 @@ class Step:
                 reason=reason,
                 cost=cost,
                 tokens=tokens,
+                snapshot=self._run.trail.known(self._message.parent_id),
             )
         )
         self._run.charge(cost, tokens)

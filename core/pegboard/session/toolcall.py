@@ -105,19 +105,25 @@ class Caller:
         pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
         if pending.input != plan.input:
             values = tool.validate(pending.input)
-        limit_s = tool.timeout_s or engine.config.tool_timeout_s
+        async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
+            result = await self._within_limit(tool, context, values)
+            result = await engine.hooks.tool_execute_after(
+                session=self._view, call=pending, result=result
+            )
+        return await limit_output(result, output_dir=engine.output_dir, hint=CUT_HINT)
+
+    async def _within_limit(
+        self, tool: Tool, context: CallContext, values: Mapping[str, Any]
+    ) -> ToolResult:
+        limit_s = tool.timeout_s or self._run.engine.config.tool_timeout_s
         limit = asyncio.timeout(limit_s)
         try:
             async with limit:
-                result = await tool.call(context, values)
+                return await tool.call(context, values)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise ToolError(f"{tool.id} did not end within {limit_s:g} s") from error
-        result = await engine.hooks.tool_execute_after(
-            session=self._view, call=pending, result=result
-        )
-        return await limit_output(result, output_dir=engine.output_dir, hint=CUT_HINT)
 
     async def _not_in_a_loop(self, call: ToolCall, plan: _Plan, message_id: str) -> None:
         run = self._run

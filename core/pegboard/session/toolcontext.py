@@ -100,7 +100,8 @@ class CallContext:
             metadata=metadata or {},
             tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
         )
-        await settle(self._engine, self._view, request, self._run.writer)
+        with self._run.trail.asking(self._call_id):
+            await settle(self._engine, self._view, request, self._run.writer)
 
     async def ask_path(self, path: Path) -> Path:
         """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
@@ -164,6 +165,7 @@ class CallContext:
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
+        self._run.trail.edited(self._call_id, path)
         self._run.writer.change(Emit(FileEdited(file=str(path))))
 
     async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only

@@ -60,6 +60,7 @@ class Snapshots:
         self._root = workspace.worktree
         self._root_bytes = os.fsencode(workspace.worktree) + b"/"
         self._claims = Claims()
+        self._lineages: dict[str, tuple[str, ...]] = {}
         self._busy = threading.Lock()
         self._stirred = False
         self._told: set[bytes] = set()
@@ -72,6 +73,11 @@ class Snapshots:
         """The newest tree, if nothing can have been written since; else None."""
         dirty = self._stirred or self._told or self.refused
         return None if dirty else self._state.tree
+
+    def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
+        """The session and those above it: what a subagent writes is its callers' work, too."""
+        above = () if parent_id is None else self._lineages.get(parent_id, (parent_id,))
+        return self._lineages.setdefault(session_id, (session_id, *above))
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[Writing]:
@@ -105,6 +111,8 @@ class Snapshots:
         """
         if self.refused:
             return None
+        if not fresh and self.current is not None:
+            return self.current
         tree = await asyncio.to_thread(self._track, fresh=fresh)
         if tree is not None and self._collecting is None and self._collection_is_due():
             self._collecting = asyncio.create_task(self.gc(), name="collect snapshots")

@@ -3,7 +3,8 @@
 import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 CLOCK_NS = 20_000_000
@@ -22,10 +23,22 @@ class Writing:
     end_ns: int | None = None
     told: set[bytes] = field(default_factory=set)
     spoke: bool = False
+    pauses: list[tuple[int, int]] = field(default_factory=list)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The call waits: what is changed meanwhile is not its work."""
+        begin_ns = time.time_ns()
+        try:
+            yield
+        finally:
+            self.pauses.append((begin_ns + CLOCK_NS, time.time_ns() - CLOCK_NS))
 
     def covers(self, changed_ns: int) -> bool:
         """Whether a file that was changed at this instant may be this call's work."""
         if changed_ns < self.begin_ns - CLOCK_NS:
+            return False
+        if any(begin_ns < changed_ns < end_ns for begin_ns, end_ns in self.pauses):
             return False
         return self.end_ns is None or changed_ns <= self.end_ns + CLOCK_NS
 

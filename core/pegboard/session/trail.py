@@ -1,0 +1,200 @@
+"""What a run's steps do to files: a snapshot beside each request, and the parts that tell of it.
+
+The snapshot at the start of a step is also the one at the end of the step before, so a step
+costs one at most. It waits until the request is on its way, and a tool that may write waits
+for it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
+from pegboard.session.processor import Processor
+from pegboard.snapshot import Snapshots, Way
+from pegboard.snapshot.claims import Writing
+from pegboard.tools import Tool
+
+if TYPE_CHECKING:
+    from pegboard.session.run import Run
+
+HEAD_START_S = 0.05
+"""How long the request may have the machine for itself before files are looked at."""
+CLOSE_LIMIT_S = 10.0
+"""How long the end of a run waits for its last snapshot."""
+READS_ONLY = frozenset(
+    {
+        *("read", "grep", "glob", "list", "lsp", "webfetch", "websearch", "codesearch"),
+        *("todoread", "todowrite", "question", "skill", "task", "invalid", "doom_loop"),
+    }
+)
+"""Permissions of tools that write no files; subagents write in sessions of their own."""
+TELLS = frozenset({"edit"})
+"""Permissions of tools that say what they have written, by `ToolContext.edited`."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step's message, with the tree at its start once that is known."""
+
+    message: AssistantMessage
+    processor: Processor
+    tree: str | None = None
+
+
+class Trail:
+    """The snapshots of one run; without snapshots it does nothing."""
+
+    def __init__(self, run: "Run") -> None:
+        self._run = run
+        self._snapshots = run.engine.snapshots
+        self._owners: tuple[str, ...] = ()
+        if self._snapshots is not None:
+            self._owners = self._snapshots.lineage(run.session.id, run.session.parent_id)
+        self._step: _Step | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._go = asyncio.Event()
+        self._wrote = False
+        self._writings: dict[str, Writing] = {}
+        self.changed = False
+
+    def known(self, prompt_id: str) -> str | None:
+        """The tree as it is, if that is known without a look; a new prompt wants one."""
+        snapshots, step = self._snapshots, self._step
+        if snapshots is None or step is None or step.message.parent_id != prompt_id:
+            return None
+        return snapshots.current if not self._writings else None
+
+    def begin(self, message: AssistantMessage, processor: Processor) -> None:
+        """A step begins: its snapshot is taken beside its request."""
+        if self._snapshots is None:
+            return
+        known = self.known(message.parent_id)
+        earlier, self._step = self._step, _Step(message, processor, known)
+        before, self._go = self._task, asyncio.Event()
+        self._wrote = False
+        self._task = asyncio.create_task(
+            self._taken(self._snapshots, self._step, earlier, before), name="snapshot"
+        )
+        self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+    @asynccontextmanager
+    async def calling(self, call_id: str, tool: Tool) -> AsyncIterator[None]:
+        """A tool call; one that may write begins when the step's snapshot is taken."""
+        if self._snapshots is None or tool.permission in READS_ONLY:
+            yield
+            return
+        self._go.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,))  # git has a time limit of its own
+        self._wrote = True
+        with self._snapshots.writing(self._owners, tells=tool.permission in TELLS) as writing:
+            self._writings[call_id] = writing
+            try:
+                yield
+            finally:
+                del self._writings[call_id]
+
+    def edited(self, call_id: str, path: Path) -> None:
+        """A call says that it has changed a file."""
+        writing = self._writings.get(call_id)
+        if self._snapshots is not None and writing is not None:
+            self._snapshots.tell(writing, path)
+
+    @contextmanager
+    def asking(self, call_id: str) -> Iterator[None]:
+        """A call waits for the user, who may edit files meanwhile."""
+        writing = self._writings.get(call_id)
+        if writing is None:
+            yield
+            return
+        with writing.paused():
+            yield
+
+    async def close(self) -> None:
+        """Take the last step's changes in, if it may have made any; the run's end waits for it."""
+        task, snapshots, step = self._task, self._snapshots, self._step
+        if task is None or snapshots is None or step is None:
+            return
+        if not self._wrote:
+            task.cancel()
+            await asyncio.wait((task,))
+            return
+        self._go.set()
+        async with asyncio.timeout(CLOSE_LIMIT_S):
+            await asyncio.wait((task,))
+            tree = await snapshots.track()
+            if tree is not None:
+                await self._settle(snapshots, step, tree)
+
+    async def _taken(
+        self,
+        snapshots: Snapshots,
+        step: _Step,
+        earlier: _Step | None,
+        before: "asyncio.Task[None] | None",
+    ) -> None:
+        if before is not None:
+            await asyncio.wait((before,))  # git has a time limit of its own
+        fresh = earlier is None or earlier.message.parent_id != step.message.parent_id
+        if fresh or snapshots.current is None:
+            await self._head_start()
+        tree = await snapshots.track(fresh=fresh)
+        if tree is None:
+            return
+        step.tree = tree
+        start = _part(step.processor, StepStartPart)
+        if start is not None and start.snapshot != tree and self._is_there(step):
+            step.processor.put(replace(start, snapshot=tree))
+        if earlier is not None:
+            await self._settle(snapshots, earlier, tree)
+
+    async def _head_start(self) -> None:
+        go = self._go
+        try:
+            async with asyncio.timeout(HEAD_START_S):
+                await go.wait()
+        except TimeoutError:
+            return
+
+    async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
+        """Tell what a step has done, with the tree that it has left."""
+        files = snapshots.take(self._run.session.id)
+        if not self._is_there(step):
+            return
+        finish = _part(step.processor, StepFinishPart)
+        if finish is not None and finish.snapshot != tree:
+            step.processor.put(replace(finish, snapshot=tree))
+        if not files or step.tree is None:
+            return
+        self.changed = True
+        way = Way(before=step.tree, after=tree)
+        await snapshots.keep(self._run.session.id, step.message.id, way)
+        step.processor.put(
+            PatchPart(
+                id=self._run.ids.part(),
+                session_id=step.message.session_id,
+                message_id=step.message.id,
+                hash=step.tree,
+                files=tuple(str(path) for path in files),
+                after=tree,
+            )
+        )
+
+    def _is_there(self, step: _Step) -> bool:
+        """Whether the message is still there: one whose request was too long is dropped."""
+        turns = reversed(self._run.history.turns)
+        return any(turn.info.id == step.message.id for turn in turns)
+
+
+_P = TypeVar("_P", StepStartPart, StepFinishPart)
+
+
+def _part(processor: Processor, kind: type[_P]) -> _P | None:
+    return next((part for part in processor.parts.values() if isinstance(part, kind)), None)
