@@ -95,7 +95,7 @@ async def test_one_that_swallows_its_cancellation_is_not_waited_for() -> None:
         try:
             await asyncio.sleep(5)
         except asyncio.CancelledError:
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(1)
         return "late"
 
     plugins = Plugins(implementation("stubborn", stubborn, timeout_s=0.05))
@@ -103,7 +103,7 @@ async def test_one_that_swallows_its_cancellation_is_not_waited_for() -> None:
     async with plugins as dispatch:
         started = time.perf_counter()
         assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
-        assert time.perf_counter() - started < 0.15
+        assert time.perf_counter() - started < 0.9
 
 
 async def test_blocking_code_leaves_the_loop_free() -> None:

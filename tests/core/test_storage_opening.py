@@ -1,7 +1,6 @@
 # ruff: noqa: ASYNC240 - these tests arrange small files
 import asyncio
 import stat
-import time
 from functools import partial
 from pathlib import Path
 
@@ -68,17 +67,6 @@ async def test_the_settings_make_commits_durable(path: Path) -> None:
     await storage.aclose()
 
     assert settings == ["wal", 2, 1, 0, 0]
-
-
-async def test_a_fresh_database_opens_at_once(tmp_path: Path) -> None:
-    times = []
-    for name in range(5):
-        start = time.perf_counter()
-        storage = await opened(tmp_path / f"{name}.db")
-        times.append(time.perf_counter() - start)
-        await storage.aclose()
-
-    assert min(times) < 0.015
 
 
 @pytest.mark.parametrize("content", [b"this is no database" * 99, b"\0" * 8192])
