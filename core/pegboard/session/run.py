@@ -67,6 +67,7 @@ class Run:
     parent_rulesets: tuple[Ruleset, ...]
     blocked: bool = False
     calls: Counter[str] = field(default_factory=Counter)
+    unreadable: int = 0
     task: Task[None] | None = None
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)

@@ -22,6 +22,8 @@ from pegboard.truncate import limit_output
 
 DOOM_LOOP_CALLS = 3
 """The same call this often in one turn asks before it runs (opencode `session/processor.ts`)."""
+UNREADABLE_CALLS = 3
+"""After so many calls in a row that are not JSON the model will not get it right."""
 STOPPED = "The call was stopped before it ended."
 CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read it whole."
 
@@ -81,10 +83,19 @@ class Caller:
         try:
             value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
         except msgspec.DecodeError as error:
-            return self._invalid(call, f"the arguments are not valid JSON: {error}")
+            return self._unreadable(call, error)
+        self._run.unreadable = 0
         if not isinstance(value, dict):
             return self._invalid(call, "the arguments must be a JSON object")
         return _Plan(tool=tool, input=value)
+
+    def _unreadable(self, call: ToolCall, error: msgspec.DecodeError) -> _Plan:
+        self._run.unreadable += 1
+        reason = f"the arguments are not valid JSON: {error}"
+        if self._run.unreadable >= UNREADABLE_CALLS:
+            self._run.blocked = True
+            reason += f". The turn ends: {self._run.unreadable} calls in a row were not readable"
+        return self._invalid(call, reason)
 
     def _invalid(self, call: ToolCall, reason: str) -> _Plan:
         tool = self._run.engine.tools.get("invalid") or Tool.raw(
