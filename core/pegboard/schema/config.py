@@ -120,10 +120,13 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     `permission` is what the user's files say, as rules in order; `project_permission` is what
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
+    `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
+    there is one, or the model that answers if there is not.
     """
 
     model: str | None = None
     small_model: str | None = None
+    title: Literal["off", "small", "model"] = "small"
     default_agent: str | None = None
     username: str | None = None
     agent: dict[str, AgentConfig] = {}

@@ -1,5 +1,6 @@
 """The agent on one screen: decide, ask the model, run the tools, repeat."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pegboard.agents import find_agent
@@ -7,17 +8,16 @@ from pegboard.context import SessionView
 from pegboard.providers import ToolDefinition
 from pegboard.schema.message import AssistantMessage, UserMessage
 from pegboard.session.compaction import compact, is_needed, is_possible, request_compaction
-from pegboard.session.history import compaction_of
+from pegboard.session.history import GOES_ON, compaction_of
 from pegboard.session.prune import prune
+from pegboard.session.reminders import remind
 from pegboard.session.request import build_request, offered_tools
 from pegboard.session.run import Run
 from pegboard.session.step import Step
-
-GOES_ON = frozenset({"tool-calls", "unknown"})
-"""A step that ended for one of these reasons is followed by another."""
+from pegboard.session.subtask import next_subtask, run_subtask
 
 
-async def answer(run: Run) -> None:
+async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None) -> None:
     """Answer every prompt of the session, those that come meanwhile included."""
     turn: _Turn | None = None
     while (user := unanswered(run)) is not None:
@@ -26,10 +26,14 @@ async def answer(run: Run) -> None:
             continue
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
+        if (task := next_subtask(run, user)) is not None:
+            await run_subtask(run, turn.view, user, task)
+            continue
         if is_needed(run, turn.view.model):
             request_compaction(run, user)
             continue
         await _step(run, turn)
+        after_step(run)
     prune(run)
 
 
@@ -82,6 +86,7 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     engine = run.engine
     agent = find_agent(engine.agents, user.agent)
     model = await engine.resolve_model(f"{user.model.provider_id}/{user.model.model_id}")
+    remind(run)
     run.blocked = False
     run.calls.clear()
     view = run.view(agent, model)

@@ -76,9 +76,9 @@ async def build_request(
     return await engine.hooks.chat_params(session=view, request=request)
 
 
-async def plain_request(run: Run, view: SessionView, text: str) -> ModelRequest:
+async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRequest:
     """A request of one text, beside the conversation: the agent's own prompt and no tools."""
-    engine, agent, model = run.engine, view.agent, view.model
+    agent, model = view.agent, view.model
     request = ModelRequest(
         model=model,
         system=(agent.prompt,) if agent.prompt else (),

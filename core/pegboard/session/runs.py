@@ -1,8 +1,9 @@
 """Run slots: a session is run by one task at a time, and no prompt is left unanswered."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
 from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
@@ -10,6 +11,8 @@ from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
+from pegboard.session.accounts import open_budget
+from pegboard.session.budget import Budget
 from pegboard.session.children import ChildRequest
 from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
@@ -19,12 +22,18 @@ from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, stored
 from pegboard.session.run import Run, SessionIds, ancestor_rulesets
 from pegboard.session.sessions import new_session
+from pegboard.session.shell import ShellOrder, run_shell
+from pegboard.session.title import Titles
 from pegboard.session.usage import subtracted
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutMessage, PutPart, PutSession
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
+
+First = Callable[[Run], Awaitable[None]]
+"""What a run does before it looks for prompts."""
+_Value = TypeVar("_Value")
 
 
 class Runs:
@@ -34,6 +43,8 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
         self._ids: dict[str, SessionIds] = {}
+        self._asides: dict[str, set[asyncio.Task[Any]]] = {}
+        self._titles = Titles(self._runs.get)
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
@@ -57,7 +68,7 @@ class Runs:
             *(PutPart(part) for part in turn.parts),
             PutSession(session),
         )
-        turn = await expanded(engine, session, turn, ids)
+        turn = await expanded(engine, session, turn, ids, command=prompt.command)
         run = self._runs.get(session.id)
         if run is not None:
             run.put(turn)
@@ -81,11 +92,70 @@ class Runs:
             run.put(turn)
         return await self._outcome(self._task(engine, session), session.id)
 
-    def _task(self, engine: Engine, session: Session) -> "asyncio.Task[Turn | None]":
-        """The session's run, which is started if there is none."""
+    async def shell(self, engine: Engine, session: Session, order: ShellOrder) -> Turn:
+        """The answer with the output of a command that the user runs.
+
+        Prompts that come while it runs are answered after it, as in any run.
+
+        :raises SessionBusyError: while the session runs.
+        """
+        if session.id in self._tasks:
+            raise SessionBusyError(session.id)
+        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+
+        async def first(run: Run) -> None:
+            ended.set_result(await run_shell(run, order))
+
+        task = self._task(engine, session, first)
+        # Without a time limit of its own: the command has one, and an abort ends it.
+        await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+        return ended.result() if ended.done() else await self._outcome(task, session.id)
+
+    async def aside(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
+        """What `work` comes to, which an abort of the session ends like its run.
+
+        :raises AbortedError: when the session was aborted meanwhile.
+        """
+        task = asyncio.create_task(work, name=f"aside {session_id}")
+        tasks = self._asides.setdefault(session_id, set())
+        tasks.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise AbortedError(ABORTED) from None
+        finally:
+            tasks.discard(task)
+            if not tasks:
+                self._asides.pop(session_id, None)
+
+    async def change(
+        self, engine: Engine, session_id: str, change: Callable[[Session], Session]
+    ) -> Session:
+        """The session, changed in the database and in its run, which has a copy of it."""
+        stored = await engine.storage.session(session_id)
+        run = self._runs.get(session_id)
+        if run is not None:
+            run.session = change(run.session)
+        changed = change(stored) if run is None else run.session
+        await engine.storage.commit(PutSession(changed))
+        return changed
+
+    async def forget(self, session_id: str) -> None:
+        """Stop what runs in the session, which is about to be deleted."""
+        await self.abort(session_id)
+        self._ids.pop(session_id, None)
+
+    def _task(
+        self, engine: Engine, session: Session, first: First | None = None
+    ) -> "asyncio.Task[Turn | None]":
+        """The session's run, which is started if there is none, and then with `first`."""
         task = self._tasks.get(session.id)
         if task is None:
-            task = asyncio.create_task(self._run(engine, session.id), name=f"run {session.id}")
+            running = self._run(engine, session.id, first)
+            task = asyncio.create_task(running, name=f"run {session.id}")
             task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
             self._tasks[session.id] = task
         return task
@@ -99,15 +169,17 @@ class Runs:
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""
-        task = self._tasks.get(session_id)
-        if task is None:
-            return False
-        task.cancel()
-        await asyncio.wait((task,), timeout=ABORT_LIMIT_S)
-        return True
+        run = self._tasks.get(session_id)
+        tasks = [*self._asides.get(session_id, ()), *([run] if run is not None else ())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+        return bool(tasks)
 
     async def aclose(self) -> None:
         """Stop all runs and wait for their ends."""
+        await self._titles.aclose()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -151,13 +223,18 @@ class Runs:
             self._ids.setdefault(session_id, SessionIds(engine, last.message, last.part))
         return self._ids[session_id]
 
-    async def _run(self, engine: Engine, session_id: str) -> Turn | None:
+    async def _run(
+        self, engine: Engine, session_id: str, first: First | None = None
+    ) -> Turn | None:
         run: Run | None = None
         try:
             while run is None or unanswered(run) is not None:
                 async with self._opened(engine, session_id) as run:
                     run.say(Busy())
-                    await answer(run)
+                    if first is not None:
+                        await first(run)
+                        first = None
+                    await answer(run, after_step=self._titles.start)
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None
@@ -165,6 +242,11 @@ class Runs:
             self._runs.pop(session_id, None)
             self._tasks.pop(session_id, None)
             engine.say_status(session_id, Idle())
+
+    def _budget(self, session_id: str | None) -> Budget | None:
+        """What a session spends from that runs now."""
+        run = self._runs.get(session_id) if session_id is not None else None
+        return run.budget if run is not None else None
 
     @asynccontextmanager
     async def _opened(self, engine: Engine, session_id: str) -> AsyncIterator[Run]:
@@ -181,6 +263,7 @@ class Runs:
                     writer=writer,
                     depth=depth,
                     parent_rulesets=parents,
+                    budget=await open_budget(engine, session, self._budget(session.parent_id)),
                 )
                 self._runs[session_id] = run
                 try:

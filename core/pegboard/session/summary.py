@@ -155,7 +155,7 @@ class Compacting:
 
     async def _ask(self, text: str) -> str:
         assert isinstance(self.request.info, UserMessage)
-        request = await plain_request(self.run, self.view, text)
+        request = await plain_request(self.run.engine, self.view, text)
         step = Step(self.run, self.view, self.request.info, summary=True)
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
@@ -169,6 +169,9 @@ class Compacting:
 
     async def _settle(self, made: Compaction) -> None:
         """Take the outcome, if the next request becomes so much shorter that it can be sent."""
+        if not made.summary.strip():
+            await self._fail(_unknown("there is no text in the summary"))
+            return
         turn = self._told(made.summary)
         known = {each.info.id for each in self.before if not is_compaction(each)}
         kept = [name for name in (*made.kept, *self.answering) if name in known]

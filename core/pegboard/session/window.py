@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 
-from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
+from pegboard.providers import (
+    Call,
+    Content,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    Result,
+    Text,
+)
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Tokens

@@ -1,0 +1,91 @@
+"""What the model is told beside a prompt: that the mode is another, or that it came meanwhile.
+
+A reminder is stored with the prompt, once. So every later request repeats the same bytes, and
+the provider finds its cached prefix again.
+"""
+
+from collections.abc import Sequence
+
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard.session.history import GOES_ON, is_compaction
+from pegboard.session.run import Run
+from pegboard.storage.changes import PutPart
+
+MARK = "reminder"
+"""The name under which a reminder's kind is in the metadata of its part."""
+PLAN_AGENT = "plan"
+TEXTS = {
+    "plan": (
+        "From here on you are planning: change nothing in the project until the user says so, "
+        "whatever was said before."
+    ),
+    "build": (
+        "Planning is over: from here on you may change files and run commands. If there is a "
+        "plan, carry it out."
+    ),
+    "queued": (
+        "The user sent this while you were working. Take it into account now, and go on with "
+        "what you were doing unless it says otherwise."
+    ),
+}
+
+
+def remind(run: Run) -> None:
+    """Store the reminders of the prompts that are about to be answered."""
+    for place, kind in due(run.history.turns):
+        turn = run.history.turns[place]
+        part = TextPart(
+            id=run.ids.part(),
+            session_id=turn.info.session_id,
+            message_id=turn.info.id,
+            text=f"<system-reminder>\n{TEXTS[kind]}\n</system-reminder>",
+            synthetic=True,
+            metadata={MARK: kind},
+        )
+        run.put(Turn(info=turn.info, parts=(*turn.parts, part)))
+        run.writer.change(PutPart(part))
+
+
+def due(turns: Sequence[Turn]) -> list[tuple[int, str]]:
+    """Which reminders the newest prompts lack, by the prompts' places."""
+    waiting, last = _waiting(turns)
+    found: list[tuple[int, str]] = []
+    for place in waiting:
+        kinds = [_switch(turns, place)] if place == waiting[-1] else []
+        if last is not None and last.error is None and last.finish in GOES_ON:
+            kinds.append("queued")
+        found += [(place, kind) for kind in kinds if kind and not _has(turns[place], kind)]
+    return found
+
+
+def _waiting(turns: Sequence[Turn]) -> tuple[list[int], AssistantMessage | None]:
+    """The places of the prompts behind the last answer, and that answer."""
+    places: list[int] = []
+    for place in range(len(turns) - 1, -1, -1):
+        info = turns[place].info
+        if isinstance(info, AssistantMessage) and not info.summary:
+            return places[::-1], info
+        if isinstance(info, UserMessage) and not is_compaction(turns[place]):
+            places.append(place)
+    return places[::-1], None
+
+
+def _switch(turns: Sequence[Turn], place: int) -> str | None:
+    """The kind of reminder for a prompt whose agent is not that of the last answer."""
+    before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
+    agent = turns[place].info.agent
+    if before is None or before == agent or PLAN_AGENT not in (before, agent):
+        return None
+    return "plan" if agent == PLAN_AGENT else "build"
+
+
+def _is_answer(turn: Turn) -> bool:
+    return isinstance(turn.info, AssistantMessage) and not turn.info.summary
+
+
+def _has(turn: Turn, kind: str) -> bool:
+    return any(
+        isinstance(part, TextPart) and (part.metadata or {}).get(MARK) == kind
+        for part in turn.parts
+    )

@@ -1,0 +1,154 @@
+"""Titles that a model writes, beside the work and never in its way."""
+
+import asyncio
+import re
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from pegboard.errors import PegboardError
+from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.schema.agent import Agent
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.model import Model
+from pegboard.schema.part import SubtaskPart, TextPart
+from pegboard.schema.session import Session
+from pegboard.session.engine import Engine
+from pegboard.session.history import is_compaction
+from pegboard.session.request import plain_request
+from pegboard.session.run import Run, make_view
+from pegboard.session.sessions import is_untitled, title_from
+from pegboard.session.stream import run_step
+from pegboard.session.usage import added, cost_of, tokens_of
+from pegboard.storage.changes import PutSession
+
+AGENT = "title"
+LIMIT_S = 60.0
+LENGTH = 100
+"""A longer title is cut (opencode `session/prompt.ts`)."""
+PROMPT_CHARS = 4_000
+"""How much of the prompt a title is made from."""
+_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
+
+
+class Titles:
+    """The titles that are being written for the sessions of one App; it owns their tasks.
+
+    A session is tried once. `running` gives a session's run, whose record must not be lost.
+    """
+
+    def __init__(self, running: Callable[[str], Run | None]) -> None:
+        self._running = running
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def start(self, run: Run) -> None:
+        """Have a title written, if the session still has the one that was made of its prompt."""
+        session_id = run.session.id
+        if session_id in self._tasks:
+            return
+        prompt = _prompt(run)
+        if prompt is None or not is_wanted(run.engine):
+            return
+        task = asyncio.create_task(
+            self._write(run.engine, run.session, *prompt), name=f"title {session_id}"
+        )
+        self._tasks[session_id] = task
+
+    async def aclose(self) -> None:
+        """Stop what is being written; nobody waits for a title."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _write(self, engine: Engine, session: Session, user: UserMessage, text: str) -> None:
+        agent = engine.agents[AGENT]
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                model = await _model(engine, agent, user)
+                said, finish = await _asked(engine, session, agent, model, text)
+        except (PegboardError, TimeoutError):
+            return  # the session keeps the title that it has
+        current = self._running(session.id)
+        now = current.session if current else await engine.storage.session(session.id)
+        title = cleaned(said)
+        tokens = tokens_of(finish.usage)
+        now = replace(
+            now,
+            title=title if title and now.title == session.title else now.title,
+            cost=(now.cost or 0.0) + cost_of(tokens, model.cost),
+            tokens=added(now.tokens, tokens),
+        )
+        if current is not None:  # its writer may be closing, or hold an older record
+            current.session = now
+            current.store()
+        await engine.storage.commit(PutSession(now))
+
+
+def is_wanted(engine: Engine) -> bool:
+    """Whether the configuration names a model for titles, and there is an agent for them."""
+    agent = engine.agents.get(AGENT)
+    match engine.config.title:
+        case "off":
+            return False
+        case "small":
+            named = engine.config.small_model is not None
+            return agent is not None and (named or agent.model is not None)
+        case "model":
+            return agent is not None
+
+
+async def _model(engine: Engine, agent: Agent, user: UserMessage) -> Model:
+    choice = agent.model or user.model
+    name = f"{choice.provider_id}/{choice.model_id}"
+    small = engine.config.small_model
+    return await engine.resolve_model(small if small and agent.model is None else name)
+
+
+def _prompt(run: Run) -> tuple[UserMessage, str] | None:
+    """The one prompt of a session that is titled by it, None for any other session."""
+    turns = [turn for _, turn in run.history.users() if not is_compaction(turn)]
+    if run.session.parent_id is not None or len(turns) != 1:
+        return None
+    [turn] = turns
+    text = "\n".join(_texts(turn))
+    if not text or not (is_untitled(run.session) or run.session.title == title_from(text)):
+        return None
+    assert isinstance(turn.info, UserMessage)
+    return turn.info, text[:PROMPT_CHARS]
+
+
+def _texts(turn: Turn) -> list[str]:
+    typed = [part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic]
+    return typed or [part.prompt for part in turn.parts if isinstance(part, SubtaskPart)]
+
+
+async def _asked(
+    engine: Engine, session: Session, agent: Agent, model: Model, text: str
+) -> tuple[str, StreamFinish]:
+    """The model's answer, which is not part of the conversation."""
+    pieces: list[str] = []
+
+    def take(event: StreamEvent) -> None:
+        if isinstance(event, TextDelta):
+            pieces.append(event.text)
+
+    view = make_view(engine, session, agent, model)
+    request = await plain_request(engine, view, f"Write a title for what begins with:\n\n{text}")
+    finish = await run_step(
+        engine.providers[model.provider_id].stream(request),
+        on_event=take,
+        run_tool=_not_run,
+        idle_timeout_s=request.idle_timeout_s,
+    )
+    return "".join(pieces), finish
+
+
+async def _not_run(_: ToolCall) -> None:
+    """No tool is offered, so a call means nothing."""
+
+
+def cleaned(said: str) -> str:
+    """The first line of an answer that has text, without thoughts, quotes and a full stop."""
+    lines = (line.strip(" \t#*\"'`") for line in _THOUGHT.sub("", said).splitlines())
+    line = next((line for line in lines if line), "").removesuffix(".")
+    return line if len(line) <= LENGTH else line[: LENGTH - 3] + "..."
