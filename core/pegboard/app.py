@@ -24,8 +24,9 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
 from pegboard.schema.prompt import PartInput
-from pegboard.schema.session import Session, SessionStatus
+from pegboard.schema.session import FileDiff, Session, SessionStatus
 from pegboard.session.prompt import Prompt
+from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
 from pegboard.session.sessions import new_session
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
@@ -222,7 +223,7 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
-        session = await self.storage.session(session_id)
+        session = await settled(self._engine, session_id)
         return await self._runs.prompt(self._engine, session, prompt)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
@@ -236,8 +237,36 @@ class App:
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
-        session = await self.storage.session(session_id)
+        session = await settled(self._engine, session_id)
         return await self._runs.summarize(self._engine, session, model)
+
+    async def revert(
+        self, session_id: str, message_id: str, part_id: str | None = None
+    ) -> Reverted:
+        """The session and its files as they were before a message, or a part of one.
+
+        Files that somebody has changed since the session did are left, and named. The messages
+        go with the next prompt; until then `unrevert` brings everything back.
+
+        :raises NotFoundError: when there is no such session, message or part.
+        :raises SessionBusyError: while the session runs.
+        """
+        return await revert(self._engine, session_id, message_id, part_id)
+
+    async def unrevert(self, session_id: str) -> Reverted:
+        """The session and its files as they were before `revert`.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: while the session runs.
+        """
+        return await unrevert(self._engine, session_id)
+
+    async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
+        """What a session, or the answer to one prompt of it, has changed in files.
+
+        :raises NotFoundError: when there is no such session or message.
+        """
+        return await session_diff(self._engine, session_id, message_id)
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
+from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
+from pegboard.session.changes import bounded, split, summary_of, total
 from pegboard.session.processor import Processor
 from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.claims import Writing
+from pegboard.storage.changes import Emit, PutSession
 from pegboard.tools import Tool
 
 if TYPE_CHECKING:
@@ -62,7 +65,7 @@ class Trail:
         self._go = asyncio.Event()
         self._wrote = False
         self._writings: dict[str, Writing] = {}
-        self.changed = False
+        self._patches: list[PatchPart] = []
 
     def known(self, prompt_id: str) -> str | None:
         """The tree as it is, if that is known without a look; a new prompt wants one."""
@@ -122,16 +125,29 @@ class Trail:
         task, snapshots, step = self._task, self._snapshots, self._step
         if task is None or snapshots is None or step is None:
             return
-        if not self._wrote:
+        if self._wrote or self._patches:
+            self._go.set()
+        else:
             task.cancel()
-            await asyncio.wait((task,))
+        try:
+            async with asyncio.timeout(CLOSE_LIMIT_S):
+                await asyncio.wait((task,))
+                if self._wrote and (tree := await snapshots.track()) is not None:
+                    await self._settle(snapshots, step, tree)
+                if self._patches:
+                    await self._tell(snapshots)
+        except TimeoutError:
             return
-        self._go.set()
-        async with asyncio.timeout(CLOSE_LIMIT_S):
-            await asyncio.wait((task,))
-            tree = await snapshots.track()
-            if tree is not None:
-                await self._settle(snapshots, step, tree)
+
+    async def _tell(self, snapshots: Snapshots) -> None:
+        """Say what the session has changed in all, once per run."""
+        run = self._run
+        before, _ = split(run.history.turns, None)
+        diffs = bounded(await snapshots.diff(total((*before, *self._patches))))
+        run.session = replace(run.session, summary=summary_of(diffs))
+        run.writer.change(
+            PutSession(run.session), Emit(SessionDiffed(session_id=run.session.id, diff=diffs))
+        )
 
     async def _taken(
         self,
@@ -173,19 +189,18 @@ class Trail:
             step.processor.put(replace(finish, snapshot=tree))
         if not files or step.tree is None:
             return
-        self.changed = True
         way = Way(before=step.tree, after=tree)
         await snapshots.keep(self._run.session.id, step.message.id, way)
-        step.processor.put(
-            PatchPart(
-                id=self._run.ids.part(),
-                session_id=step.message.session_id,
-                message_id=step.message.id,
-                hash=step.tree,
-                files=tuple(str(path) for path in files),
-                after=tree,
-            )
+        patch = PatchPart(
+            id=self._run.ids.part(),
+            session_id=step.message.session_id,
+            message_id=step.message.id,
+            hash=step.tree,
+            files=tuple(str(path) for path in files),
+            after=tree,
         )
+        self._patches.append(patch)
+        step.processor.put(patch)
 
     def _is_there(self, step: _Step) -> bool:
         """Whether the message is still there: one whose request was too long is dropped."""

@@ -1,0 +1,183 @@
+"""Going back to a point of a session, forth again, and the end of it with the next prompt.
+
+Only files that the session has changed are touched, and only those that are still as it has
+left them: what somebody has edited since, and what cannot be looked up any more, is left and
+named.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from pegboard.errors import NotFoundError
+from pegboard.schema.event import SessionDiffed
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import TextPart, ToolPart
+from pegboard.schema.session import FileDiff, Revert, Session
+from pegboard.session.changes import between, bounded, split, summary_of, total
+from pegboard.session.engine import Engine
+from pegboard.snapshot.restore import Restored
+from pegboard.storage.changes import Change, DropMessage, DropPart, Emit, PutSession
+from pegboard.storage.protocol import Fence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reverted:
+    """The session after going back or forth, and what became of its files."""
+
+    session: Session
+    files: Restored
+
+
+async def revert(
+    engine: Engine, session_id: str, message_id: str, part_id: str | None = None
+) -> Reverted:
+    """The session and its files as they were before a message, or before a part of one.
+
+    The messages stay until the next prompt. A second call moves the point, either way.
+
+    :raises NotFoundError: when the session has no such message or part; nothing is changed.
+    :raises SessionBusyError: while the session runs.
+    """
+    async with _held(engine, session_id) as fence:
+        session = await engine.storage.session(session_id)
+        turns = await engine.storage.turns(session_id)
+        point = _point(turns, message_id, part_id)
+        return await _moved(engine, session, turns, point, fence)
+
+
+async def unrevert(engine: Engine, session_id: str) -> Reverted:
+    """The session and its files as they were before they were reverted.
+
+    :raises SessionBusyError: while the session runs.
+    """
+    async with _held(engine, session_id) as fence:
+        session = await engine.storage.session(session_id)
+        if session.revert is None:
+            return Reverted(session=session, files=Restored())
+        turns = await engine.storage.turns(session_id)
+        return await _moved(engine, session, turns, None, fence)
+
+
+async def settled(engine: Engine, session_id: str) -> Session:
+    """The session without what a revert has taken back: these messages are dropped for good.
+
+    :raises NotFoundError: when nothing has this id.
+    """
+    session = await engine.storage.session(session_id)
+    if session.revert is None:
+        return session
+    turns = await engine.storage.turns(session_id)
+    # Another prompt may have settled it meanwhile: then its message may be among the turns.
+    session = await engine.storage.session(session_id)
+    if session.revert is None:
+        return session
+    drops = _drops(turns, session_id, session.revert)
+    session = replace(session, revert=None)
+    await engine.storage.commit(*drops, PutSession(session))
+    return session
+
+
+async def session_diff(
+    engine: Engine, session_id: str, message_id: str | None = None
+) -> tuple[FileDiff, ...]:
+    """What the session has changed in files, up to where it is reverted.
+
+    With a user's message, what its answer has changed.
+
+    :raises NotFoundError: when the session, or the message in it, is not there.
+    """
+    session = await engine.storage.session(session_id)
+    turns: Sequence[Turn] = await engine.storage.turns(session_id)
+    if engine.snapshots is None:
+        return ()
+    if message_id is not None:
+        turns = _exchange(turns, message_id)
+    before, _ = split(turns, session.revert)
+    return await engine.snapshots.diff(total(before))
+
+
+@asynccontextmanager
+async def _held(engine: Engine, session_id: str) -> AsyncIterator[Fence]:
+    fence = await engine.storage.claim(session_id)
+    try:
+        yield fence
+    finally:
+        await engine.storage.release(fence)
+
+
+async def _moved(
+    engine: Engine, session: Session, turns: Sequence[Turn], point: Revert | None, fence: Fence
+) -> Reverted:
+    files = Restored()
+    diffs: tuple[FileDiff, ...] = ()
+    snapshots = engine.snapshots
+    if snapshots is not None:
+        tree = await snapshots.track(fresh=True)
+        files = await snapshots.restore(between(turns, here=session.revert, there=point))
+        before, behind = split(turns, point)
+        diffs = bounded(await snapshots.diff(total(before)))
+        undone = bounded(await snapshots.diff(total(behind)))
+        if point is not None:
+            kept = tree if session.revert is None else session.revert.snapshot
+            point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
+    session = replace(
+        session,
+        revert=point,
+        summary=summary_of(diffs),
+        time=replace(session.time, updated=engine.now()),
+    )
+    await engine.storage.commit(
+        PutSession(session), Emit(SessionDiffed(session_id=session.id, diff=diffs)), fence=fence
+    )
+    return Reverted(session=session, files=files)
+
+
+def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:
+    """Where to go back to: what the user sees of a message before the part is kept, if any."""
+    prompt: str | None = None
+    for turn in turns:
+        if isinstance(turn.info, UserMessage):
+            prompt = turn.info.id
+        if turn.info.id != message_id:
+            continue
+        if part_id is None:
+            return Revert(message_id=prompt or message_id)
+        seen = False
+        for part in turn.parts:
+            if part.id == part_id:
+                whole = Revert(message_id=prompt or message_id)
+                return Revert(message_id=message_id, part_id=part_id) if seen else whole
+            seen = seen or isinstance(part, TextPart | ToolPart)
+        raise NotFoundError("part", part_id)
+    raise NotFoundError("message", message_id)
+
+
+def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
+    """What goes: the messages from the point on, or the parts from there and what follows."""
+    changes: list[Change] = []
+    behind = False
+    for turn in turns:
+        if behind or (turn.info.id == point.message_id and point.part_id is None):
+            behind = True
+            changes.append(DropMessage(session_id, turn.info.id))
+        elif turn.info.id == point.message_id:
+            for part in turn.parts:
+                behind = behind or part.id == point.part_id
+                if behind:
+                    changes.append(DropPart(session_id, turn.info.id, part.id))
+    return changes
+
+
+def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
+    """A message with the answers to it."""
+    found = tuple(
+        turn
+        for turn in turns
+        if message_id in (turn.info.id, getattr(turn.info, "parent_id", None))
+    )
+    if not any(turn.info.id == message_id for turn in found):
+        raise NotFoundError("message", message_id)
+    return found
