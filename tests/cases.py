@@ -18,4 +18,6 @@ def built(pieces):
 
 
 def _repeated(piece):
-    return "".join(piece["text"].replace("{i}", str(number)) for number in range(piece["times"]))
+    first = piece.get("from", 0)
+    numbers = range(first, first + piece["times"])
+    return "".join(piece["text"].replace("{i}", str(number)) for number in numbers)

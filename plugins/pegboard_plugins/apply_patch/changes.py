@@ -1,0 +1,215 @@
+"""What a patch does to each file, worked out before anything is written."""
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pegboard import Diff, ToolContext, ToolError, diff_texts
+from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
+from pegboard_plugins.apply_patch.seek import apply
+
+LIMIT_BYTES = 50 << 20
+BOM = "\ufeff"
+
+Kind = Literal["add", "update", "delete", "move"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A section with its real paths: the file's, and the one that it moves to."""
+
+    section: Section
+    path: Path
+    target: Path | None
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All paths that the section touches."""
+        return (self.path,) if self.target is None else (self.path, self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One file's way: `before` and `after` are its bytes, None where there is no file."""
+
+    kind: Kind
+    path: Path
+    target: Path | None
+    before: bytes | None
+    after: bytes | None
+    diff: Diff
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """All paths that change."""
+        return (self.path,) if self.target is None else (self.path, self.target)
+
+
+async def located(context: ToolContext, sections: Sequence[Section]) -> list[Place]:
+    """The sections with their paths, once all of them may be touched.
+
+    :raises PermissionDeniedError: for a path outside of the project that is not allowed.
+    :raises PatchError: `duplicate`, when two sections touch one file.
+    """
+    places: list[Place] = []
+    seen: set[Path] = set()
+    for section in sections:
+        place = await _located(context, section)
+        for path in place.paths:
+            if path in seen:
+                raise PatchError("duplicate", f"{path} is named twice", line=section.line)
+            seen.add(path)
+        places.append(place)
+    return places
+
+
+async def _located(context: ToolContext, section: Section) -> Place:
+    named = context.directory / section.path
+    if isinstance(section, Delete):
+        # A link goes itself, what it leads to stays: only its folder is resolved.
+        return Place(
+            section=section, path=await context.ask_path(named.parent) / named.name, target=None
+        )
+    path = await context.ask_path(named)
+    if not isinstance(section, Update) or section.move_to is None:
+        return Place(section=section, path=path, target=None)
+    if named.is_symlink():
+        text = f"{section.path} is a link: move {path}, to which it leads"
+        raise PatchError("io", text, line=section.line)
+    target = await context.ask_path(context.directory / section.move_to)
+    return Place(section=section, path=path, target=target)
+
+
+def planned(context: ToolContext, places: Sequence[Place]) -> list[Change]:
+    """What happens to each file; reads, and writes nothing.
+
+    :raises PatchError: when a section does not fit the files as they are.
+    :raises ToolError: when a file was not read in this session as it is now.
+    """
+    return [_planned(context, place) for place in places]
+
+
+def check(context: ToolContext, changes: Sequence[Change]) -> None:
+    """Nothing, if the files are as they were planned with; an approval may take a while.
+
+    :raises ToolError: when one is not.
+    """
+    for change in changes:
+        for path in change.paths:
+            if change.before is None or path == change.target:
+                _check_free(path)
+            elif change.before and not path.is_symlink():
+                context.files.check_fresh(path)
+
+
+def _planned(context: ToolContext, place: Place) -> Change:
+    section, path = place.section, place.path
+    try:
+        match section:
+            case Add():
+                return _adding(context, section, path)
+            case Delete():
+                return _deleting(context, path)
+            case Update():
+                return _updating(context, section, path, place.target)
+    except PatchError:
+        raise
+    except OSError as error:
+        raise PatchError("io", f"{path}: {error.strerror}", line=section.line) from error
+
+
+def _adding(context: ToolContext, section: Add, path: Path) -> Change:
+    _check_free(path)
+    try:
+        content = section.content.encode()
+    except UnicodeEncodeError as error:
+        raise PatchError("parse", "half a letter (a lone surrogate)", line=section.line) from error
+    name = title(context, path)
+    diff = diff_texts("", section.content, name=name)
+    return Change(kind="add", path=path, target=None, before=None, after=content, diff=diff)
+
+
+def _deleting(context: ToolContext, path: Path) -> Change:
+    if path.is_symlink():
+        before, text = b"", ""
+    else:
+        before = _read(context, path)
+        text = before.decode(errors="replace")
+    diff = diff_texts(text, "", name=title(context, path))
+    return Change(kind="delete", path=path, target=None, before=before, after=None, diff=diff)
+
+
+def _updating(context: ToolContext, section: Update, path: Path, target: Path | None) -> Change:
+    before = _read(context, path)
+    if target is not None:
+        _check_free(target)
+    text = before.decode("utf-8", "surrogateescape")
+    changed = apply(text.removeprefix(BOM), section.chunks, path=section.path)
+    if text.startswith(BOM):
+        changed = BOM + changed
+    after = _encoded(section, text, changed)
+    diff = diff_texts(text, changed, name=title(context, path))
+    kind: Kind = "update" if target is None else "move"
+    return Change(kind=kind, path=path, target=target, before=before, after=after, diff=diff)
+
+
+def _encoded(section: Update, before: str, after: str) -> bytes:
+    """The bytes of the changed text; those that are no UTF-8 stay as they were."""
+    added = "".join(text for chunk in section.chunks for sign, text in chunk.body if sign == "+")
+    if not _is_unicode(added):
+        raise PatchError("parse", "half a letter (a lone surrogate)", line=section.line)
+    if not added.isascii() and not _is_unicode(before):
+        raise PatchError(
+            "io",
+            f"{section.path} is not in UTF-8: letters beyond ASCII would be written in another"
+            " encoding than the rest of the file",
+            line=section.line,
+        )
+    return after.encode("utf-8", "surrogateescape")
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _check_free(path: Path) -> None:
+    """Nothing, if a file can be made here."""
+    if os.path.lexists(path):
+        raise PatchError("exists", f"{path} exists already; a patch does not overwrite")
+    above = next(folder for folder in path.parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise PatchError("parent", f"{above} is not a folder")
+
+
+def _read(context: ToolContext, path: Path) -> bytes:
+    """The content of a regular file that the session has read as it is."""
+    try:
+        facts = path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise PatchError("missing", f"{path} does not exist") from error
+    if not stat.S_ISREG(facts.st_mode):
+        raise PatchError("directory", f"{path} is not a regular file")
+    if facts.st_size > LIMIT_BYTES:
+        raise PatchError("io", f"{path} is larger than {LIMIT_BYTES >> 20} MiB")
+    if facts.st_size:
+        _check_seen(context, path)
+    return path.read_bytes()
+
+
+def _check_seen(context: ToolContext, path: Path) -> None:
+    try:
+        context.files.check_fresh(path)
+    except ToolError as error:
+        raise ToolError(f"{error}. Nothing was changed.") from error
+
+
+def title(context: ToolContext, path: Path) -> str:
+    """The path as rules and people name it."""
+    return os.path.relpath(path, context.worktree)
