@@ -1,0 +1,97 @@
+"""A call that the user makes, not the model: an answer with this one call in it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.context import SessionView
+from pegboard.errors import AbortedError, PegboardError, PermissionDeniedError
+from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
+from pegboard.schema.session import Tokens
+from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.processor import Processor
+from pegboard.session.run import Run
+from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
+from pegboard.session.toolcall import CUT_HINT, STOPPED
+from pegboard.session.toolcontext import CallContext
+from pegboard.storage.changes import PutMessage
+from pegboard.tools import ToolResult
+from pegboard.truncate import limit_output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserCall:
+    """What is called, and what it does; `finish` is why the answer ends with it.
+
+    A `finish` of `tool-calls` makes the model go on from the call's result.
+    """
+
+    call_id: str
+    tool: str
+    input: Mapping[str, Any]
+    work: Callable[[CallContext], Awaitable[ToolResult]]
+    finish: str | None
+
+
+def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> AssistantMessage:
+    """An answer to a message, with nothing in it."""
+    return AssistantMessage(
+        id=run.ids.message(),
+        session_id=run.session.id,
+        parent_id=user_id,
+        model_id=view.model.id,
+        provider_id=view.model.provider_id,
+        mode=agent,
+        agent=agent,
+        path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
+        cost=0.0,
+        tokens=Tokens(),
+        time=MessageTime(created=run.engine.now()),
+    )
+
+
+async def make_call(
+    run: Run, view: SessionView, user: UserMessage, call: UserCall, *, agent: str
+) -> Turn:
+    """The answer with the call's result, stored; what went wrong with the call is its result."""
+    message = new_answer(run, view, user.id, agent=agent)
+    processor = Processor(message, sink=run.writer, new_id=run.ids.part, now=run.engine.now)
+    run.writer.change(PutMessage(message))
+    run.writer.dirty = processor.dirty
+    run.put(Turn(info=message, parts=()))
+    processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
+    context = CallContext(run, view, processor, call.call_id, message.id)
+    try:
+        await run.writer.barrier()  # the call is stored before it can have an effect
+        result = await call.work(context)
+        result = await limit_output(result, output_dir=run.engine.output_dir, hint=CUT_HINT)
+        processor.tool_done(ToolDone(id=call.call_id, result=result))
+        message = replace(message, finish=call.finish)
+    except PegboardError as error:
+        denied = {"denied": True} if isinstance(error, PermissionDeniedError) else None
+        failed = ToolFailed(id=call.call_id, error=str(error), metadata=denied)
+        processor.tool_failed(failed)
+        message = replace(message, finish=call.finish)
+    except asyncio.CancelledError:
+        message = replace(message, error=failure_of(AbortedError(ABORTED)))
+        raise
+    finally:
+        turn = await _stored(run, view, message, processor)
+    return turn
+
+
+async def _stored(
+    run: Run, view: SessionView, message: AssistantMessage, processor: Processor
+) -> Turn:
+    processor.close(STOPPED)
+    time = replace(message.time, completed=run.engine.now())
+    turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
+    run.writer.change(PutMessage(turn.info))
+    run.writer.dirty = tuple
+    run.put(turn)
+    run.touch(view.agent, view.model)
+    await run.writer.barrier()
+    return turn
