@@ -1,7 +1,6 @@
 """Input parts become a stored user message: first as typed, then with what they refer to."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -34,7 +33,8 @@ from pegboard.storage.changes import Change, DropPart, PutMessage, PutPart
 class Prompt:
     """What a client sends; a model is named `provider/model`.
 
-    `command` is the slash command that the parts were made by.
+    `command` is the slash command that the parts were made by, `typed` what the user typed to
+    get them, for the session's title.
     """
 
     parts: tuple[PartInput, ...]
@@ -46,6 +46,7 @@ class Prompt:
     variant: str | None = None
     no_reply: bool = False
     command: Command | None = None
+    typed: str | None = None
 
 
 def stored(
@@ -72,14 +73,16 @@ def stored(
     parts = tuple(_part(part, info, ids) for part in prompt.parts)
     turn = Turn(info=info, parts=parts)
     ids.note(turn)
-    return turn, replace(_touched(session, parts, engine.now()), agent=agent)
+    typed = prompt.typed or "\n".join(
+        part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
+    )
+    return turn, replace(_touched(session, typed, engine.now()), agent=agent)
 
 
-def _touched(session: Session, parts: Sequence[Part], now: int) -> Session:
+def _touched(session: Session, typed: str, now: int) -> Session:
     title = session.title
     if is_untitled(session) and session.parent_id is None:
-        typed = (part.text for part in parts if isinstance(part, TextPart) and not part.synthetic)
-        title = title_from("\n".join(typed)) or title
+        title = title_from(typed) or title
     return replace(session, title=title, time=replace(session.time, updated=now))
 
 

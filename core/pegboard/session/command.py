@@ -1,0 +1,284 @@
+"""Slash commands: a template with its arguments becomes a prompt.
+
+The shell snippets of a template run first, under the same permission as any call of the bash
+tool. What they print and what the user typed is only put in afterwards, so neither can become
+a command or a placeholder.
+"""
+
+import json
+import re
+import shlex
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from pegboard.agents import default_agent, find_agent
+from pegboard.context import SessionView
+from pegboard.errors import (
+    InvalidInputError,
+    NotFoundError,
+    PermissionDeniedError,
+    PermissionRejectedError,
+)
+from pegboard.nearest import nearest
+from pegboard.providers import ToolCall
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.part import Completed, Failed, ModelChoice, Part
+from pegboard.schema.prompt import FileInput, PartInput, SubtaskInput, TextInput
+from pegboard.schema.session import Session
+from pegboard.session.acting import new_answer
+from pegboard.session.engine import Engine
+from pegboard.session.history import History
+from pegboard.session.mentions import mentioned
+from pegboard.session.processor import Processor
+from pegboard.session.prompt import Prompt, model_for
+from pegboard.session.run import Run, SessionIds, ancestor_rulesets
+from pegboard.session.toolcall import Caller
+from pegboard.session.writer import Writer
+
+_SNIPPET = re.compile(r"!`([^`\n]+)`")
+_PLACEHOLDER = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<number>[1-9]\d*))")
+_PARAMETER = re.compile(r"\$\{?[1-9@*#]")
+_TOKEN = re.compile(
+    r"""\[Image\ \d+\]                  # a client's stand-in for a picture
+    |'(?P<single>[^']*)'(?!\S)          # quoted as a whole
+    |(?:[^\s"]|"(?:\\.|[^"\\])*")+      # a word, of which pieces may stand in double quotes
+    |\S+                                # a quote that nobody closed
+    """,
+    re.VERBOSE,
+)
+_QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
+_REMOTE = frozenset({"mcp", "skill"})
+"""Where a template comes from that nobody here has written: its snippets stay text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandOrder:
+    """A slash command as the user gives it, with the files that a client attaches."""
+
+    name: str
+    arguments: str = ""
+    agent: str | None = None
+    model: str | None = None
+    message_id: str | None = None
+    variant: str | None = None
+    files: tuple[FileInput, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filled:
+    """A template with everything put in; `typed` is what mentions are looked for in."""
+
+    text: str
+    typed: str
+
+
+def tokens(arguments: str) -> tuple[str, ...]:
+    """The words of a command's arguments.
+
+    Quotes keep blanks together as in a shell, and a backslash keeps a double quote; an
+    apostrophe inside a word, or a quote without an end, is a character like any other.
+    """
+    return tuple(_unquoted(match) for match in _TOKEN.finditer(arguments))
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    if match["single"] is not None:
+        return match["single"]
+    return _QUOTED.sub(lambda quoted: re.sub(r'\\(["\\])', r"\1", quoted[1]), match[0])
+
+
+def snippets(template: str) -> tuple[str, ...]:
+    """The shell commands of a template, each once."""
+    return tuple(dict.fromkeys(_SNIPPET.findall(template)))
+
+
+def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
+    """The template with `$1`, `$2` ..., `$ARGUMENTS` and the outputs of its snippets.
+
+    The highest placeholder takes all words that are left. Arguments for which there is no
+    placeholder go to the end. A snippet without an output stays as it stands.
+    """
+    pieces = _SNIPPET.split(template)
+    own = "".join(pieces[::2])
+    put_in = _filler(arguments, own)
+    texts, typed = [], []
+    for place, piece in enumerate(pieces):
+        if place % 2:
+            texts.append(outputs.get(piece, f"!`{piece}`"))
+        else:
+            typed.append(put_in(piece))
+            texts.append(typed[-1])
+    if not _PLACEHOLDER.search(own) and arguments.strip():
+        typed.append(f"\n\n{arguments.strip()}")
+        texts.append(typed[-1])
+    return Filled(text="".join(texts).strip(), typed="\n".join(typed))
+
+
+def _filler(arguments: str, template: str) -> Callable[[str], str]:
+    words = tokens(arguments)
+    numbers = [int(found) for found in re.findall(r"\$([1-9]\d*)", template)]
+    highest = max(numbers, default=0)
+
+    def value(match: re.Match[str]) -> str:
+        if match["all"]:
+            return arguments
+        number = int(match["number"])
+        return " ".join(words[number - 1 :]) if number == highest else _at(words, number - 1)
+
+    return lambda text: _PLACEHOLDER.sub(value, text)
+
+
+def _at(words: Sequence[str], place: int) -> str:
+    return words[place] if place < len(words) else ""
+
+
+def find_command(commands: Mapping[str, Command], name: str) -> Command:
+    """The slash command of this name.
+
+    :raises NotFoundError: when there is none, with the nearest names.
+    """
+    if name not in commands:
+        raise NotFoundError("command", name, suggestions=nearest(name, commands))
+    return commands[name]
+
+
+async def prepared(
+    engine: Engine, session: Session, command: Command, order: CommandOrder, ids: SessionIds
+) -> Prompt:
+    """The prompt that a slash command becomes; its snippets have run, nothing is stored.
+
+    :raises NotFoundError: for an unknown agent.
+    :raises ModelNotFoundError: when no provider serves the model.
+    :raises PermissionDeniedError: when a snippet may not run.
+    """
+    own = order.agent or session.agent or default_agent(engine.config, engine.agents).name
+    agent = find_agent(engine.agents, command.agent or own)
+    is_subtask = command.subtask or (agent.mode == "subagent" and command.subtask is not False)
+    speaker = find_agent(engine.agents, own) if is_subtask else agent
+    choice = _model(engine, session, command, order, agent)
+    model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+    outputs: Mapping[str, str] = {}
+    if command.source not in _REMOTE and snippets(command.template):
+        async with _aside(engine, session, ids) as run:
+            outputs = await _outputs(run, run.view(speaker, model), command, order.arguments)
+    filled = fill(command.template, order.arguments, outputs)
+    typed = order.arguments if command.source in _REMOTE else filled.typed
+    parts: tuple[PartInput, ...]
+    if is_subtask:
+        parts = (_subtask(command, agent, filled.text, choice),)
+        chosen = order.model
+    else:
+        found = await mentioned(engine, session, typed, agent=agent.name)
+        parts = (TextInput(text=filled.text), *found, *order.files)
+        chosen = f"{choice.provider_id}/{choice.model_id}"
+    return Prompt(
+        parts=parts,
+        agent=speaker.name,
+        model=chosen,
+        message_id=order.message_id,
+        variant=order.variant,
+        command=command,
+        typed=f"/{command.name} {order.arguments}".strip(),
+    )
+
+
+def _model(
+    engine: Engine, session: Session, command: Command, order: CommandOrder, agent: Agent
+) -> ModelChoice:
+    """The command's model, that of the command's agent, the user's, the session's."""
+    of_agent = agent.model if command.agent is not None else None
+    if command.model is None and of_agent is not None:
+        return of_agent
+    return model_for(engine, session, command.model or order.model, agent.name)
+
+
+def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> SubtaskInput:
+    return SubtaskInput(
+        prompt=text,
+        description=command.description or command.name,
+        agent=agent.name,
+        model=model,
+        command=command.name,
+    )
+
+
+@asynccontextmanager
+async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIterator[Run]:
+    """The session for calls that belong to no answer; it may run meanwhile."""
+    depth, parents = await ancestor_rulesets(engine, session)
+    async with Writer(engine.storage, engine.publish, fence=None) as writer:
+        run = Run(
+            engine=engine,
+            session=session,
+            history=History(()),
+            ids=ids,
+            writer=writer,
+            depth=depth,
+            parent_rulesets=parents,
+        )
+        try:
+            yield run
+        finally:
+            await run.trail.close()
+
+
+async def _outputs(
+    run: Run, view: SessionView, command: Command, arguments: str
+) -> Mapping[str, str]:
+    """What the snippets of a template print, one after the other."""
+    return {
+        snippet: await _output(run, view, command, snippet, arguments)
+        for snippet in snippets(command.template)
+    }
+
+
+async def _output(
+    run: Run, view: SessionView, command: Command, snippet: str, arguments: str
+) -> str:
+    message = new_answer(run, view, run.ids.message(), agent=view.agent.name)
+    processor = Processor(message, sink=_Unstored(), new_id=run.ids.part, now=run.engine.now)
+    caller = Caller(run, view, processor, offered=frozenset({"bash"}))
+    given = {
+        "command": _with_arguments(snippet, arguments),
+        "description": f"/{command.name}",
+    }
+    call_id = run.engine.ids.new("tool")
+    await caller(ToolCall(call_id, "bash", json.dumps(given)))
+    [part] = processor.calls()
+    match part.state:
+        case Completed(output=output):
+            return output
+        case Failed(error=error, metadata=metadata):
+            text = f"/{command.name} was not sent: `{snippet}` did not run: {error}"
+            if not (metadata or {}).get("denied"):
+                raise InvalidInputError(text)
+            raise (PermissionRejectedError if run.blocked else PermissionDeniedError)(text)
+        case _:
+            raise AssertionError("a call has ended when its caller returns")
+
+
+def _with_arguments(snippet: str, arguments: str) -> str:
+    """The snippet, in front of it the arguments as the shell's own parameters if it uses them.
+
+    Values of parameters are never read as commands, whatever the user has typed.
+    """
+    lines = []
+    if _PARAMETER.search(snippet):
+        lines.append(f"set -- {shlex.join(tokens(arguments))}")
+    if re.search(r"\$\{?ARGUMENTS\b", snippet):
+        lines.append(f"ARGUMENTS={shlex.quote(arguments)}")
+    return "\n".join([*lines, snippet])
+
+
+class _Unstored:
+    """Where the parts of a call go that belongs to no answer."""
+
+    def put(self, part: Part) -> None:
+        pass
+
+    def delta(self, part: Part, text: str) -> None:
+        pass
+
+    def touch(self) -> None:
+        pass
