@@ -1,12 +1,18 @@
 """Which test fires each hook through an App, and the hooks that nothing calls."""
 
 _RUN = "tests/contract/test_hooks_fired.py::test_a_run_passes_through_these_hooks"
+_COMPACTION = (
+    "tests/core/session/test_summary.py"
+    "::test_the_newest_compactor_acts_with_the_prompt_that_plugins_have_changed"
+)
 
 FIRED_BY = {
     "register_tools": _RUN,
     "register_providers": _RUN,
     "register_agents": _RUN,
     "register_commands": _RUN,
+    "register_compactors": _COMPACTION,
+    "session_compacting": _COMPACTION,
     "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
     "config_load": _RUN,
     "chat_message": _RUN,
@@ -29,8 +35,6 @@ FIRED_BY = {
 
 WITHOUT_CALLER = {
     "register_routes": "the server calls it",
-    "register_compactors": "compaction calls it",
     "command_execute_before": "slash commands call it",
-    "session_compacting": "compaction calls it",
 }
 """Hooks that are promised for a part that is not there; as soon as it is, it needs a test."""

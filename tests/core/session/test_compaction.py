@@ -1,103 +1,31 @@
 """A session that outgrows the window goes on from a summary, loses nothing, and never loops."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pegboard import Compaction, CompactionRequest, hookimpl, tool
-from pegboard.errors import ContextOverflowError, SessionBusyError
-from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Text, Usage
-from pegboard.schema.event import Event, SessionCompacted, SessionIdle
-from pegboard.schema.message import AssistantMessage, ContextOverflowFailure, Turn
+from compacting import (
+    FULL,
+    HI,
+    LONG,
+    SMALL,
+    Shortens,
+    error_of,
+    look,
+    look_at,
+    said,
+    summaries,
+    texts,
+)
+from pegboard.errors import ContextOverflowError
+from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
+from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import CompactionPart, TextPart
+from pegboard.schema.part import CompactionPart
 from pegboard.schema.prompt import TextInput
 from pegboard.session.history import SUMMARISE
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
-
-HI = (TextInput(text="hi"),)
-SMALL = Model(
-    id="m",
-    provider_id="played",
-    name="M",
-    api=ModelApi(id="m"),
-    limit=ModelLimit(context=2_000, output=500),
-)
-FULL = Usage(input=900, output=100, reasoning=100, cache_read=300, cache_write=200)
-LONG = "word " * 1_000
-
-
-class Shortens:
-    """A compactor that asks the model once and keeps what it is told to keep."""
-
-    def __init__(self, *, keep: Callable[[CompactionRequest], tuple[str, ...]] | None = None):
-        self.requests: list[CompactionRequest] = []
-        self._keep = keep
-
-    @hookimpl
-    async def register_compactors(self) -> list["Shortens"]:
-        return [self]
-
-    async def compact(self, request: CompactionRequest) -> Compaction:
-        self.requests.append(request)
-        summary = await request.ask(f"Summarise.\n{request.prompt}")
-        kept = self._keep(request) if self._keep else ()
-        return Compaction(summary=summary, pinned=("pinned text",), kept=kept)
-
-
-class Answers:
-    """A compactor that does what a function says."""
-
-    def __init__(self, function: Callable[[CompactionRequest], object]) -> None:
-        self._function = function
-
-    @hookimpl
-    async def register_compactors(self) -> list["Answers"]:
-        return [self]
-
-    async def compact(self, request: CompactionRequest) -> object:
-        return self._function(request)
-
-
-@tool
-async def look(place: str) -> str:
-    """Look somewhere.
-
-    Args:
-        place: where.
-    """
-    return f"{place}: " + LONG
-
-
-def look_at(place: str, usage: Usage) -> list[StreamEvent]:
-    return [
-        *call("look", f'{{"place": "{place}"}}', call_id=f"c_{place}"),
-        StreamFinish("tool-calls", usage),
-    ]
-
-
-def error_of(turn: Turn) -> object:
-    assert isinstance(turn.info, AssistantMessage)
-    return turn.info.error
-
-
-def texts(turn: Turn) -> list[str]:
-    return [part.text for part in turn.parts if isinstance(part, TextPart)]
-
-
-def said(request: ModelRequest) -> list[tuple[str, str]]:
-    return [
-        (message.role, item.text)
-        for message in request.messages
-        for item in message.content
-        if isinstance(item, Text)
-    ]
-
-
-def summaries(turns: Sequence[Turn]) -> list[AssistantMessage]:
-    return [t.info for t in turns if isinstance(t.info, AssistantMessage) and t.info.summary]
+from played import Played, ToolsPlugin, opened, text
 
 
 async def too_long(_: ModelRequest) -> AsyncIterator[StreamEvent]:
@@ -235,170 +163,6 @@ async def test_without_a_compactor_the_error_is_the_providers(tmp_path: Path) ->
     assert "5000 tokens > 2000" in failure.data.message
 
 
-async def test_the_user_can_ask_for_it_and_the_session_goes_on_from_there(tmp_path: Path) -> None:
-    provider = Played(text("hello"), text("the summary"), text("again"))
-    async with opened(tmp_path, provider, Shortens()) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        events: list[Event] = []
-        async with asyncio.TaskGroup() as group:
-            listening = group.create_task(
-                heard(app, lambda event: isinstance(event.properties, SessionIdle))
-            )
-            await asyncio.sleep(0)
-            turn = await app.summarize(session.id)
-        events = listening.result()
-        after = await app.session(session.id)
-        await app.prompt(session.id, (TextInput(text="next"),))
-        turns = await app.turns(session.id)
-
-    assert texts(turn) == ["the summary"]
-    assert [e.type for e in events if isinstance(e.properties, SessionCompacted)] == [
-        "session.compacted"
-    ]
-    assert (after.agent, after.time.compacting) == ("build", None)
-    assert len(turns) == 6
-    assert said(provider.requests[2]) == [
-        ("user", SUMMARISE),
-        ("user", "pinned text"),
-        ("assistant", "the summary"),
-        ("user", "next"),
-    ]
-
-
-async def test_a_running_session_is_not_summarised(tmp_path: Path) -> None:
-    started, go = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
-        started.set()
-        await go.wait()
-        yield StreamFinish("stop")
-
-    async with opened(tmp_path, Played(slow), Shortens()) as app:
-        session = await app.create_session()
-        prompt = asyncio.create_task(app.prompt(session.id, HI))
-        await started.wait()
-        with pytest.raises(SessionBusyError):
-            await app.summarize(session.id)
-        go.set()
-        await prompt
-
-
-async def test_a_prompt_that_comes_meanwhile_is_answered_behind_the_summary(
-    tmp_path: Path,
-) -> None:
-    started, go = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
-        started.set()
-        await go.wait()
-        for event in text("the summary"):
-            yield event
-
-    provider = Played(text("hello"), slow, text("yes"))
-    async with opened(tmp_path, provider, Shortens()) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        summing = asyncio.create_task(app.summarize(session.id))
-        await started.wait()
-        asked = asyncio.create_task(app.prompt(session.id, (TextInput(text="meanwhile"),)))
-        while len(await app.turns(session.id)) < 5:  # noqa: ASYNC110 - the database has no event
-            await asyncio.sleep(0.01)
-        go.set()
-        await asyncio.gather(summing, asked)
-
-    assert said(provider.requests[2])[-2:] == [("assistant", "the summary"), ("user", "meanwhile")]
-
-
-async def test_an_abort_leaves_the_history_as_it_was(tmp_path: Path) -> None:
-    started = asyncio.Event()
-
-    async def slow(_: ModelRequest) -> AsyncIterator[StreamEvent]:
-        started.set()
-        await asyncio.sleep(60)
-        yield StreamFinish("stop")
-
-    provider = Played(text("hello"), slow, text("again"))
-    async with opened(tmp_path, provider, Shortens()) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        summing = asyncio.create_task(app.summarize(session.id))
-        await started.wait()
-        await app.abort(session.id)
-        assert error_of(await summing) is not None
-        assert (await app.session(session.id)).time.compacting is None
-        await app.prompt(session.id, (TextInput(text="next"),))
-
-    assert said(provider.requests[2]) == [("user", "hi"), ("assistant", "hello"), ("user", "next")]
-
-
-def raises(_: CompactionRequest) -> object:
-    raise ZeroDivisionError("oh")
-
-
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [(raises, "oh"), (lambda _: "a text", "answered with 'a text'"), (lambda _: None, "None")],
-)
-async def test_a_broken_compactor_is_an_error_of_the_summary(
-    tmp_path: Path, function: Callable[[CompactionRequest], object], says: str
-) -> None:
-    async with opened(tmp_path, Played(text("hello")), Answers(function)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        turn = await app.summarize(session.id)
-        assert says in str(error_of(turn))
-        assert texts(await app.prompt(session.id, HI)) == ["hello"]
-
-
-async def test_a_compactor_needs_no_model(tmp_path: Path) -> None:
-    function = Answers(lambda _: Compaction(summary="nothing much happened"))
-    provider = Played(text("hello"), text("again"))
-    async with opened(tmp_path, provider, function) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        turn = await app.summarize(session.id)
-        await app.prompt(session.id, (TextInput(text="next"),))
-
-    assert texts(turn) == ["nothing much happened"]
-    assert said(provider.requests[1])[1:] == [
-        ("assistant", "nothing much happened"),
-        ("user", "next"),
-    ]
-
-
-async def test_the_newest_compactor_acts_with_the_prompt_that_plugins_have_changed(
-    tmp_path: Path,
-) -> None:
-    old, new = Shortens(), Shortens()
-
-    class Shorter:
-        @hookimpl
-        async def session_compacting(self, prompt: str) -> str:
-            return prompt + " In one sentence."
-
-    async with opened(tmp_path, Played(text("hello")), old, new, Shorter()) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        await app.summarize(session.id)
-
-    assert old.requests == []
-    assert new.requests[0].prompt.endswith(" In one sentence.")
-
-
-async def test_a_summary_is_still_the_beginning_when_the_app_opens_again(tmp_path: Path) -> None:
-    async with opened(tmp_path, Played(text("hello"), text("the summary")), Shortens()) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        await app.summarize(session.id)
-
-    provider = Played(text("again"))
-    async with opened(tmp_path, provider) as app:
-        await app.prompt(session.id, (TextInput(text="next"),))
-
-    assert said(provider.requests[0])[2:] == [("assistant", "the summary"), ("user", "next")]
-
-
 async def test_what_is_kept_comes_after_the_summary_with_all_its_results(tmp_path: Path) -> None:
     keep = Shortens(keep=lambda request: (request.session.turns[-1].info.id,))
     big = Model(
@@ -419,16 +183,3 @@ async def test_what_is_kept_comes_after_the_summary_with_all_its_results(tmp_pat
     assert [item.id for item in content if isinstance(item, Call)] == ["c_4"]
     assert [item.id for item in content if isinstance(item, Result)] == ["c_4"]
     assert said(provider.requests[-1])[-1] == ("user", "look around")
-
-
-async def test_calls_are_refused_while_a_summary_is_written(tmp_path: Path) -> None:
-    provider = Played(
-        text("hello"), calls(call("look", '{"place": "x"}')), text("again"), model=SMALL
-    )
-    async with opened(tmp_path, provider, Shortens(), ToolsPlugin(look)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        turn = await app.summarize(session.id)
-
-    assert provider.requests[1].tools == ()
-    assert LONG not in str(turn)
