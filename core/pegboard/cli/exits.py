@@ -7,6 +7,8 @@ from pegboard.schema.message import (
     AbortedFailure,
     APIFailure,
     AssistantMessage,
+    BudgetFailure,
+    ContextOverflowFailure,
     Failure,
     Message,
     ProviderAuthFailure,
@@ -48,8 +50,10 @@ def exit_of(code: int) -> Exit:
 def exit_of_failure(failure: Failure) -> Exit:
     """What it means that a turn ended with this failure."""
     match failure:
-        case ProviderAuthFailure() | APIFailure():
+        case ProviderAuthFailure() | APIFailure() | ContextOverflowFailure():
             return Exit.PROVIDER
+        case BudgetFailure():
+            return Exit.BUDGET
         case AbortedFailure():
             return Exit.INTERRUPTED
         case _:

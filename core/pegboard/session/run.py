@@ -13,6 +13,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens
+from pegboard.session.budget import Budget
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
 from pegboard.session.trail import Trail
@@ -54,7 +55,8 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` counts the calls of the turn by name and arguments. `trail` follows what the steps
+    `calls` counts the calls of the turn by name and arguments, `unreadable` those in a row whose
+    arguments were not JSON. `trail` follows what the steps
     do to files, `sent` is the newest request to the model.
     """
 
@@ -71,6 +73,7 @@ class Run:
     task: Task[None] | None = None
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
+    budget: Budget = field(default_factory=Budget)
     trail: Trail = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
 """One request to the model, with the tool calls of its answer, as one message."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Literal
 
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, ProviderError
+from pegboard.errors import AbortedError, BudgetError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -33,6 +33,7 @@ from pegboard.schema.message import (
 from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
+from pegboard.session.accounts import counts_of
 from pegboard.session.attempts import Attempts
 from pegboard.session.ending import CUT_OFF, MAY_BE_EMPTY, TOO_LONG, answers_to, ending
 from pegboard.session.failures import ABORTED, failure_of
@@ -103,21 +104,13 @@ class Step:
         caller makes it shorter. Otherwise that is a failure like any other.
         """
         self._run.trail.begin(self._message, self._processor)
-        attempts = Attempts(self._run.engine.config.retry)
-        offered = frozenset(tool.name for tool in request.tools)
-        caller = Caller(self._run, self._view, self._processor, offered=offered)
+        budget = self._run.budget
         try:
-            while (error := await self._attempt(request, caller)) is not None:
-                decision = attempts.failed(error)
-                if caller.started:
-                    await self._end(failure_of(error), CUT_OFF)
-                    break
-                if may_overflow and decision.kind == "overflow":
-                    return self._overflowed()
-                if decision.wait_s is None:
-                    await self._end(failure_of(error, decision.note), CUT_OFF)
-                    break
-                await self._wait(error, attempts.made, decision.wait_s)
+            budget.take_step()
+            async with budget.in_time():
+                return await self._ask(request, may_overflow=may_overflow)
+        except BudgetError as error:
+            await self._end(failure_of(error), STOPPED)
         except asyncio.CancelledError:
             await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
             raise
@@ -126,13 +119,31 @@ class Step:
             raise group.exceptions[0] from group
         return "ended"
 
+    async def _ask(self, request: ModelRequest, *, may_overflow: bool) -> Outcome:
+        """Ask the model as often as that may help."""
+        attempts = Attempts(self._run.engine.config.retry)
+        offered = frozenset(tool.name for tool in request.tools)
+        caller = Caller(self._run, self._view, self._processor, offered=offered)
+        while (error := await self._attempt(request, caller)) is not None:
+            decision = attempts.failed(error)
+            if caller.started:
+                await self._end(failure_of(error), CUT_OFF)
+                break
+            if may_overflow and decision.kind == "overflow":
+                return self._overflowed()
+            if decision.wait_s is None:
+                await self._end(failure_of(error, decision.note), CUT_OFF)
+                break
+            await self._wait(error, attempts.made, decision.wait_s)
+        return "ended"
+
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if that was worth nothing."""
-        provider = self._run.engine.providers[request.model.provider_id]
+        answer = await self._answer(request)
         self._said = False
         try:
             finish = await run_step(
-                provider.stream(request),
+                answer,
                 on_event=self._take,
                 run_tool=caller,
                 idle_timeout_s=request.idle_timeout_s,
@@ -146,6 +157,15 @@ class Step:
             return EmptyAnswerError("the model's answer was empty", retryable=True)
         await self._finish(finish)
         return None
+
+    async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The provider's stream, once the budget has room for it."""
+        provider = self._run.engine.providers[request.model.provider_id]
+        budget = self._run.budget
+        if not budget.accounts:
+            return provider.stream(request)
+        hold = await budget.hold(request)
+        return budget.metered(provider.stream(hold.request), hold)
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
         """Take back what the attempt has left, say so, and let the time pass."""
@@ -265,6 +285,7 @@ class Step:
         time = replace(message.time, completed=run.engine.now())
         message = replace(message, time=time)
         run.writer.change(PutMessage(message))
+        run.writer.change(*counts_of(run.budget, run.session))
         run.writer.dirty = tuple
         run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
         if message.summary:

@@ -81,7 +81,7 @@ async def run_step(
     failure: ProviderError | None = None
     async with asyncio.TaskGroup() as tools:
         try:
-            async with _closing(answer), _progress_within(idle_timeout_s) as progress:
+            async with closing(answer), _progress_within(idle_timeout_s) as progress:
                 async for event in answer:
                     progress()
                     waits = on_event(event)
@@ -128,7 +128,8 @@ async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
 
 
 @asynccontextmanager
-async def _closing(answer: AsyncIterator[StreamEvent]) -> AsyncIterator[None]:
+async def closing(answer: AsyncIterator[StreamEvent]) -> AsyncIterator[None]:
+    """A block at whose end the answer is closed, if its provider can close it."""
     try:
         yield
     finally:

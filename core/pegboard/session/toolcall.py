@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pegboard.context import SessionView
-from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
+from pegboard.errors import BudgetError, PermissionDeniedError, PermissionRejectedError, ToolError
 from pegboard.providers import ToolCall
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
@@ -67,7 +67,7 @@ class Caller:
             self._processor.tool_failed(
                 ToolFailed(id=call.id, error=str(error), metadata={"denied": True})
             )
-        except ToolError as error:
+        except (ToolError, BudgetError) as error:
             self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"
@@ -105,6 +105,7 @@ class Caller:
 
     async def _ran(self, call: ToolCall, plan: _Plan, message_id: str) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
+        run.budget.take_call()
         context = CallContext(run, self._view, self._processor, call.id, message_id)
         await run.writer.barrier()  # the call is stored before it can have an effect
         if tool.id not in engine.warmed:

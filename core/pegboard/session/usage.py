@@ -38,6 +38,12 @@ def cost_of(tokens: Tokens, cost: ModelCost) -> float:
     return float(total / _PER)
 
 
+def total(tokens: Tokens) -> int:
+    """All that was read and written, cached or not."""
+    cached = tokens.cache.read + tokens.cache.write
+    return tokens.input + tokens.output + tokens.reasoning + cached
+
+
 def added(first: Tokens | None, second: Tokens) -> Tokens:
     """The sum of two counts."""
     if first is None:

@@ -1,0 +1,78 @@
+"""The accounts of a session, with what it has spent before."""
+
+import asyncio
+
+import msgspec
+
+from pegboard.schema.config import Limits
+from pegboard.schema.session import Session, Tokens
+from pegboard.session.budget import Account, Budget
+from pegboard.session.engine import Engine
+from pegboard.session.usage import total
+from pegboard.storage.changes import PutState
+
+STATE_KEY = "pegboard.budget"
+"""Where a session's counts are kept that its record does not have."""
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    steps: int = 0
+    tool_calls: int = 0
+    seconds: float = 0.0
+
+
+async def open_budget(engine: Engine, session: Session, parent: Budget | None) -> Budget:
+    """The budget of a session's run; `parent` is that of the run which called it as a subagent.
+
+    Steps, calls and minutes of a session count from when a limit on them was set.
+    """
+    limits, now = engine.config.budget, asyncio.get_running_loop().time()
+    if parent is not None:
+        child = Account(purpose="this subagent", limits=limits.subagent, began_at=now)
+        return parent.below(*_limited(child))
+    run = Account(purpose="this run", limits=limits.run, began_at=now)
+    whole = Account(
+        purpose="this session",
+        limits=limits,
+        began_at=now,
+        usd=session.cost or 0.0,
+        tokens=total(session.tokens or Tokens()),
+    )
+    if _counts_matter(limits):
+        stored = await engine.storage.state(session.id, STATE_KEY)
+        counts = msgspec.convert(stored or {}, _Counts)
+        whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
+        whole.seconds = counts.seconds
+    return Budget(accounts=(*_limited(run), *_limited(whole)))
+
+
+def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:
+    """What has to be stored of a session's counts."""
+    if session.parent_id is not None:
+        return ()
+    now = asyncio.get_running_loop().time()
+    return tuple(
+        PutState(
+            session.id,
+            STATE_KEY,
+            msgspec.to_builtins(
+                _Counts(
+                    steps=account.steps,
+                    tool_calls=account.tool_calls,
+                    seconds=account.seconds + now - account.began_at,
+                )
+            ),
+        )
+        for account in budget.accounts
+        if account.purpose == "this session" and _counts_matter(account.limits)
+    )
+
+
+def _limited(account: Account) -> tuple[Account, ...]:
+    """The account, if there is a limit on it."""
+    values = (getattr(account.limits, name) for name in Limits.__struct_fields__)
+    return (account,) if any(value is not None for value in values) else ()
+
+
+def _counts_matter(limits: Limits) -> bool:
+    return any(value is not None for value in (limits.steps, limits.tool_calls, limits.minutes))

@@ -1,0 +1,306 @@
+"""What may be spent: limits on money, tokens, minutes, steps and tool calls.
+
+Before a request the most that it can cost is held, and afterwards what it did cost is counted,
+so that subagents which work at the same time cannot spend more together than there is.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+from pegboard.errors import BudgetError
+from pegboard.providers import (
+    Call,
+    Content,
+    ModelRequest,
+    ReasoningDelta,
+    Result,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    ToolInputDelta,
+    Usage,
+)
+from pegboard.schema.config import Limits
+from pegboard.schema.model import ModelCost
+from pegboard.schema.session import Tokens
+from pegboard.session.stream import closing
+from pegboard.session.usage import cost_of, tokens_of, total
+
+CHARS_PER_TOKEN = 3
+"""Fewer than in most texts, so that a request is thought too long rather than too short."""
+MEDIA_TOKENS = 1500
+"""About what providers count for a picture of full size."""
+LONGEST_ANSWER_TOKENS = 32_000
+"""What is held for an answer whose length nobody limits."""
+SHORTEST_ANSWER_TOKENS = 256
+"""With less room than this an answer is not worth its request."""
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """The most that a request can take: US dollars and tokens."""
+
+    read_tokens: int
+    read_usd: float
+    answer_tokens: int
+    token_usd: float
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> "Need":
+        """The need of this request, by the length of its texts."""
+        price = request.model.cost
+        read = estimated_tokens(request)
+        read_usd = cost_of(Tokens(input=read), price)
+        million_usd = cost_of(Tokens(input=read, output=_MILLION), price) - read_usd
+        longest = request.max_output_tokens or request.model.limit.output
+        return cls(
+            read_tokens=read,
+            read_usd=read_usd,
+            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
+            token_usd=million_usd / _MILLION,
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class Account:
+    """What may be spent for one purpose, what has been, and what is held for requests that run.
+
+    `began_at` is in seconds of the loop's clock; `seconds` are those of earlier runs.
+    `refused` is the reason why a tool call was not made.
+    """
+
+    purpose: str
+    limits: Limits
+    began_at: float = 0.0
+    usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    steps: int = 0
+    tool_calls: int = 0
+    held_usd: float = 0.0
+    held_tokens: int = 0
+    holds: int = 0
+    refused: str = ""
+
+    def answer_room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
+        """How many tokens the answer may have, and the limit that says so."""
+        return min(self._rooms(need, with_held=with_held), default=(math.inf, ""))
+
+    def _rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
+        limits = self.limits
+        if limits.usd is not None:
+            left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
+            room = left / need.token_usd if need.token_usd else math.copysign(math.inf, left)
+            yield room, f"${limits.usd:g} for {self.purpose}: ${self.usd:.4f} are spent"
+        if limits.tokens is not None:
+            left = limits.tokens - self.tokens - need.read_tokens - self.held_tokens * with_held
+            yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
+
+    def change_held(self, hold: "Hold", sign: Literal[1, -1]) -> None:
+        """Hold room for a request (1), or give it back (-1)."""
+        self.holds += sign
+        self.held_tokens += sign * hold.tokens
+        # What floats leave over must not look like somebody's hold.
+        self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
+
+    def check_step(self, now: float) -> None:
+        """Nothing, if another step may be taken at `now`, by the loop's clock.
+
+        :raises BudgetError: when it may not.
+        """
+        if self.refused:
+            raise BudgetError(self.refused)
+        deadline_at = self.deadline_at()
+        if deadline_at is not None and now >= deadline_at:
+            raise self.too_late()
+        if self.limits.steps is not None and self.steps >= self.limits.steps:
+            raise _over(f"{self.limits.steps} steps for {self.purpose}")
+
+    def check_call(self) -> None:
+        """Nothing, if another tool may be called; a refusal ends the turn before its next step.
+
+        :raises BudgetError: when it may not.
+        """
+        if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
+            error = _over(f"{self.limits.tool_calls} tool calls for {self.purpose}")
+            self.refused = str(error)
+            raise error
+
+    def too_late(self) -> BudgetError:
+        """The error when the minutes are over."""
+        return _over(f"{self.limits.minutes or 0:g} minutes for {self.purpose}")
+
+    def deadline_at(self) -> float | None:
+        """When the minutes are over, by the loop's clock."""
+        minutes = self.limits.minutes
+        return None if minutes is None else self.began_at + minutes * 60 - self.seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What is held for a request, which may have to be shorter than it was."""
+
+    request: ModelRequest
+    need: Need
+    usd: float
+    tokens: int
+
+
+@dataclass(slots=True)
+class Budget:
+    """The accounts that a session's run spends from: its own and those of who called it."""
+
+    accounts: tuple[Account, ...] = ()
+    _freed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def below(self, *accounts: Account) -> Self:
+        """The budget of a subagent, which spends from these accounts too."""
+        return replace(self, accounts=(*accounts, *self.accounts))
+
+    def take_step(self) -> None:
+        """Count a step.
+
+        :raises BudgetError: when no other step may be taken.
+        """
+        for account in self.accounts:
+            account.check_step(asyncio.get_running_loop().time())
+        for account in self.accounts:
+            account.steps += 1
+
+    def take_call(self) -> None:
+        """Count a tool call.
+
+        :raises BudgetError: when no other call may be made.
+        """
+        for account in self.accounts:
+            account.check_call()
+        for account in self.accounts:
+            account.tool_calls += 1
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """A block that ends when the minutes are over.
+
+        :raises BudgetError: when they are.
+        """
+        found = [(at, each) for each in self.accounts if (at := each.deadline_at()) is not None]
+        at, account = min(found, key=lambda entry: entry[0], default=(None, None))
+        limit = asyncio.timeout_at(at)
+        try:
+            async with limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired() or account is None:
+                raise
+            raise account.too_late() from error
+
+    async def hold(self, request: ModelRequest) -> Hold:
+        """Room for a request; it waits while others hold what would be enough.
+
+        The last request before a limit gets a shorter answer. What others hold is free again
+        when their answers end, which the limit on silence sees to.
+
+        :raises BudgetError: when there is not enough, whatever the others leave.
+        """
+        need = Need.of(request)
+        while True:
+            best, reason = self._room(need, with_held=False)
+            if best < min(SHORTEST_ANSWER_TOKENS, need.answer_tokens):
+                raise _over(reason)
+            room, _ = self._room(need, with_held=True)
+            if room >= need.answer_tokens:
+                return self._held(request, need, need.answer_tokens)
+            if not any(account.holds for account in self.accounts):
+                return self._held(replace(request, max_output_tokens=int(room)), need, int(room))
+            self._freed.clear()
+            await self._freed.wait()
+
+    async def metered(
+        self, answer: AsyncIterator[StreamEvent], hold: Hold
+    ) -> AsyncIterator[StreamEvent]:
+        """The answer as it is; what it cost is counted when it ends, and the rest set free.
+
+        An answer whose provider does not say what it cost is counted by its length.
+        """
+        written, ended = 0, False
+        try:
+            async with closing(answer):
+                async for event in answer:
+                    match event:
+                        case TextDelta(text=text) | ReasoningDelta(text=text):
+                            written += len(text)
+                        case ToolInputDelta(text=text):
+                            written += len(text)
+                        case StreamFinish() if not ended:
+                            ended = True
+                            self._settle(hold, _counted(event.usage, hold, written))
+                        case _:
+                            pass
+                    yield event
+        finally:
+            if not ended:
+                self._settle(hold, _counted(None, hold, written) if written else Tokens())
+
+    def _room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
+        rooms = (account.answer_room(need, with_held=with_held) for account in self.accounts)
+        return min(rooms, default=(math.inf, ""))
+
+    def _held(self, request: ModelRequest, need: Need, answer_tokens: int) -> Hold:
+        hold = Hold(
+            request=request,
+            need=need,
+            usd=need.read_usd + answer_tokens * need.token_usd,
+            tokens=need.read_tokens + answer_tokens,
+        )
+        for account in self.accounts:
+            account.change_held(hold, 1)
+        return hold
+
+    def _settle(self, hold: Hold, spent: Tokens) -> None:
+        price: ModelCost = hold.request.model.cost
+        for account in self.accounts:
+            account.change_held(hold, -1)
+            account.usd += cost_of(spent, price)
+            account.tokens += total(spent)
+        self._freed.set()
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """About how many tokens a request has, rather too many than too few."""
+    chars = sum(len(piece) for piece in request.system)
+    chars += sum(len(each.description) + len(str(each.parameters)) for each in request.tools)
+    pictures = 0
+    for message in request.messages:
+        for content in message.content:
+            length = _chars(content)
+            chars += length or 0
+            pictures += length is None
+    return chars // CHARS_PER_TOKEN + pictures * MEDIA_TOKENS
+
+
+def _chars(content: Content) -> int | None:
+    """The length of a piece of a message, None for a medium."""
+    match content:
+        case Call(name=name, input=value):
+            return len(name) + len(json.dumps(value, default=str))
+        case Result(output=output):
+            return len(output)
+        case _:
+            text: str | None = getattr(content, "text", None)
+            return None if text is None else len(text)
+
+
+def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
+    if usage is not None:
+        return tokens_of(usage)
+    return Tokens(input=hold.need.read_tokens, output=written // CHARS_PER_TOKEN)
+
+
+def _over(limit: str) -> BudgetError:
+    return BudgetError(f"the budget allows no more than {limit}")
