@@ -1,0 +1,85 @@
+import os
+
+import pytest
+
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.list import list_files, register_tools
+from tool_context import Context, call
+
+
+def make(folder, *names):
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+async def test_a_folder_is_shown_as_a_tree_with_folders_first(tmp_path):
+    make(tmp_path, "z/deep/b.py", "z/a.py", "a.txt", "m/x")
+
+    result = await call(list_files, Context(tmp_path))
+
+    assert result.output.splitlines() == [
+        f"{tmp_path}/",
+        "  m/",
+        "    x",
+        "  z/",
+        "    deep/",
+        "      b.py",
+        "    a.py",
+        "  a.txt",
+    ]
+    assert result.metadata == {"count": 4, "truncated": False}
+
+
+async def test_what_programs_make_and_git_ignores_is_left_out(tmp_path):
+    make(tmp_path, "node_modules/x/y.js", "src/dist/a", "build.py", "out/b", "keep.md", "k.log")
+    (tmp_path / ".gitignore").write_text("out/\n")
+
+    result = await call(list_files, Context(tmp_path), ignore=["*.log"])
+
+    assert [line.strip() for line in result.output.splitlines()[1:]] == [
+        ".gitignore",
+        "build.py",
+        "keep.md",
+    ]
+
+
+async def test_a_large_folder_is_cut_and_says_so(tmp_path):
+    make(tmp_path, *(f"{number:03}" for number in range(150)))
+
+    result = await call(list_files, Context(tmp_path))
+
+    assert result.metadata == {"count": 100, "truncated": True}
+    assert result.output.endswith("there are more: list a folder below)")
+
+
+async def test_names_that_break_lines_stay_on_theirs(tmp_path):
+    make(tmp_path, "a\nb")
+    (tmp_path / os.fsdecode(b"\xff")).write_text("")
+
+    result = await call(list_files, Context(tmp_path))
+
+    assert sorted(result.output.splitlines()[1:]) == ["  \\xff", "  a\\nb"]
+
+
+async def test_the_folder_is_asked_for(tmp_path):
+    make(tmp_path, "a")
+    context = Context(tmp_path, denied=["list"])
+
+    with pytest.raises(PermissionDeniedError):
+        await call(list_files, context)
+
+    assert context.asked("list") == [str(tmp_path)]
+
+
+async def test_a_file_is_no_folder(tmp_path):
+    make(tmp_path, "a")
+
+    with pytest.raises(ToolError, match="not a folder"):
+        await call(list_files, Context(tmp_path), path="a")
+
+
+async def test_the_tool_is_offered_where_the_configuration_names_it():
+    assert await register_tools(Config()) == []
+    assert await register_tools(Config(plugins={"list": PluginConfig()})) == [list_files]

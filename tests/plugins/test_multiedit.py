@@ -1,0 +1,70 @@
+import pytest
+
+from pegboard.errors import ToolError
+from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.edit.multiedit import multiedit, register_tools
+from tool_context import Context, call
+
+
+def project(folder, content):
+    (folder / "a.txt").write_text(content)
+    context = Context(folder)
+    context.files.note_read(folder / "a.txt")
+    return context
+
+
+async def test_each_edit_sees_what_those_before_have_left(tmp_path):
+    context = project(tmp_path, "one\ntwo\n")
+
+    result = await call(
+        multiedit,
+        context,
+        filePath="a.txt",
+        edits=[
+            {"oldString": "one", "newString": "two"},
+            {"oldString": "two", "newString": "three", "replaceAll": True},
+        ],
+    )
+
+    assert (tmp_path / "a.txt").read_text() == "three\nthree\n"
+    assert result.output == "Edited a.txt: 3 places, +2 -2 lines."
+    assert result.metadata["diff"].count("\n+") == 3
+
+
+async def test_one_edit_that_fails_stops_them_all(tmp_path):
+    context = project(tmp_path, "one\ntwo\n")
+
+    with pytest.raises(ToolError, match=r"edit 2 of 2: .* No edit was made"):
+        await call(
+            multiedit,
+            context,
+            filePath="a.txt",
+            edits=[
+                {"oldString": "one", "newString": "1"},
+                {"oldString": "four", "newString": "4"},
+            ],
+        )
+
+    assert (tmp_path / "a.txt").read_text() == "one\ntwo\n"
+    assert context.asks == []
+
+
+async def test_the_first_edit_may_make_the_file(tmp_path):
+    context = Context(tmp_path)
+
+    await call(
+        multiedit,
+        context,
+        filePath="new.txt",
+        edits=[
+            {"oldString": "", "newString": "a\n"},
+            {"oldString": "a", "newString": "b"},
+        ],
+    )
+
+    assert (tmp_path / "new.txt").read_text() == "b\n"
+
+
+async def test_the_tool_is_offered_where_the_configuration_names_it():
+    assert await register_tools(Config()) == []
+    assert await register_tools(Config(plugins={"multiedit": PluginConfig()})) == [multiedit]
