@@ -100,7 +100,8 @@ class History:
         request = self._places.get(summary.info.parent_id)
         if request is None:
             return (summary, *self._without_compactions(self._places[summary.info.id]))
-        places = (self._places.get(kept, request) for kept in kept_ids(summary.info))
+        names = set(kept_ids(summary.info)) - self._aside
+        places = (self._places.get(name, request) for name in names)
         kept = [self.turns[place] for place in sorted(places) if place < request]
         later = self._without_compactions(request)
         return (self.turns[request], summary, *kept, *later)
