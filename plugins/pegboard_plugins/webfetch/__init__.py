@@ -1,0 +1,165 @@
+"""The webfetch tool: a page of the web as Markdown, text or HTML."""
+
+import asyncio
+import base64
+import codecs
+import re
+import sys
+import tempfile
+from pathlib import Path
+from typing import Literal
+
+from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.webfetch.addresses import is_public
+from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
+
+Format = Literal["markdown", "text", "html"]
+
+DEFAULT_S = 30
+LONGEST_S = 120
+CONVERSION_S = 30.0
+"""How long the conversion of a page may take, in a process of its own."""
+_PROBE_BYTES = 1024
+"""Where a page has to say its encoding (WHATWG HTML 4.2.5.4)."""
+_DECLARED = re.compile(
+    rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
+)
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"})
+_TEXTUAL = re.compile(
+    r"text/.*|.*[+/](json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-sh|sql|graphql|csv)"
+    r"|application/(x-ndjson|jsonl|x-javascript|x-www-form-urlencoded)"
+)
+_ACCEPTED: dict[Format, str] = {
+    "markdown": "text/markdown;q=1.0, text/html;q=0.9, text/plain;q=0.8, */*;q=0.1",
+    "text": "text/plain;q=1.0, text/markdown;q=0.9, text/html;q=0.8, */*;q=0.1",
+    "html": "text/html;q=1.0, application/xhtml+xml;q=0.9, */*;q=0.1",
+}
+
+
+def webfetch_tool(fetcher: Fetcher) -> Tool:
+    """The tool over a way to fetch."""
+
+    @tool
+    async def webfetch(
+        context: ToolContext,
+        url: str,
+        format: Format = "markdown",  # noqa: A002 - the protocol's name
+        timeout: int = DEFAULT_S,  # noqa: ASYNC109 - likewise
+    ) -> ToolResult:
+        """Fetch a page of the web: Markdown unless another format is asked for.
+
+        url begins with http:// or https://. timeout is in seconds, at most 120. Images and PDFs
+        are attached. Of a long page the first 5 MiB are read.
+        """
+
+        async def agree(hop: str) -> None:
+            # Each hop, so that an allowed host cannot lead to one that is not.
+            await context.ask("webfetch", [hop], always=[_site(hop)], metadata={"url": hop})
+
+        wish = Wish(
+            url=url,
+            accept=_ACCEPTED[format],
+            timeout_s=min(max(timeout, 1), LONGEST_S),
+            agree=agree,
+        )
+        return await _result(context, await fetcher.fetch(wish), format)
+
+    return webfetch
+
+
+def _site(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0].partition('?')[0]}/*"
+
+
+async def _result(context: ToolContext, page: Page, format: Format) -> ToolResult:  # noqa: A002 - as above
+    title = f"{page.url} ({page.mime or 'unknown type'})"
+    if page.mime in _SHOWN:
+        return _attached(page, title)
+    if page.mime and not _TEXTUAL.fullmatch(page.mime):
+        raise ToolError(f"{page.url} is {page.mime}, which cannot be read as text")
+    charset = _charset(page)
+    if page.mime in _HTML and format != "html":
+        output = await _converted(context, page, format, charset)
+    else:
+        output = page.content.decode(charset, "replace")
+    if not page.mime and "\0" in output[:_PROBE_BYTES]:
+        raise ToolError(f"{page.url} is binary, which cannot be read as text")
+    if page.cut:
+        output += f"\n\n(The page is longer than {LIMIT_BYTES >> 20} MiB; the rest was not read)"
+    return ToolResult(output=output or "(The page is empty)", title=title)
+
+
+def _attached(page: Page, title: str) -> ToolResult:
+    if page.cut:
+        raise ToolError(f"{page.url} is larger than {LIMIT_BYTES >> 20} MiB")
+    url = f"data:{page.mime};base64,{base64.b64encode(page.content).decode()}"
+    name = Path(page.url.partition("?")[0]).name or None
+    return ToolResult(
+        output=f"Fetched {page.url}: it is attached.",
+        title=title,
+        attachments=(Attachment(mime=page.mime, url=url, filename=name),),
+    )
+
+
+def _charset(page: Page) -> str:
+    """The encoding by byte order mark, header, the page's own word, and what fits (WHATWG)."""
+    for bom, charset in _BOMS.items():
+        if page.content.startswith(bom):
+            return charset
+    declared = _DECLARED.search(page.content[:_PROBE_BYTES]) if page.mime in _HTML else None
+    for name in (page.charset, declared[1].decode("ascii") if declared else ""):
+        if charset := _known(name):
+            return charset
+    try:
+        # The end may be half a letter, where the page was cut.
+        codecs.getincrementaldecoder("utf-8")().decode(page.content, final=not page.cut)
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _known(name: str) -> str:
+    """Python's name of a text encoding, "" for one that it does not have."""
+    try:
+        found = codecs.lookup(name).name
+        "".encode(found)  # refuses `hex`, `zip` and others that make no text
+    except (LookupError, ValueError):
+        return ""
+    # Pages that say Latin-1 mean Windows' superset of it (WHATWG Encoding 4.2).
+    return "cp1252" if found in ("iso8859-1", "ascii") else found
+
+
+async def _converted(context: ToolContext, page: Page, format: Format, charset: str) -> str:  # noqa: A002 - as above
+    """The page's text, made by a process of its own, within bounds of time and memory."""
+    program = str(Path(__file__).with_name("reading.py"))
+    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="pegboard-page-")
+    try:
+        file = Path(folder.name, "page")
+        await asyncio.to_thread(file.write_bytes, page.content)
+        done = await context.run(
+            [sys.executable, "-I", program, str(file), format, charset, page.url],
+            timeout_s=CONVERSION_S,
+            limit_bytes=2 * LIMIT_BYTES,
+        )
+    finally:
+        await asyncio.to_thread(folder.cleanup)
+    if done.exit_code != 0:
+        why = "took too long" if done.timed_out else "failed"
+        raise ToolError(f"the conversion of {page.url} {why}; ask for the format html")
+    return done.output
+
+
+@hookimpl
+async def register_tools(config: Config) -> list[Tool]:
+    """The webfetch tool, as `plugins.webfetch.options` says."""
+    options = config.plugins.get("webfetch", PluginConfig()).options
+    anywhere = options.get("allow_private") is True
+    return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public))]

@@ -1,0 +1,117 @@
+"""The text of a page in HTML: a program of its own, because pages are foreign and can be hostile.
+
+It is run by its path, as `python reading.py FILE FORMAT CHARSET URL`, and prints UTF-8. What a
+page can do to a parser (endless nesting, endless time, endless memory) ends with this process.
+"""
+
+import re
+import resource
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urljoin
+
+MEMORY_BYTES = 2 << 30
+NESTING = 5000
+"""Python's limit of recursion; a page that is nested deeper is given as plain text."""
+_HIDDEN = frozenset(
+    ("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "head")
+)
+_VOID = frozenset(("embed",))
+_BLOCKS = frozenset(
+    (
+        *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset"),
+        *("figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header"),
+        *("hr", "li", "main", "nav", "ol", "p", "pre", "section", "table", "tr", "ul"),
+    )
+)
+
+
+def main(path: str, wanted: str, charset: str, url: str) -> None:
+    """Prints the page as `markdown` or as `text`."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    sys.setrecursionlimit(NESTING)
+    html = Path(path).read_bytes().decode(charset, "replace")
+    sys.stdout.buffer.write(converted(html, wanted, url).encode(errors="replace"))
+
+
+def converted(html: str, wanted: str, url: str) -> str:
+    """The page's text; Markdown becomes plain text for a page that is nested too deeply."""
+    if wanted == "markdown":
+        try:
+            return _tidy(_markdown(html, url))
+        except RecursionError:
+            return _tidy(_text(html))
+    return _tidy(_text(html))
+
+
+def _markdown(html: str, url: str) -> str:
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
+    soup = BeautifulSoup(html, "html.parser")
+    title = soup.title.get_text(strip=True) if soup.title else ""
+    for element in soup.find_all((*_HIDDEN, "meta", "link")):
+        element.decompose()
+    for name, attribute in (("a", "href"), ("img", "src")):
+        for element in soup.find_all(name, {attribute: True}):
+            element[attribute] = _absolute(url, str(element[attribute]))
+    text: str = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup)
+    return f"# {title}\n\n{text}" if title and not re.search(r"^# ", text, re.MULTILINE) else text
+
+
+def _absolute(url: str, link: str) -> str:
+    try:
+        return urljoin(url, link)
+    except ValueError:  # a link can be any text
+        return link
+
+
+class _Words(HTMLParser):
+    """Collects what a reader sees, a line for each block."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.pieces: list[str] = []
+        self._hidden = ""
+        self._depth = 0
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - html.parser's
+        """Called for `<tag>`."""
+        if self._hidden:
+            self._depth += tag == self._hidden
+        elif tag in _HIDDEN - _VOID:
+            self._hidden, self._depth = tag, 1
+        elif tag in _BLOCKS:
+            self.pieces.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Called for `</tag>`."""
+        if self._hidden:
+            self._depth -= tag == self._hidden
+            self._hidden = self._hidden if self._depth else ""
+        elif tag in _BLOCKS:
+            self.pieces.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        """Called for text between tags."""
+        if not self._hidden:
+            self.pieces.append(re.sub(r"\s+", " ", data))
+
+
+def _text(html: str) -> str:
+    words = _Words()
+    words.feed(html)
+    words.close()
+    lines = "".join(words.pieces).split("\n")
+    return "\n".join(line.strip() for line in lines)
+
+
+def _tidy(text: str) -> str:
+    """Without spaces at the ends of lines and more than one empty line."""
+    trimmed = "\n".join(line.rstrip() for line in text.splitlines())
+    return re.sub(r"\n{3,}", "\n\n", trimmed).strip()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

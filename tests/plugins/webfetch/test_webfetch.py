@@ -1,0 +1,141 @@
+"""What the model gets of a page."""
+
+import pytest
+
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.webfetch import register_tools, webfetch_tool
+from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher
+from tool_context import Context, call
+from web_server import page, redirect, serving
+
+ARTICLE = b"""<!doctype html><html><head><title>Pegs</title><style>p {}</style></head><body>
+<script>alert(1)</script><noscript>no</noscript>
+<h2>How to &amp; why</h2><p>A <b>peg</b> and a <a href="../board">board</a>.</p>
+<ul><li>one</li><li>two</li></ul><pre><code>x = 1
+y = 2</code></pre><iframe src="x">frame</iframe></body></html>"""
+
+
+@pytest.fixture
+def context(tmp_path):
+    return Context(tmp_path)
+
+
+@pytest.fixture
+def webfetch():
+    return webfetch_tool(Fetcher(allowed=lambda _: True))
+
+
+async def test_a_page_becomes_markdown(context, webfetch):
+    async with serving({"/a/b": page(ARTICLE)}) as web:
+        result = await call(webfetch, context, url=web.url("/a/b#top"))
+
+    assert result.output == (
+        f"# Pegs\n\n## How to & why\n\nA **peg** and a [board]({web.url('/board')}).\n\n"
+        "- one\n- two\n\n```\nx = 1\ny = 2\n```"
+    )
+    assert result.title == f"{web.url('/a/b')} (text/html)"
+    assert context.asked("webfetch") == [web.url("/a/b")]
+    assert context.asks[0].always == (web.url("/*"),)
+
+
+async def test_a_page_becomes_text(context, webfetch):
+    async with serving({"/": page(ARTICLE)}) as web:
+        result = await call(webfetch, context, url=web.url(), format="text")
+
+    assert result.output == ("How to & why\n\nA peg and a board.\n\none\n\ntwo\n\nx = 1 y = 2")
+
+
+async def test_html_is_given_as_it_is(context, webfetch):
+    async with serving({"/": page(ARTICLE)}) as web:
+        result = await call(webfetch, context, url=web.url(), format="html")
+
+    assert result.output == ARTICLE.decode()
+
+
+@pytest.mark.parametrize("wanted", ["markdown", "text"])
+async def test_a_page_that_is_nested_without_end_is_given_as_text(context, webfetch, wanted):
+    deep = b"<div>" * 50_000 + b"bottom" + b"</div>" * 50_000
+
+    async with serving({"/": page(deep)}) as web:
+        result = await call(webfetch, context, url=web.url(), format=wanted)
+
+    assert result.output == "bottom"
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        ("grüße".encode("latin-1"), "text/plain; charset=ISO-8859-1"),
+        ("grüße".encode("latin-1"), "text/plain"),
+        ("grüße".encode(), "text/plain; charset=no-such"),
+        ("grüße".encode(), "text/plain; charset=base64"),
+        ("grüße".encode("utf-16"), "text/plain; charset=utf-8"),
+        (b"\xef\xbb\xbf" + "grüße".encode(), "application/json"),
+        ("grüße".encode("shift_jis", "ignore").replace(b"gre", "grüße".encode()), "text/plain"),
+        (b'<meta charset="windows-1252"><p>' + "grüße".encode("cp1252"), "text/html"),
+        (
+            b'<meta http-equiv=x content="text/html; charset=koi8-r"><p>gr\xfc\xdfe',
+            "text/html; charset=cp1252",
+        ),
+    ],
+)
+async def test_the_encoding_is_found(context, webfetch, content, kind):
+    async with serving({"/": page(content, kind)}) as web:
+        result = await call(webfetch, context, url=web.url())
+
+    assert result.output == "grüße"
+
+
+async def test_a_picture_is_attached(context, webfetch):
+    async with serving({"/a/peg.png?x=1": page(b"\x89PNG", "image/png")}) as web:
+        result = await call(webfetch, context, url=web.url("/a/peg.png?x=1"))
+
+    (picture,) = result.attachments
+    assert (picture.mime, picture.filename) == ("image/png", "peg.png")
+    assert picture.url == "data:image/png;base64,iVBORw=="
+
+
+@pytest.mark.parametrize("kind", ["application/zip", "video/mp4", "application/octet-stream"])
+async def test_what_is_no_text_is_an_error(context, webfetch, kind):
+    async with serving({"/": page(b"PK\x03\x04", kind)}) as web:
+        with pytest.raises(ToolError, match=f"is {kind}, which cannot be read as text"):
+            await call(webfetch, context, url=web.url())
+
+
+async def test_a_cut_page_says_so(context, webfetch):
+    async with serving({"/": page(b"x" * (LIMIT_BYTES + 1), "text/plain")}) as web:
+        result = await call(webfetch, context, url=web.url())
+
+    assert result.output.endswith("(The page is longer than 5 MiB; the rest was not read)")
+
+
+async def test_each_hop_needs_the_permission(tmp_path, webfetch):
+    context = Context(tmp_path)
+    replies = {"/": redirect("/there"), "/there": page(b"hi", "text/plain")}
+
+    async with serving(replies) as web:
+        await call(webfetch, context, url=web.url())
+
+    assert context.asked("webfetch") == [web.url("/"), web.url("/there")]
+
+
+async def test_without_the_permission_nothing_is_sent(tmp_path, webfetch):
+    async with serving({"/": page(b"hi")}) as web:
+        with pytest.raises(PermissionDeniedError):
+            await call(webfetch, Context(tmp_path, denied=["webfetch"]), url=web.url())
+
+    assert web.connections == 0
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_the_configuration_allows_private_addresses(context, allowed):
+    options = PluginConfig(options={"allow_private": True} if allowed else {})
+    (webfetch,) = await register_tools(Config(plugins={"webfetch": options}))
+
+    async with serving({"/": page(b"hi", "text/plain")}) as web:
+        if allowed:
+            assert (await call(webfetch, context, url=web.url())).output == "hi"
+        else:
+            with pytest.raises(ToolError, match=r"plugins\.webfetch\.options\.allow_private"):
+                await call(webfetch, context, url=web.url())
