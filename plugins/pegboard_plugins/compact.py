@@ -241,7 +241,7 @@ def _loaded(part: ToolPart) -> Iterator[str]:
         return
     marks = [f"\n\n{INSTRUCTIONS}{path}\n" for path in state.metadata.get("loaded", ())]
     places = [place for mark in marks if (place := state.output.find(mark)) >= 0]
-    for place, end in zip(places, [*places[1:], None], strict=True):
+    for place, end in zip(places, [*places[1:], None], strict=False):
         yield shortened(state.output[place:end].strip(), PINNED_CHARS)
 
 
