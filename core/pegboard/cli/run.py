@@ -42,6 +42,7 @@ class Options:
     files: Sequence[Path]
     trust: bool
     limit_s: float | None
+    budget_usd: float | None
 
 
 @click.command(cls=MessageCommand)
@@ -74,6 +75,12 @@ class Options:
     metavar="SECONDS",
     help="Stop the turn after so long.",
 )
+@click.option(
+    "--budget-usd",
+    type=click.FloatRange(min=0),
+    metavar="DOLLARS",
+    help="Stop before the turn, subagents included, costs more.",
+)
 @click.argument("words", metavar="MESSAGE...", nargs=-1)
 @click.pass_context
 def run(  # noqa: PLR0913 - click gives every option by keyword
@@ -89,6 +96,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
     files: tuple[Path, ...],
     trust: bool,
     limit_s: float | None,
+    budget_usd: float | None,
 ) -> int:
     """Send one prompt and show what the agent does.
 
@@ -110,6 +118,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
         files=files,
         trust=trust,
         limit_s=limit_s,
+        budget_usd=budget_usd,
     )
     with answer_stream() as out:
         return run_async(_report(options, out))
@@ -156,7 +165,9 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     text = options.message.text(sys.stdin.buffer)
     parts = parts_of(text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
-    settings = AppOptions(interactive=asks, trust=True if options.trust else None)
+    usd = options.budget_usd
+    limits = {} if usd is None else {"budget": {"run": {"usd": usd}}}
+    settings = AppOptions(interactive=asks, trust=True if options.trust else None, config=limits)
     async with await App.open(options.directory, settings) as app:
         for warning in warnings_of(app):
             view.warn(warning)

@@ -21,7 +21,7 @@ TOO_LONG = (
 )
 CUT_ANSWERS = 2
 """How often in a turn a model is told that its call was too long; then the turn ends."""
-REFUSED = "The model, or a filter of its provider's, refused to go on with the answer."
+REFUSED = "The provider's content filter, or the model itself, refused to go on with the answer."
 MAY_BE_EMPTY = frozenset({"stop", "other", "unknown"})
 """An answer that ended for one of these reasons, and says nothing, is a failed attempt."""
 

@@ -263,6 +263,16 @@ async def test_code_without_trust_is_left_out_and_said(pegboard: CommandLine) ->
     assert [state["output"] for state in outputs] == ["Hello, Ada!"]
 
 
+async def test_a_budget_ends_the_turn_before_it_is_overspent(pegboard: CommandLine) -> None:
+    again = call("bash", {"command": "echo hi", "description": "Say"})
+    done = await run(pegboard, again, words=("--budget-usd", "0.001", "--format", "json", "hi"))
+
+    assert done.code == 6
+    result = result_of(done)
+    assert result["outcome"] == "budget"
+    assert "$0.001 for this run" in str(result["error"])
+
+
 async def test_the_time_limit_stops_the_turn(pegboard: CommandLine) -> None:
     done = await run(
         pegboard,
