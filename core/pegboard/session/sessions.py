@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
 from pegboard.session.engine import Engine
@@ -39,6 +41,20 @@ async def new_session(
     )
     await engine.storage.commit(PutSession(session))
     return session
+
+
+def placed(engine: Engine, session: Session, session_id: str) -> Session:
+    """A session of somewhere else as one of this App's directory, under a new id."""
+    workspace = engine.workspace
+    return replace(
+        session,
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        version=_VERSION,
+    )
 
 
 def title_from(text: str) -> str | None:

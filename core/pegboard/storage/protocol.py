@@ -29,6 +29,24 @@ class LastIds(msgspec.Struct, frozen=True):
     part: str | None
 
 
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in which a text was found; without a message it stands in the title."""
+
+    session: Session
+    message_id: str | None = None
+    excerpt: str = ""
+
+
+class SessionSize(msgspec.Struct, frozen=True):
+    """What a session takes in the database, in bytes and without its subagents' sessions."""
+
+    session_id: str
+    project_id: str
+    title: str
+    directory: str
+    size_bytes: int
+
+
 OnCommit = Callable[[tuple[Event, ...]], None]
 """Called on the event loop after each commit, in the order of the events' numbers.
 
@@ -102,6 +120,14 @@ class Storage(Protocol):
         """
         ...
 
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        """The project's sessions that have the text in their title or in what was said.
+
+        Each is there once, titles first, then those updated last. Case is ignored for the
+        letters A to Z at least.
+        """
+        ...
+
     async def children(self, session_id: str) -> tuple[Session, ...]:
         """The sessions that this one is the parent of, in the order of their creation."""
         ...
@@ -160,6 +186,21 @@ class Storage(Protocol):
 
     async def last_ids(self, session_id: str) -> LastIds:
         """The greatest ids that the session has, to make greater ones."""
+        ...
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        """The sessions of all projects, the largest first."""
+        ...
+
+    async def problems(self) -> tuple[str, ...]:
+        """What is wrong in the database, in sentences; it reads everything."""
+        ...
+
+    async def compact(self) -> int:
+        """How many bytes less it takes, after everything in it has been written anew.
+
+        :raises StorageError: when others use it, or there is no room.
+        """
         ...
 
     async def running(self) -> tuple[str, ...]:

@@ -20,10 +20,10 @@ from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard.schema.session import Project, Session, Todo
-from pegboard.storage import reads, recovery, writes
+from pegboard.storage import care, reads, recovery, writes
 from pegboard.storage.changes import Change
 from pegboard.storage.opening import Opened, connect_reader, open_database
-from pegboard.storage.protocol import Fence, LastIds, OnCommit
+from pegboard.storage.protocol import Fence, Hit, LastIds, OnCommit, SessionSize
 from pegboard.storage.writer import Writer
 
 # Two threads keep a long list from delaying a short read.
@@ -103,6 +103,22 @@ class SqliteStorage:
             directory=directory,
         )
         return await self._read(reads.sessions, wanted)
+
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        """See `Storage.search`."""
+        return await self._read(care.search, project_id, text, limit)
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        """See `Storage.sizes`."""
+        return await self._read(care.sizes)
+
+    async def problems(self) -> tuple[str, ...]:
+        """See `Storage.problems`."""
+        return await self._read(care.problems)
+
+    async def compact(self) -> int:
+        """See `Storage.compact`."""
+        return await asyncio.to_thread(care.vacuum, self.path)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
         """See `Storage.children`."""
