@@ -61,16 +61,16 @@ def problems(db: apsw.Connection) -> tuple[str, ...]:
 def _unreadable(db: apsw.Connection) -> Iterator[str]:
     """The rows that are shown as damaged wherever they are listed."""
     kinds: dict[str, msgspec.json.Decoder[object]] = {
-        "session": msgspec.json.Decoder(Session),
-        "message": msgspec.json.Decoder(Message),
-        "part": msgspec.json.Decoder(Part),
+        "SELECT 'session', id, data FROM session": msgspec.json.Decoder(Session),
+        "SELECT 'message', id, data FROM message": msgspec.json.Decoder(Message),
+        "SELECT 'part', id, data FROM part": msgspec.json.Decoder(Part),
     }
-    for table, decoder in kinds.items():
-        for id_, data in db.execute(f"SELECT id, data FROM {table}"):
+    for query, decoder in kinds.items():
+        for kind, id_, data in db.execute(query):
             try:
                 decoder.decode(data)
             except _UNREADABLE as error:
-                yield f"{table} {id_} cannot be read: {error}"
+                yield f"{kind} {id_} cannot be read: {error}"
 
 
 def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:

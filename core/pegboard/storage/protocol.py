@@ -196,7 +196,7 @@ class Storage(Protocol):
         """What is wrong in the database, in sentences; it reads everything."""
         ...
 
-    async def compact(self) -> int:
+    async def vacuum(self) -> int:
         """How many bytes less it takes, after everything in it has been written anew.
 
         :raises StorageError: when others use it, or there is no room.

@@ -116,8 +116,8 @@ class SqliteStorage:
         """See `Storage.problems`."""
         return await self._read(care.problems)
 
-    async def compact(self) -> int:
-        """See `Storage.compact`."""
+    async def vacuum(self) -> int:
+        """See `Storage.vacuum`."""
         return await asyncio.to_thread(care.vacuum, self.path)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
