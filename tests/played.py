@@ -140,8 +140,11 @@ async def opened(
         data_dir=folder / "data",
         state_dir=folder / "state",
         cache_dir=folder / "cache",
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
-        **{"config": {"model": "played/m"}, **options},
+        **{
+            "config": {"model": "played/m"},
+            "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
+            **options,
+        },
     )
     async with await App.open(project, chosen) as app:
         yield app

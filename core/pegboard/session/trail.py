@@ -34,10 +34,12 @@ CLOSE_LIMIT_S = 10.0
 READS_ONLY = frozenset(
     {
         *("read", "grep", "glob", "list", "lsp", "webfetch", "websearch", "codesearch"),
-        *("todoread", "todowrite", "question", "skill", "task", "invalid", "doom_loop"),
+        *("todoread", "todowrite", "question", "skill", "invalid", "doom_loop"),
     }
 )
-"""Permissions of tools that write no files; subagents write in sessions of their own."""
+"""Permissions of tools that write no files."""
+DELEGATES = frozenset({"task"})
+"""Permissions of tools that have others write, in sessions of their own."""
 TELLS = frozenset({"edit"})
 """Permissions of tools that say what they have written, by `ToolContext.edited`."""
 
@@ -81,7 +83,6 @@ class Trail:
         known = self.known(message.parent_id)
         earlier, self._step = self._step, _Step(message, processor, known)
         before, self._go = self._task, asyncio.Event()
-        self._wrote = False
         self._task = asyncio.create_task(
             self._taken(self._snapshots, self._step, earlier, before), name="snapshot"
         )
@@ -96,6 +97,9 @@ class Trail:
         self._go.set()
         if self._task is not None:
             await asyncio.wait((self._task,))  # git has a time limit of its own
+        if tool.permission in DELEGATES:
+            yield
+            return
         self._wrote = True
         with self._snapshots.writing(self._owners, tells=tool.permission in TELLS) as writing:
             self._writings[call_id] = writing
@@ -125,14 +129,15 @@ class Trail:
         task, snapshots, step = self._task, self._snapshots, self._step
         if task is None or snapshots is None or step is None:
             return
-        if self._wrote or self._patches:
+        if self._patches or self._owes(snapshots):
             self._go.set()
         else:
             task.cancel()
         try:
             async with asyncio.timeout(CLOSE_LIMIT_S):
                 await asyncio.wait((task,))
-                if self._wrote and (tree := await snapshots.track()) is not None:
+                tree = None if task.cancelled() else await snapshots.track()
+                if tree is not None:
                     await self._settle(snapshots, step, tree)
                 if self._patches:
                     await self._tell(snapshots)
@@ -148,6 +153,10 @@ class Trail:
         run.writer.change(
             PutSession(run.session), Emit(SessionDiffed(session_id=run.session.id, diff=diffs))
         )
+
+    def _owes(self, snapshots: Snapshots) -> bool:
+        """Whether there may be changes that no step has told of."""
+        return self._wrote or snapshots.claimed(self._run.session.id)
 
     async def _taken(
         self,
@@ -181,6 +190,7 @@ class Trail:
 
     async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
         """Tell what a step has done, with the tree that it has left."""
+        self._wrote = False
         files = snapshots.take(self._run.session.id)
         if not self._is_there(step):
             return

@@ -21,8 +21,8 @@ from pegboard.diffs import diff_texts
 from pegboard.schema.session import FileDiff
 from pegboard.snapshot.claims import Claims, Writing
 from pegboard.snapshot.git import ShadowGit
-from pegboard.snapshot.objects import Entry, Objects
-from pegboard.snapshot.restore import SUBMODULE, Left, Move, Restored, put_back
+from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
+from pegboard.snapshot.restore import Left, Move, Restored, put_back
 from pegboard.snapshot.state import TooMuchError, WorktreeState
 from pegboard.snapshot.store import Store
 from pegboard.snapshot.tree import MissingObjectError, look_up
@@ -118,13 +118,19 @@ class Snapshots:
             self._collecting = asyncio.create_task(self.gc(), name="collect snapshots")
         return tree
 
+    def claimed(self, session_id: str) -> bool:
+        """Whether there are files to `take`."""
+        return self._claims.has(session_id)
+
     def take(self, session_id: str) -> tuple[Path, ...]:
         """The files that the session is found to have changed, each told once."""
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
-    async def keep(self, session_id: str, name: str, way: Way) -> None:
-        """Keep both trees from being collected, until the session is forgotten."""
-        await asyncio.to_thread(self._keep, session_id, name, way)
+    async def keep(self, session_id: str, step: str, way: Way) -> None:
+        """Keep both trees of a step from being collected, until the session is forgotten."""
+        await asyncio.to_thread(
+            self._store.keep, session_id, step, before=way.before, after=way.after
+        )
 
     async def forget(self, session_id: str) -> None:
         """Let go what a session could have reverted."""
@@ -183,10 +189,6 @@ class Snapshots:
             return self._state.look()
         return self._state.look_at(told)
 
-    def _keep(self, session_id: str, name: str, way: Way) -> None:
-        self._store.keep(session_id, f"{name}-before", way.before)
-        self._store.keep(session_id, f"{name}-after", way.after)
-
     def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
         moves, _ = self._moves(ways)
         contents = self._contents(moves, both=True)
@@ -234,7 +236,8 @@ class Snapshots:
                 continue
             if SUBMODULE not in (before and before.mode, after and after.mode):
                 moves.append(Move(path=name, expected=before, wanted=after))
-        return moves, lost
+        # What goes makes room first: a folder may come where a file was.
+        return sorted(moves, key=lambda move: move.wanted is not None), lost
 
     def _contents(self, moves: Sequence[Move], *, both: bool) -> dict[bytes, bytes]:
         """The contents that the moves need, by id; those that are gone are missing."""

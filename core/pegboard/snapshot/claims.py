@@ -75,6 +75,10 @@ class Claims:
                 each for each in self._writings if each.end_ns is None or each.end_ns > looked_ns
             ]
 
+    def has(self, owner: str) -> bool:
+        """Whether there is something to take."""
+        return owner in self._claimed
+
     def take(self, owner: str) -> tuple[bytes, ...]:
         """The files that a session has changed since it was asked last."""
         with self._lock:

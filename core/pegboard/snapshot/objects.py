@@ -12,6 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+FOLDER = b"40000"
+FILE = b"100644"
+EXECUTABLE = b"100755"
+SYMLINK = b"120000"
+SUBMODULE = b"160000"
 QUICK_LEVEL = 1
 """Snapshots are written far more often than they are read: least effort of compression."""
 _CHUNK_BYTES = 1 << 20
@@ -19,7 +24,7 @@ _READ_ONLY = 0o444
 
 
 class Entry(NamedTuple):
-    """What a path is: git's mode (`100644`, `100755`, `120000`, `40000`) and an object's id."""
+    """What a path is: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
 
     mode: bytes
     oid: bytes
@@ -89,7 +94,7 @@ class Objects:
 def tree_content(entries: dict[bytes, Entry]) -> bytes:
     """A tree object of these names, in git's order: a folder sorts as if it ended in a slash."""
     ordered = sorted(
-        entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == b"40000" else item[0]
+        entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == FOLDER else item[0]
     )
     return b"".join(
         entry.mode + b" " + name + b"\0" + bytes.fromhex(entry.oid.decode())

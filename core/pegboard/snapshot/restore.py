@@ -8,11 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pegboard.snapshot.objects import Entry
+from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
 
-SYMLINK = b"120000"
-SUBMODULE = b"160000"
-EXECUTABLE = b"100755"
 _NEW_FILE = 0o666
 
 

@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pegboard.snapshot.git import Listing, ShadowGit
-from pegboard.snapshot.objects import Entry, Objects, file_id, object_id
+from pegboard.snapshot.objects import (
+    EXECUTABLE,
+    FILE,
+    SUBMODULE,
+    SYMLINK,
+    Entry,
+    Objects,
+    file_id,
+    object_id,
+)
 from pegboard.snapshot.tree import Tree
 
 NEW_FILE_LIMIT_BYTES = 2 << 20
@@ -140,7 +149,8 @@ class WorktreeState:
             self._seen.pop(path, None)
             return None
         if stat.S_ISDIR(facts.st_mode):
-            return self._index.get(path)  # a submodule
+            known = self._index.get(path)
+            return known if known is not None and known.mode == SUBMODULE else None
         seen = self._seen.get(path)
         if seen is not None and seen.sure and seen.facts == _facts(facts):
             return seen.entry
@@ -186,7 +196,7 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):
             target = os.readlink(name)  # noqa: PTH115 - a path of bytes
-            return Entry(b"120000", _put(target, objects)), facts
+            return Entry(SYMLINK, _put(target, objects)), facts
         if not stat.S_ISREG(facts.st_mode):
             return None, facts
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -194,7 +204,7 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
         return None, None
     with os.fdopen(file, "rb", buffering=0) as content:
         facts = os.fstat(file)
-        mode = b"100755" if facts.st_mode & stat.S_IXUSR else b"100644"
+        mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
         if facts.st_size > STORED_LIMIT_BYTES:
             return Entry(mode, file_id(file, facts.st_size)), facts
         return Entry(mode, _put(content.read(), objects)), facts

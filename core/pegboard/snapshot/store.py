@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pegboard.snapshot.objects import Entry, Objects, tree_entries
-from pegboard.snapshot.tree import FOLDER
+from pegboard.snapshot.objects import FOLDER, Entry, Objects, tree_entries
 
 KEPT_S = 30 * 24 * 3600.0
 """How long a change can be undone."""
@@ -28,15 +27,16 @@ class Store:
         self._refs = folder / "refs" / "pegboard"
         self._objects = objects
 
-    def keep(self, session_id: str, name: str, tree: str) -> None:
-        """Keep a tree, and all that it has, for as long as the session may need it."""
+    def keep(self, session_id: str, step: str, *, before: str, after: str) -> None:
+        """Keep two trees, and all that they have, for as long as the session may need them."""
         assert _NAME.fullmatch(session_id)
-        assert _NAME.fullmatch(name)
-        place = self._refs / session_id / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        temporary = place.with_name(f".{name}.{os.urandom(6).hex()}")
-        temporary.write_text(f"{tree}\n")
-        temporary.replace(place)
+        assert _NAME.fullmatch(step)
+        folder = self._refs / session_id
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, tree in (("before", before), ("after", after)):
+            temporary = folder / f".{step}.{os.urandom(6).hex()}"
+            temporary.write_text(f"{tree}\n")
+            temporary.replace(folder / f"{step}-{name}")
 
     def forget(self, session_id: str) -> None:
         """Drop the references of a session."""
@@ -59,13 +59,20 @@ class Store:
                 return 0
             self._drop_older(time.time() - kept_s)
             freed = self._sweep()
-            refs = sorted(self._all_refs(), key=lambda place: place.stat().st_mtime)
-            while refs and self.size_bytes() > quota_bytes:
-                oldest, refs = refs[: len(refs) // 3 + 1], refs[len(refs) // 3 + 1 :]
-                for place in oldest:
+            steps = self._steps()
+            while steps and self.size_bytes() > quota_bytes:
+                oldest, steps = steps[: len(steps) // 3 + 1], steps[len(steps) // 3 + 1 :]
+                for place in (place for step in oldest for place in step):
                     place.unlink(missing_ok=True)
                 freed += self._sweep()
             return freed
+
+    def _steps(self) -> list[list[Path]]:
+        """The references, those of one step together, the oldest first."""
+        steps: dict[str, list[Path]] = {}
+        for place in sorted(self._all_refs(), key=lambda place: place.stat().st_mtime):
+            steps.setdefault(f"{place.parent.name}/{_step(place)}", []).append(place)
+        return list(steps.values())
 
     @contextmanager
     def _alone(self) -> Iterator[bool]:
@@ -108,3 +115,8 @@ class Store:
             if content is not None:
                 waiting.extend(tree_entries(content).values())
         return found
+
+
+def _step(place: Path) -> str:
+    """The step of a reference, which is named `<step>-before` or `<step>-after`."""
+    return place.name.rpartition("-")[0]

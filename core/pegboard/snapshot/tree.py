@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from pegboard.snapshot.objects import Entry, Objects, object_id, tree_content, tree_entries
+from pegboard.snapshot.objects import FOLDER, Entry, Objects, object_id, tree_content, tree_entries
 
-FOLDER = b"40000"
 EMPTY_TREE = object_id("tree", b"")
 
 
@@ -77,7 +76,7 @@ class MissingObjectError(LookupError):
 
 
 def look_up(tree: str, path: bytes, objects: Objects) -> Entry | None:
-    """What a path is in a stored tree, None where the tree has nothing at this path.
+    """The file at a path of a stored tree, None where the tree has none there.
 
     :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
     """
@@ -92,4 +91,4 @@ def look_up(tree: str, path: bytes, objects: Objects) -> Entry | None:
         if found is None:
             return None
         here = found
-    return here
+    return here if here.mode != FOLDER else None
