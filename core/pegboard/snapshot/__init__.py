@@ -252,7 +252,11 @@ class Snapshots:
                 elsewhere.add(oid)
             else:
                 found[oid] = content
-        return found | self._git.contents(tuple(elsewhere))
+        for oid, content in self._git.contents(tuple(elsewhere)).items():
+            # Ours from here on: the user's repository may drop it, and it is soon asked for again.
+            found[oid] = content
+            self._objects.put("blob", content)
+        return found
 
     def _path(self, path: bytes) -> Path:
         return self._root / os.fsdecode(path)

@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from pegboard import App, ToolContext, tool
 from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.providers import StreamEvent
 from pegboard.schema.event import MessageRemoved, SessionDiffed, SessionIdle
 from pegboard.schema.message import UserMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart, TextPart, ToolPart
@@ -35,11 +36,11 @@ async def put(path: str, content: str, context: ToolContext) -> str:
     return "written"
 
 
-def shell(command: str) -> list[object]:
+def shell(command: str) -> Sequence[StreamEvent]:
     return calls(call("sh", f'{{"command": "{command}"}}'))
 
 
-def written(path: str, content: str) -> list[object]:
+def written(path: str, content: str) -> Sequence[StreamEvent]:
     return calls(call("put", f'{{"path": "{path}", "content": "{content}"}}'))
 
 
@@ -435,7 +436,7 @@ async def test_a_step_costs_one_process_of_git_at_most_and_the_request_goes_firs
     shim.chmod(0o755)
     before: list[int] = []
 
-    def counting(answer: list[object]) -> Callable[[object], AsyncIterator[object]]:
+    def counting(answer: Sequence[StreamEvent]) -> Callable[[object], AsyncIterator[object]]:
         async def stream(_request: object) -> AsyncIterator[object]:
             before.append(len(log.read_text().split()))
             for event in answer:
@@ -448,15 +449,15 @@ async def test_a_step_costs_one_process_of_git_at_most_and_the_request_goes_firs
         *(shell(f"echo {number} > src/b.txt") for number in range(3)),
     ]
     env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
-    async with played(tmp_path, *map(counting, [*answers, text("done")]), env=env) as (
-        app,
-        session,
-    ):
+    turns = [*answers, text("done"), *answers, text("done")]
+    async with played(tmp_path, *map(counting, turns), env=env) as (app, session):
+        await ask(app, session)
         await ask(app, session)
         at_end = len(log.read_text().split())
 
-    assert before == [0, 1, 1, 1, 1, 2, 3]
-    assert at_end == 4
+    # Between the turns: the last step, and once the contents that the diff begins with.
+    assert before == [0, 1, 1, 1, 1, 2, 3, 5, 6, 6, 6, 6, 7, 8]
+    assert at_end == 9
 
 
 async def test_without_snapshots_messages_are_reverted_and_files_are_not(
