@@ -39,6 +39,7 @@ COMPACTION = "compaction"
 """What is under this name in a summary's metadata makes the model's view begin with it."""
 GOES_ON = frozenset({"tool-calls", "unknown"})
 """A step that ended for one of these reasons is followed by another."""
+GO_ON = "Go on."
 SUBTASK = "The user had a subagent do the following task."
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
@@ -50,6 +51,7 @@ class History:
         self.turns = list(turns)
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
+        self._go_on = ModelMessage(role="user", content=(Text(text=GO_ON),))
         self._aside: set[str] = set()
         self._summary: str | None = None
         for turn in self.turns:
@@ -120,7 +122,10 @@ class History:
         return max((turn.info.id for turn in self.turns), default=None)
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
-        """What the model sees of these turns."""
+        """What the model sees of these turns; the last word is never its own.
+
+        Some providers refuse a request that ends with an answer, or two answers in a row.
+        """
         name = f"{model.provider_id}/{model.id}"
         found: list[ModelMessage] = []
         for turn in turns:
@@ -128,8 +133,10 @@ class History:
             if known is None or known[0] is not turn or known[1] != name:
                 known = (turn, name, convert(turn, model))
                 self._memo[turn.info.id] = known
+            if known[2] and known[2][0].role == "assistant" and _ends_with_answer(found):
+                found.append(self._go_on)
             found.extend(known[2])
-        return tuple(found)
+        return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
 
 
 def is_compaction(turn: Turn) -> bool:
@@ -163,6 +170,10 @@ def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
             return _answered(turn.parts, own=same and not info.summary)
         case unknown:
             assert_never(unknown)
+
+
+def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
+    return bool(messages) and messages[-1].role == "assistant"
 
 
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:

@@ -33,7 +33,7 @@ from pegboard.schema.part import (
     ToolState,
 )
 from pegboard.schema.session import Tokens
-from pegboard.session.history import CLEARED, INTERRUPTED, History, convert
+from pegboard.session.history import CLEARED, GO_ON, INTERRUPTED, History, convert
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 OTHER = Model(id="n", provider_id="p", name="N", api=ModelApi(id="n"))
@@ -180,6 +180,18 @@ def test_a_turn_is_converted_once_and_again_when_it_is_different() -> None:
     third = history.messages(MODEL, history.turns)
     assert third[0] is first[0]
     assert third[1].content == (Text(text="three"),)
+
+
+def test_the_last_word_is_never_the_models_and_the_prefix_stays() -> None:
+    history = History([user(said("one")), answer(said("two"))])
+    first = history.messages(MODEL, history.turns)
+
+    later = (*history.turns, answer(said("three")))
+    second = history.messages(MODEL, later)
+
+    assert [message.role for message in second] == ["user", *("assistant", "user") * 2]
+    assert first[-1].content == (Text(text=GO_ON),)
+    assert all(a is b for a, b in zip(first, second, strict=False))
 
 
 def test_a_turn_keeps_its_place_whatever_its_id() -> None:
