@@ -1,0 +1,154 @@
+"""What the model reads of the files that a user attaches."""
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from pegboard.schema.part import FilePart
+from pegboard.session.attachments import MEDIA_LIMIT_BYTES, Expansion, expand_file, mime_of
+
+
+def part(url: str, mime: str = "text/plain", filename: str | None = "f.txt") -> FilePart:
+    return FilePart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", mime=mime, url=url, filename=filename
+    )
+
+
+def text_of(expansion: Expansion) -> str:
+    _, text = expansion.texts
+    return text
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "data:text/plain,h%C3%A9llo%2C%20you",
+        "data:,h%C3%A9llo, you",
+        "data:text/plain;charset=utf-8;base64," + base64.b64encode("héllo, you".encode()).decode(),
+        "data:text/plain;BASE64," + base64.b64encode("héllo, you".encode()).decode().rstrip("="),
+        "data:text/plain;base64," + base64.urlsafe_b64encode("héllo, you".encode()).decode(),
+        "data:text/plain;charset=utf-16;base64,"
+        + base64.b64encode("héllo, you".encode("utf-16")).decode(),
+        "data:text/plain;charset=latin-1,h%E9llo%2C%20you",
+        "data:text/plain;base64,aMOp%0Abg%3D%3D".replace("aMOp%0Abg", "aMOpbGxv%0ALCB5b3U"),
+    ],
+)
+def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
+    expansion = expand_file(part(url), Path("/"))
+
+    assert text_of(expansion) == "héllo, you"
+    assert expansion.mime == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("data:text/plain", "no comma"),
+        ("data:text/plain;base64,%%%", "not base64"),
+        ("data:text/plain;charset=klingon,x", "character set 'klingon'"),
+        ("file:///does/not/exist", "No such file"),
+        ("file:///dev/null", "not a regular file"),
+    ],
+)
+def test_what_cannot_be_read_is_said(url: str, why: str) -> None:
+    [text] = expand_file(part(url), Path("/")).texts
+
+    assert text.startswith("The attached file f.txt could not be read:")
+    assert why in text
+
+
+def test_an_image_reaches_the_model_as_base64_whatever_it_came_as(tmp_path: Path) -> None:
+    raw = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+    picture = tmp_path / "a b.png"
+    picture.write_bytes(raw)
+    whole = f"data:image/png;base64,{base64.b64encode(raw).decode()}"
+    percent = "data:image/png," + "".join(f"%{byte:02x}" for byte in raw)
+
+    urls = [
+        expand_file(part(url, "image/png"), tmp_path).url
+        for url in (picture.as_uri(), percent, whole)
+    ]
+
+    assert urls == [whole] * 3
+
+
+def test_structured_text_is_text(tmp_path: Path) -> None:
+    expansion = expand_file(part("data:application/json,%7B%7D", "application/json"), tmp_path)
+
+    assert text_of(expansion) == "{}"
+    assert expansion.mime == "text/plain"
+
+
+def test_a_folder_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.txt").touch()
+
+    expansion = expand_file(part(tmp_path.as_uri()), tmp_path)
+
+    assert text_of(expansion) == "a.txt\nsub/"
+    assert expansion.mime == "application/x-directory"
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [("?start=2&end=3", "2\n3\n"), ("?start=4", "4\n5\n"), ("", "1\n2\n3\n4\n5\n")],
+)
+def test_lines_of_a_file_can_be_selected(tmp_path: Path, query: str, lines: str) -> None:
+    file = tmp_path / "f.txt"
+    file.write_text("1\n2\n3\n4\n5\n")
+
+    assert text_of(expand_file(part(file.as_uri() + query), tmp_path)) == lines
+
+
+def test_a_file_is_noted_as_read_before_it_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "f.txt"
+    file.write_text("x")
+    noted: list[Path] = []
+
+    expand_file(part(file.as_uri()), tmp_path, on_read=noted.append)
+
+    assert noted == [file]
+
+
+def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
+    long, single, binary = tmp_path / "long", tmp_path / "single", tmp_path / "binary"
+    long.write_text("line\n" * 3000)
+    single.write_text("x" * 200_000)
+    binary.write_bytes(b"MZ\0\0")
+
+    cut = text_of(expand_file(part(long.as_uri()), tmp_path))
+    one = text_of(expand_file(part(single.as_uri()), tmp_path))
+    [refused] = expand_file(part(binary.as_uri()), tmp_path).texts
+
+    assert cut.count("line\n") == 2000
+    assert cut.endswith("read the rest with the read tool.]")
+    assert one.startswith("xxx")
+    assert len(one) < 60_000
+    assert "it is a binary file" in refused
+
+
+def test_media_have_a_limit(tmp_path: Path) -> None:
+    file = tmp_path / "big.png"
+    with file.open("wb") as big:
+        os.truncate(big.fileno(), MEDIA_LIMIT_BYTES + 1)
+
+    [text] = expand_file(part(file.as_uri(), "image/png"), tmp_path).texts
+
+    assert "can be attached" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "mime"),
+    [
+        ("a.png", "image/png"),
+        ("a.pdf", "application/pdf"),
+        ("a.py", "text/plain"),
+        ("a.svg", "text/plain"),
+        ("Makefile", "text/plain"),
+        ("a.json", "text/plain"),
+    ],
+)
+def test_a_file_has_the_type_that_a_model_can_use(name: str, mime: str) -> None:
+    assert mime_of(Path(name)) == mime
