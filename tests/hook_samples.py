@@ -65,7 +65,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "permission_ask": {"session": VIEW, "request": ASKED},
     "tool_definition": {"session": VIEW, "tool": DEFINITION},
     "tool_execute_before": {"session": VIEW, "call": CALL},
-    "tool_execute_after": {"session": VIEW, "call": CALL, "result": ToolResult(output="x")},
+    "tool_execute_after": {
+        "session": VIEW,
+        "call": CALL,
+        "result": ToolResult(output="x"),
+        "context": object(),
+    },
     "command_execute_before": {
         "session": VIEW,
         "command": Command(name="c", template="t", hints=()),

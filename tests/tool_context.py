@@ -11,6 +11,7 @@ from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import PermissionDeniedError
 from pegboard.files import FileLedger
 from pegboard.process import child_env, run_process
+from pegboard.stash import Stash
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Context:
         self.shown = []
         self.has_shown = asyncio.Event()
         self.changed = []
+        self.trusted = True
+        self.stash = Stash()
         self.stored = {}
         self.list = ()
         self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")
@@ -84,6 +87,9 @@ class Context:
 
     async def set_state(self, key, value):
         self.stored[key] = value
+
+    async def env(self):
+        return child_env(os.environ)
 
     async def edited(self, path):
         self.changed.append(path)

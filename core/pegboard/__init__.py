@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.stash import Stash as Stash
+    from pegboard.stash import StashKey as StashKey
     from pegboard.tools import Attachment as Attachment
     from pegboard.tools import PendingCall as PendingCall
     from pegboard.tools import Tool as Tool
@@ -102,6 +104,7 @@ _MODULES = {
         "ToolInputStart",
         "Usage",
     ),
+    "stash": ("Stash", "StashKey"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "walk": ("walk_files",),
 }

@@ -28,6 +28,7 @@ from pegboard.schema.session import FileDiff, Session, SessionStatus
 from pegboard.session.prompt import Prompt
 from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
 from pegboard.session.sessions import new_session
+from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
 from pegboard.trust import Decision
@@ -135,6 +136,11 @@ class App:
     def storage(self) -> Storage:
         """The database."""
         return self._engine.storage
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory, for `shutdown` to close."""
+        return self._engine.stash
 
     @property
     def permissions(self) -> Desk:

@@ -12,6 +12,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, Todo
+from pegboard.stash import Stash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +145,21 @@ class ToolContext(Protocol):
         """Read stamps and writer locks."""
         ...
 
+    @property
+    def trusted(self) -> bool:
+        """The user lets the project's own code run, or it brings none."""
+        ...
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory for the life of the App, across sessions."""
+        ...
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that this call has changed so far, each once, as `edited` was told."""
+        ...
+
     async def todos(self) -> tuple[Todo, ...]:
         """The session's list."""
         ...
@@ -179,6 +195,10 @@ class ToolContext(Protocol):
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Show how far the tool is; cheap, and the newest wins."""
+        ...
+
+    async def env(self) -> Mapping[str, str]:
+        """The environment of `run`'s processes, for what a plugin starts by other means."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only

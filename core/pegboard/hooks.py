@@ -18,7 +18,7 @@ from pegboard.trace import Step
 if TYPE_CHECKING:
     from pegboard.app import App
     from pegboard.compactors import Compactor
-    from pegboard.context import SessionView
+    from pegboard.context import SessionView, ToolContext
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
     from pegboard.schema.agent import Agent, Command
     from pegboard.schema.config import Config
@@ -180,10 +180,15 @@ class Hooks:
         )
 
     async def tool_execute_after(
-        self, *, session: "SessionView", call: "PendingCall", result: "ToolResult"
+        self,
+        *,
+        session: "SessionView",
+        call: "PendingCall",
+        result: "ToolResult",
+        context: "ToolContext",
     ) -> "ToolResult":
         """The tool's answer as the model shall get it."""
-        arguments = {"session": session, "call": call, "result": result}
+        arguments = {"session": session, "call": call, "result": result, "context": context}
         return await self._dispatch.fold("tool_execute_after", "result", arguments, answers.result)
 
     async def command_execute_before(

@@ -24,7 +24,7 @@ import pluggy
 if TYPE_CHECKING:
     from pegboard.app import App
     from pegboard.compactors import Compactor
-    from pegboard.context import SessionView
+    from pegboard.context import SessionView, ToolContext
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
     from pegboard.schema.agent import Agent, Command
     from pegboard.schema.config import Config
@@ -297,12 +297,14 @@ def tool_execute_before(session: "SessionView", call: "PendingCall") -> "Pending
 
 @_hookspec("fold", subject="result")
 def tool_execute_after(
-    session: "SessionView", call: "PendingCall", result: "ToolResult"
+    session: "SessionView", call: "PendingCall", result: "ToolResult", context: "ToolContext"
 ) -> "ToolResult | None":
     """A tool's answer, as the model shall get it.
 
     Called after each call that succeeded, before a long output is cut. Fold: a plugin that
     raises is reported and skipped.
+
+    - context: the call's own, with the files that it `changed`.
 
     Since 0.1.
     """

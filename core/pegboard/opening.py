@@ -26,6 +26,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
+from pegboard.stash import Stash
 from pegboard.snapshot import Snapshots
 from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
@@ -151,6 +152,8 @@ class _Assembly:
             warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,
+            trusted=decision.trusted,
+            stash=Stash(),
             snapshots=self._snapshots(workspace, config),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),

@@ -18,6 +18,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard.snapshot import Snapshots
+from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
 from pegboard.workspace import Workspace
@@ -33,7 +34,7 @@ class Engine:
     `approvals` are the rules that the user's "always" has made for the project, `warmed` the
     tools that can check arguments without a first delay. `publish` gives events to all who
     listen; what the database stores is published by the commit itself. `snapshots` is None where
-    the user has switched them off.
+    the user has switched them off. `trusted`: the project's own code may run.
     """
 
     workspace: Workspace
@@ -51,6 +52,8 @@ class Engine:
     warmed: set[str]
     env: Mapping[str, str]
     output_dir: Path
+    trusted: bool
+    stash: Stash
     now: Callable[[], int]
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"

@@ -71,7 +71,7 @@ async def _worked(
     call = await hooks.tool_execute_before(session=view, call=before)
     child = await run.engine.run_child(_request(run, user, part, call.input, context))
     result = _result(child, part.description)
-    return await hooks.tool_execute_after(session=view, call=call, result=result)
+    return await hooks.tool_execute_after(session=view, call=call, result=result, context=context)
 
 
 def _request(

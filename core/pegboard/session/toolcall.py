@@ -120,7 +120,7 @@ class Caller:
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.tool_execute_after(
-                session=self._view, call=pending, result=result
+                session=self._view, call=pending, result=result, context=context
             )
         return await limit_output(result, output_dir=engine.output_dir, hint=CUT_HINT)
 

@@ -16,6 +16,7 @@ from pegboard.session.children import ChildRequest
 from pegboard.session.processor import Processor
 from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.stream import ToolProgress
+from pegboard.stash import Stash
 from pegboard.storage.changes import Emit, PutState, PutTodos
 
 
@@ -31,6 +32,7 @@ class CallContext:
         self._processor = processor
         self._call_id = call_id
         self._message_id = message_id
+        self._changed: dict[Path, None] = {}
 
     @property
     def session(self) -> SessionView:
@@ -72,6 +74,21 @@ class CallContext:
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
         return self._engine.files.view(self._view.id)
+
+    @property
+    def trusted(self) -> bool:
+        """The user lets the project's own code run, or it brings none."""
+        return self._engine.trusted
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory for the life of the App."""
+        return self._engine.stash
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that this call has changed so far."""
+        return tuple(self._changed)
 
     async def todos(self) -> tuple[Todo, ...]:
         """The session's list."""
@@ -130,6 +147,12 @@ class CallContext:
             ToolProgress(id=self._call_id, title=title, metadata=metadata)
         )
 
+    async def env(self) -> Mapping[str, str]:
+        """The environment of `run`'s processes."""
+        secrets = [name for provider in self._engine.providers.values() for name in provider.env]
+        clean = child_env(self._engine.env, secrets=secrets)
+        return await self._engine.hooks.shell_env(session=self._view, env=clean)
+
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
         argv: Sequence[str],
@@ -141,13 +164,10 @@ class CallContext:
         on_output: Callable[[str], None] | None = None,
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
-        secrets = [name for provider in self._engine.providers.values() for name in provider.env]
-        clean = child_env(self._engine.env, secrets=secrets)
-        folded = await self._engine.hooks.shell_env(session=self._view, env=clean)
         return await run_process(
             argv,
             cwd=cwd or self.directory,
-            env={**folded, **(env or {})},
+            env={**await self.env(), **(env or {})},
             timeout_s=timeout_s,
             limit_bytes=limit_bytes,
             on_output=on_output,
@@ -166,6 +186,7 @@ class CallContext:
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
         self._run.trail.edited(self._call_id, path)
+        self._changed[path] = None
         self._run.writer.change(Emit(FileEdited(file=str(path))))
 
     async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
