@@ -85,6 +85,12 @@ async def compact(run: Run, user: UserMessage) -> None:
         _mark(run, since=None)
 
 
+def unmark(run: Run) -> None:
+    """Take back what a process has left that died during a compaction."""
+    if run.session.time.compacting is not None:
+        _mark(run, since=None)
+
+
 def _mark(run: Run, *, since: int | None) -> None:
     run.session = replace(run.session, time=replace(run.session.time, compacting=since))
     run.store()

@@ -7,7 +7,13 @@ from pegboard.agents import find_agent
 from pegboard.context import SessionView
 from pegboard.providers import ToolDefinition
 from pegboard.schema.message import AssistantMessage, UserMessage
-from pegboard.session.compaction import compact, is_needed, is_possible, request_compaction
+from pegboard.session.compaction import (
+    compact,
+    is_needed,
+    is_possible,
+    request_compaction,
+    unmark,
+)
 from pegboard.session.history import GOES_ON, compaction_of
 from pegboard.session.prune import prune
 from pegboard.session.reminders import remind
@@ -20,6 +26,7 @@ from pegboard.session.subtask import next_subtask, run_subtask
 async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None) -> None:
     """Answer every prompt of the session, those that come meanwhile included."""
     turn: _Turn | None = None
+    unmark(run)
     while (user := unanswered(run)) is not None:
         if compaction_of(run.history.get(user.id)) is not None:
             await compact(run, user)

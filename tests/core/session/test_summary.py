@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
 from pegboard import Compaction, CompactionRequest, hookimpl
@@ -13,6 +14,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, SessionCompacted, SessionIdle
 from pegboard.schema.prompt import TextInput
 from pegboard.session.history import SUMMARISE
+from pegboard.storage.changes import PutSession
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 
@@ -191,3 +193,14 @@ async def test_calls_are_refused_while_a_summary_is_written(tmp_path: Path) -> N
 
     assert provider.requests[1].tools == ()
     assert LONG not in str(turn)
+
+
+async def test_a_mark_of_a_process_that_died_is_taken_back(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("hello")), Shortens()) as app:
+        session = await app.create_session()
+        time = replace(session.time, compacting=1)
+        await app.storage.commit(PutSession(replace(session, time=time)))
+        assert (await app.session(session.id)).time.compacting == 1
+
+        await app.prompt(session.id, HI)
+        assert (await app.session(session.id)).time.compacting is None
