@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
 from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
+from pegboard.schema.agent import Command
+from pegboard.schema.event import CommandExecuted
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
@@ -14,6 +16,7 @@ from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
 from pegboard.session.accounts import open_budget
 from pegboard.session.budget import Budget
 from pegboard.session.children import ChildRequest
+from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
 from pegboard.session.failures import ABORTED
@@ -26,10 +29,13 @@ from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
 from pegboard.session.usage import subtracted
 from pegboard.session.writer import Writer
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart, PutSession
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
+
+MAX_FAMILY = 10_000
+"""Sessions below one; a chain of parents that bites its tail ends here."""
 
 First = Callable[[Run], Awaitable[None]]
 """What a run does before it looks for prompts."""
@@ -92,6 +98,23 @@ class Runs:
             run.put(turn)
         return await self._outcome(self._task(engine, session), session.id)
 
+    async def command(
+        self, engine: Engine, session: Session, command: Command, order: CommandOrder
+    ) -> Turn:
+        """The answer to a slash command, like that to a prompt."""
+        ids = await self._session_ids(engine, session.id)
+        preparing = prepared(engine, session, command, order, ids)
+        prompt = await self._aside(session.id, preparing)
+        turn = await self.prompt(engine, session, prompt)
+        done = CommandExecuted(
+            name=command.name,
+            session_id=session.id,
+            arguments=order.arguments,
+            message_id=turn.info.id,
+        )
+        await engine.storage.commit(Emit(done))
+        return turn
+
     async def shell(self, engine: Engine, session: Session, order: ShellOrder) -> Turn:
         """The answer with the output of a command that the user runs.
 
@@ -101,17 +124,18 @@ class Runs:
         """
         if session.id in self._tasks:
             raise SessionBusyError(session.id)
-        ended: asyncio.Future[Turn] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
 
         async def first(run: Run) -> None:
             ended.set_result(await run_shell(run, order))
 
         task = self._task(engine, session, first)
         # Without a time limit of its own: the command has one, and an abort ends it.
-        await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
-        return ended.result() if ended.done() else await self._outcome(task, session.id)
+        either: set[asyncio.Future[Turn | None]] = {task, ended}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return await self._outcome(ended if ended.done() else task, session.id)
 
-    async def aside(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
+    async def _aside(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
         """What `work` comes to, which an abort of the session ends like its run.
 
         :raises AbortedError: when the session was aborted meanwhile.
@@ -143,10 +167,23 @@ class Runs:
         await engine.storage.commit(PutSession(changed))
         return changed
 
-    async def forget(self, session_id: str) -> None:
-        """Stop what runs in the session, which is about to be deleted."""
+    async def delete(self, engine: Engine, session_id: str) -> None:
+        """Stop and delete the session, its subagents' sessions and all that belongs to them.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: when another process runs it.
+        """
         await self.abort(session_id)
-        self._ids.pop(session_id, None)
+        fence = await engine.storage.claim(session_id)
+        family = await _family(engine, session_id)
+        for each in family:
+            await self.abort(each)
+        await engine.storage.commit(DropSession(session_id), fence=fence)
+        for each in family:
+            self._ids.pop(each, None)
+            engine.files.forget(each)
+            if engine.snapshots is not None:
+                await engine.snapshots.forget(each)
 
     def _task(
         self, engine: Engine, session: Session, first: First | None = None
@@ -160,7 +197,7 @@ class Runs:
             self._tasks[session.id] = task
         return task
 
-    async def _outcome(self, task: "asyncio.Task[Turn | None]", session_id: str) -> Turn:
+    async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
         """The end of a run; who stops waiting for it does not stop it."""
         turn = await asyncio.shield(task)
         if turn is None:
@@ -272,6 +309,16 @@ class Runs:
                     await run.trail.close()
         finally:
             await engine.storage.release(fence)
+
+
+async def _family(engine: Engine, session_id: str) -> list[str]:
+    """The session and all below it, parents first."""
+    found = [session_id]
+    for place in range(MAX_FAMILY):
+        if place == len(found):
+            break
+        found += [child.id for child in await engine.storage.children(found[place])]
+    return found
 
 
 async def _child_session(engine: Engine, request: ChildRequest) -> Session:
