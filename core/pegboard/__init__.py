@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ProviderAuthError as ProviderAuthError
     from pegboard.errors import ProviderError as ProviderError
+    from pegboard.errors import QuestionRejectedError as QuestionRejectedError
     from pegboard.errors import ToolError as ToolError
     from pegboard.hookspecs import hookimpl as hookimpl
     from pegboard.opening import AppOptions as AppOptions
@@ -75,6 +76,7 @@ _MODULES = {
         "PermissionDeniedError",
         "ProviderAuthError",
         "ProviderError",
+        "QuestionRejectedError",
         "ToolError",
     ),
     "hookspecs": ("hookimpl",),

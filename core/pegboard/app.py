@@ -3,10 +3,12 @@
 This is the public API for embedding: the command line and the server use nothing else.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec.structs import replace
 
 from pegboard.agents import default_agent
 from pegboard.bus import Subscription
@@ -17,6 +19,7 @@ from pegboard.opening import Parts, assemble, close
 from pegboard.permissions import Desk
 from pegboard.plugins import Register
 from pegboard.providers import Provider
+from pegboard.questions import Questions
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -25,11 +28,17 @@ from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import FileDiff, Session, SessionStatus
+from pegboard.session.command import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
+from pegboard.session.command import find_command
+from pegboard.session.export import exported, imported
+from pegboard.session.fork import forked
+from pegboard.session.mentions import mentioned
 from pegboard.session.prompt import Prompt
 from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
 from pegboard.session.sessions import new_session
+from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.stash import Stash
-from pegboard.storage.protocol import Storage
+from pegboard.storage.protocol import Hit, Storage
 from pegboard.tools import Tool
 from pegboard.trust import Decision
 from pegboard.workspace import Workspace
@@ -148,6 +157,11 @@ class App:
         return self._engine.desk
 
     @property
+    def questions(self) -> Questions:
+        """The questions to the user that wait for an answer."""
+        return self._engine.questions
+
+    @property
     def untrusted(self) -> tuple[Path, ...]:
         """The project's files that were not run, because nobody has trusted them."""
         return () if self.decision.trusted else tuple(self.decision.files)
@@ -232,6 +246,82 @@ class App:
         session = await settled(self._engine, session_id)
         return await self._runs.prompt(self._engine, session, prompt)
 
+    async def command(self, session_id: str, order: CommandOrder) -> Turn:
+        """The answer to a slash command, like that to a prompt.
+
+        :raises NotFoundError: for an unknown session, command or agent.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises PermissionDeniedError: when a shell snippet of its template may not run.
+        :raises AbortedError: when it was stopped before there was an answer.
+        """
+        command = find_command(self.commands, order.name)
+        session = await settled(self._engine, session_id)
+        return await self._runs.command(self._engine, session, command, order)
+
+    async def shell(self, session_id: str, order: ShellOrder) -> Turn:
+        """The message with the output of a command that the user runs; nobody is asked.
+
+        :raises NotFoundError: for an unknown session or agent.
+        :raises SessionBusyError: while the session runs.
+        """
+        session = await settled(self._engine, session_id)
+        return await self._runs.shell(self._engine, session, order)
+
+    async def mentioned(
+        self, session_id: str, text: str, *, agent: str | None = None
+    ) -> tuple[PartInput, ...]:
+        """The parts for the `@file`s and `@agent`s of a text; only for what a person typed."""
+        session = await self.storage.session(session_id)
+        return await mentioned(self._engine, session, text, agent=agent)
+
+    async def update_session(
+        self, session_id: str, *, title: str | None = None, archived: bool | None = None
+    ) -> Session:
+        """The session, renamed, put away or taken out again; it does not count as used."""
+        at = self._engine.now() if archived else None
+
+        def change(session: Session) -> Session:
+            time = session.time if archived is None else replace(session.time, archived=at)
+            return replace(session, title=title or session.title, time=time)
+
+        return await self._runs.change(self._engine, session_id, change)
+
+    async def delete_session(self, session_id: str) -> None:
+        """Stop and delete a session, its subagents' sessions and all that belongs to them.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: when another process runs it.
+        """
+        await self._runs.delete(self._engine, session_id)
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """The subagents' sessions of a session, in the order of their creation."""
+        await self.storage.session(session_id)
+        return await self.storage.children(session_id)
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A new session that begins with the messages before this one, or with all.
+
+        :raises NotFoundError: when there is no such session or message.
+        """
+        return await forked(self._engine, await self.storage.session(session_id), message_id)
+
+    async def export_session(self, session_id: str) -> AsyncIterator[bytes]:
+        """The lines of JSON that `import_session` takes, one after the other."""
+        async for line in exported(self._engine, await self.storage.session(session_id)):
+            yield line
+
+    async def import_session(self, lines: Iterable[bytes]) -> Session:
+        """The session of these lines as a new one of this project.
+
+        :raises InvalidInputError: with the line's number; then nothing is stored.
+        """
+        return await imported(self._engine, lines)
+
+    async def search(self, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        """The project's sessions that have the text in their title or in what was said."""
+        return await self.storage.search(self.workspace.project_id, text, limit=limit)
+
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
         """The summary that the session goes on from; nothing that came before is lost.
 
@@ -284,6 +374,21 @@ class App:
         :raises NotFoundError: when no request of this id waits.
         """
         self.permissions.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions: for each one the labels that are chosen, or a text of one's own.
+
+        :raises NotFoundError: when no request of this id waits.
+        :raises InvalidInputError: when there is not one answer for each question.
+        """
+        self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered: the turn that asked them ends.
+
+        :raises NotFoundError: when no request of this id waits.
+        """
+        self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
         """The model of this name.

@@ -11,6 +11,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
+from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Session, Todo
 from pegboard.stash import Stash
 
@@ -28,7 +29,8 @@ class SessionView:
     """A session as plugins see it: a value of the moment, which nothing changes.
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
-    `rulesets` are the permission rules in force, source by source.
+    `rulesets` are the permission rules in force, source by source. `interactive`: somebody is
+    there to answer questions.
     """
 
     info: Session
@@ -40,6 +42,7 @@ class SessionView:
     config: Config
     rulesets: tuple[Ruleset, ...]
     depth: int = 0
+    interactive: bool = False
     turns: tuple[Turn, ...] = ()
 
     @property
@@ -188,6 +191,17 @@ class ToolContext(Protocol):
         """The path with symlinks resolved, once it is inside the worktree or allowed outside.
 
         :raises PermissionDeniedError: like `ask`, for the permission `external_directory`.
+        """
+        ...
+
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """The user's answers, in the order of the questions; waits as long as it takes.
+
+        The tool's own `timeout_s` has to leave a person the time.
+
+        :raises ToolError: when nobody is there to be asked.
+        :raises QuestionRejectedError: when the user does not want to answer; uncaught, it ends
+            the turn.
         """
         ...
 

@@ -21,6 +21,7 @@
     ├── SessionBusyError         the session runs a turn already          (exit 1)
     ├── StorageError             the database cannot be used              (exit 1)
     ├── ToolError                a tool failed; the text is for the model (exit 1)
+    │   └── QuestionRejectedError the user did not answer: the turn ends
     └── AbortedError             the user stopped the turn                (exit 130)
 """
 
@@ -184,6 +185,10 @@ class StorageError(PegboardError, OSError):
 
 class ToolError(PegboardError):
     """A tool failed in a way that the model should read about; raise it inside a tool."""
+
+
+class QuestionRejectedError(ToolError):
+    """The user did not want to answer a question, or said no to a plan: the turn ends."""
 
 
 class AbortedError(PegboardError):

@@ -21,6 +21,7 @@ from pegboard.paths import Places
 from pegboard.permissions import Desk
 from pegboard.plugins import Register, load_plugins
 from pegboard.providers import Provider
+from pegboard.questions import Questions
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, PluginFailed
@@ -143,6 +144,7 @@ class _Assembly:
             storage=opened,
             publish=self._publish,
             desk=Desk(interactive=self._options.interactive),
+            questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
             tools=tools,

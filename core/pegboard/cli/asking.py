@@ -1,17 +1,26 @@
-"""Permission requests on a terminal: the question, the key, the reply."""
+"""Permission requests and questions on a terminal: the text, what is typed, the reply."""
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TextIO
+from functools import partial
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
-from pegboard.cli.render import always_line, request_lines
+from pegboard.cli.render import always_line, question_lines, request_lines
 from pegboard.cli.screen import Screen
 from pegboard.errors import NotFoundError
 from pegboard.schema.permission import PermissionRequest, Reply
+from pegboard.schema.question import Question, QuestionRequest
+
+if TYPE_CHECKING:
+    from pegboard.app import App
 
 QUESTION = "Allow? [y]es once, [a]lways, [n]o, or what to do instead: "
+ONE_NUMBER = "A number, or an answer of your own; - for none: "
+SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
+NO_ANSWER = "-"
+_Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
 _WORDS: dict[str, Reply] = {
@@ -44,32 +53,72 @@ def read_reply(line: str | None) -> Typed | None:
     return Typed(reply="reject", message=word)
 
 
-class Asker:
-    """Asks the person at the terminal, one request after the other."""
+def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
+    """The labels that a line chooses, or the line itself; None for one that says nothing.
 
-    def __init__(
-        self,
-        screen: Screen,
-        terminal: TextIO,
-        reply: Callable[[str, Reply, str | None], Awaitable[object]],
-    ) -> None:
+    The numbers of the options count from 1; one that does not exist is no answer. The end of
+    input and `-` choose nothing.
+    """
+    if line is None:
+        return ()
+    typed = line.strip()
+    if typed == NO_ANSWER:
+        return ()
+    numbers = [word.strip() for word in typed.split(",")]
+    if not all(word.isdecimal() for word in numbers):
+        return (typed,) if typed and question.custom else None
+    places = sorted({int(word) - 1 for word in numbers})
+    if len(places) > 1 and not question.multiple:
+        return None
+    if places[0] < 0 or places[-1] >= len(question.options):
+        return None
+    return tuple(question.options[place].label for place in places)
+
+
+class Asker:
+    """Asks the person at the terminal, one request after the other, without a time limit."""
+
+    def __init__(self, app: "App", screen: Screen, terminal: TextIO) -> None:
+        self._app = app
         self._screen = screen
         self._terminal = terminal
-        self._reply = reply
 
-    async def ask(self, request: PermissionRequest) -> None:
-        """Ask until there is a reply, and pass it on; without a time limit, for it is a person."""
-        for line in (*request_lines(request), always_line(request)):
-            self._screen.line(line)
-        _forget_typed(self._terminal.fileno())
-        typed = None
-        while typed is None:
-            self._screen.question(QUESTION)
-            typed = read_reply(await _read_line(self._terminal.fileno()))
+    async def ask(self, request: PermissionRequest | QuestionRequest) -> None:
+        """Ask until there is a reply, and pass it on."""
         try:
-            await self._reply(request.id, typed.reply, typed.message)
+            if isinstance(request, PermissionRequest):
+                await self._permission(request)
+            else:
+                await self._questions(request)
         except NotFoundError:
             return  # the call was stopped while the question stood
+
+    async def _permission(self, request: PermissionRequest) -> None:
+        for line in (*request_lines(request), always_line(request)):
+            self._screen.line(line)
+        typed = await self._typed(QUESTION, read_reply)
+        await self._app.reply(request.id, typed.reply, typed.message)
+
+    async def _questions(self, request: QuestionRequest) -> None:
+        answers = []
+        for question in request.questions:
+            for line in question_lines(question):
+                self._screen.line(line)
+            prompt = SEVERAL_NUMBERS if question.multiple else ONE_NUMBER
+            answers.append(await self._typed(prompt, partial(read_answer, question=question)))
+        if any(answers):
+            await self._app.answer(request.id, answers)
+        else:
+            await self._app.reject_question(request.id)
+
+    async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
+        """What the first line means that means something."""
+        _forget_typed(self._terminal.fileno())
+        value = None
+        while value is None:
+            self._screen.question(prompt)
+            value = read(await _read_line(self._terminal.fileno()))
+        return value
 
 
 def _forget_typed(terminal: int) -> None:

@@ -12,6 +12,7 @@ from pegboard.schema.event import (
     PermissionAsked,
     PermissionReplied,
     PluginFailed,
+    QuestionAsked,
     SessionFailed,
 )
 from pegboard.schema.part import (
@@ -60,8 +61,9 @@ def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], .
             return ((part_type(part), {"part": to_json(part)}),)
         case SessionFailed(error=error) if error is not None:
             return (("error", {"error": to_json(error)}),)
-        case PermissionAsked(request=request):
-            return (("permission_asked", {"request": to_json(request)}),)
+        case PermissionAsked() | QuestionAsked() as asked:
+            kind = "permission_asked" if isinstance(asked, PermissionAsked) else "question_asked"
+            return ((kind, {"request": to_json(asked.request)}),)
         case PermissionReplied(request_id=request_id, reply=reply):
             return (("permission_replied", {"requestID": request_id, "reply": reply}),)
         case PluginFailed() as failure:

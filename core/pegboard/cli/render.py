@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.question import Question
 from pegboard.schema.session import Retry, Tokens
 
 Style = Literal[
@@ -167,6 +168,15 @@ def always_line(request: PermissionRequest) -> Line:
     """What `always` would allow from now on."""
     patterns = ", ".join(visible(pattern) for pattern in request.always)
     return Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1)
+
+
+def question_lines(question: Question) -> tuple[Line, ...]:
+    """A question with its options, which are numbered from 1."""
+    options = tuple(
+        Line(head=f"{number}. {visible(option.label)}", text=visible(option.description), indent=1)
+        for number, option in enumerate(question.options, start=1)
+    )
+    return Line(head="question", text=visible(question.question), style="warning"), *options
 
 
 def _spelt(character: str) -> str:

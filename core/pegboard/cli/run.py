@@ -174,7 +174,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         session = await _session(app, options)
         tally = Tally(session.id)
         view.begin(tally, options.directory)
-        asker = Asker(screen, sys.stdin, app.reply) if asks else None
+        asker = Asker(app, screen, sys.stdin) if asks else None
         prompt = Prompt(
             parts=parts, agent=options.agent, model=options.model, limit_s=options.limit_s
         )

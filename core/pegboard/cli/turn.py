@@ -15,11 +15,12 @@ from pegboard.cli.render import failure_text
 from pegboard.cli.tally import Tally
 from pegboard.cli.views import Result, View
 from pegboard.errors import AbortedError
-from pegboard.schema.event import PermissionAsked
+from pegboard.schema.event import PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.prompt import PartInput
+from pegboard.schema.question import QuestionRequest
 
 if TYPE_CHECKING:
     from pegboard.app import App
@@ -35,7 +36,7 @@ _STOPPED = {
     Exit.TIME_LIMIT: "the time limit is over; the session is kept",
 }
 
-Ask = Callable[[PermissionRequest], Coroutine[None, None, None]]
+Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +138,7 @@ async def _watch(
         for event in events:
             tally.note(event)
             view.show(event)
-            if ask and isinstance(event.properties, PermissionAsked):
+            if ask and isinstance(event.properties, PermissionAsked | QuestionAsked):
                 await _ask_while(prompting, ask(event.properties.request))
 
 

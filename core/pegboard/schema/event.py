@@ -8,6 +8,7 @@ from typing import Any
 from pegboard.schema.message import Failure, Message
 from pegboard.schema.part import Part
 from pegboard.schema.permission import PermissionRequest, Reply
+from pegboard.schema.question import Answers, QuestionRequest
 from pegboard.schema.session import FileDiff, Project, Session, SessionStatus, Todo
 from pegboard.schema.wire import Wire
 
@@ -120,6 +121,27 @@ class PermissionReplied(Wire, frozen=True):
     reply: Reply
 
 
+class QuestionAsked(Wire, frozen=True):
+    """Somebody has to answer questions of the model."""
+
+    request: QuestionRequest
+
+
+class QuestionReplied(Wire, frozen=True):
+    """Questions are answered: for each of them the labels, or what the user wrote."""
+
+    session_id: str
+    request_id: str
+    answers: Answers
+
+
+class QuestionRejected(Wire, frozen=True):
+    """Questions will not be answered."""
+
+    session_id: str
+    request_id: str
+
+
 class TodoUpdated(Wire, frozen=True):
     """A session's list is different."""
 
@@ -180,6 +202,9 @@ TYPES: dict[type, str] = {
     PartRemoved: "message.part.removed",
     PermissionAsked: "permission.asked",
     PermissionReplied: "permission.replied",
+    QuestionAsked: "question.asked",
+    QuestionReplied: "question.replied",
+    QuestionRejected: "question.rejected",
     TodoUpdated: "todo.updated",
     CommandExecuted: "command.executed",
     FileEdited: "file.edited",
@@ -203,6 +228,9 @@ Properties = (
     | PartRemoved
     | PermissionAsked
     | PermissionReplied
+    | QuestionAsked
+    | QuestionReplied
+    | QuestionRejected
     | TodoUpdated
     | CommandExecuted
     | FileEdited
@@ -232,8 +260,10 @@ class Event(Wire, frozen=True):
     def session_id(self) -> str | None:
         """The session that the event is about, None for the project's own."""
         match self.properties:
-            case PermissionAsked(request=request):
-                return request.session_id
+            case PermissionAsked(request=asked):
+                return asked.session_id
+            case QuestionAsked(request=question):
+                return question.session_id
             case FileEdited() | ProjectUpdated() | PluginFailed() | Custom():
                 return None
             case properties:
@@ -242,8 +272,10 @@ class Event(Wire, frozen=True):
     def payload(self) -> object:
         """The `properties` as the protocol has them."""
         match self.properties:
-            case PermissionAsked(request=request):
-                return request
+            case PermissionAsked(request=asked):
+                return asked
+            case QuestionAsked(request=question):
+                return question
             case ProjectUpdated(info=info):
                 return info
             case Custom(data=data):

@@ -11,6 +11,7 @@ from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
 from pegboard.permissions import Desk
 from pegboard.providers import Provider
+from pegboard.questions import Questions
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
@@ -43,6 +44,7 @@ class Engine:
     storage: Storage
     publish: Callable[[Sequence[Event]], None]
     desk: Desk
+    questions: Questions
     ids: IdSource
     files: FileLedger
     tools: Mapping[str, Tool]

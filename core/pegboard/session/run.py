@@ -149,6 +149,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         config=engine.config,
         rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
         depth=depth,
+        interactive=engine.questions.interactive,
         turns=turns,
     )
 

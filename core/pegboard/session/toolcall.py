@@ -9,7 +9,13 @@ from typing import Any
 import msgspec
 
 from pegboard.context import SessionView
-from pegboard.errors import BudgetError, PermissionDeniedError, PermissionRejectedError, ToolError
+from pegboard.errors import (
+    BudgetError,
+    PermissionDeniedError,
+    PermissionRejectedError,
+    QuestionRejectedError,
+    ToolError,
+)
 from pegboard.providers import ToolCall
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
@@ -68,6 +74,8 @@ class Caller:
                 ToolFailed(id=call.id, error=str(error), metadata={"denied": True})
             )
         except (ToolError, BudgetError) as error:
+            if isinstance(error, QuestionRejectedError):
+                self._run.blocked = True
             self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"

@@ -10,10 +10,12 @@ from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process
 from pegboard.schema.event import FileEdited
 from pegboard.schema.permission import ToolReference
+from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
 from pegboard.session.processor import Processor
+from pegboard.session.question import ask_user
 from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
@@ -138,6 +140,11 @@ class CallContext:
             metadata={"filepath": str(real), "parentDir": str(folder)},
         )
         return real
+
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """The user's answers, in the order of the questions."""
+        call = ToolReference(message_id=self._message_id, call_id=self._call_id)
+        return await ask_user(self._run, questions, call)
 
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None

@@ -1,8 +1,12 @@
-"""What a line at a permission question means."""
+"""What a line at a permission request or a question means."""
 
 import pytest
 
-from pegboard.cli.asking import Typed, read_reply
+from pegboard.cli.asking import Typed, read_answer, read_reply
+from pegboard.cli.render import question_lines
+from pegboard.schema.question import Question, QuestionOption
+
+COLOURS = (QuestionOption(label="Red", description="like fire"), QuestionOption(label="Blue"))
 
 
 @pytest.mark.parametrize(
@@ -22,3 +26,41 @@ def test_a_key_replies_and_any_other_text_rejects_with_it(line: str | None, type
 
 def test_an_empty_line_is_no_reply() -> None:
     assert read_reply("  \n") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "multiple", "answer"),
+    [
+        ("2\n", False, ("Blue",)),
+        (" 2, 1 \n", True, ("Red", "Blue")),
+        ("1,2\n", False, None),
+        ("0\n", False, None),
+        ("3\n", False, None),
+        ("\n", False, None),
+        ("the green one\n", False, ("the green one",)),
+        ("-\n", False, ()),
+        (None, False, ()),
+    ],
+)
+def test_a_number_chooses_an_option_and_any_other_text_is_an_answer(
+    line: str | None, multiple: bool, answer: tuple[str, ...] | None
+) -> None:
+    question = Question(question="Which?", options=COLOURS, multiple=multiple)
+
+    assert read_answer(line, question) == answer
+
+
+def test_where_no_other_answer_is_wanted_a_text_is_none() -> None:
+    question = Question(question="Which?", options=COLOURS, custom=False)
+
+    assert read_answer("green", question) is None
+
+
+def test_a_question_is_shown_with_numbered_options() -> None:
+    lines = question_lines(Question(question="Which?", options=COLOURS))
+
+    assert [line.plain() for line in lines] == [
+        "question Which?",
+        "  1. Red like fire",
+        "  2. Blue",
+    ]

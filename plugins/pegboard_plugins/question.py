@@ -1,0 +1,79 @@
+"""The question tool: what only the user can decide."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pegboard import ModelRequest, SessionView, Tool, ToolContext, ToolResult, hookimpl
+from pegboard.schema.question import Question, QuestionOption
+
+ANSWER_LIMIT_S = 7 * 24 * 3600.0
+"""A person may be away for a while."""
+
+_OPTION = {
+    "type": "object",
+    "properties": {"label": {"type": "string"}, "description": {"type": "string"}},
+    "required": ["label"],
+}
+_QUESTION = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string"},
+        "header": {"type": "string", "description": "1 or 2 words"},
+        "options": {"type": "array", "items": _OPTION},
+        "multiple": {"type": "boolean"},
+    },
+    "required": ["question", "options"],
+}
+_PARAMETERS = {
+    "type": "object",
+    "properties": {"questions": {"type": "array", "items": _QUESTION, "minItems": 1}},
+    "required": ["questions"],
+}
+_DESCRIPTION = (
+    "Ask the user what only they can decide, and wait for it. The option that you advise comes"
+    " first; they may also write an answer of their own."
+)
+
+
+async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+    questions = [
+        Question(
+            question=asked["question"],
+            header=asked.get("header", ""),
+            options=tuple(
+                QuestionOption(label=option["label"], description=option.get("description", ""))
+                for option in asked["options"]
+            ),
+            multiple=asked.get("multiple", False),
+        )
+        for asked in args["questions"]
+    ]
+    answers = await context.ask_user(questions)
+    lines = [
+        f"{question.question}\n  {', '.join(labels) or '(no answer)'}"
+        for question, labels in zip(questions, answers, strict=True)
+    ]
+    count = "1 question" if len(questions) == 1 else f"{len(questions)} questions"
+    return ToolResult(
+        output="\n".join(["The user's answers:", *lines]),
+        title=f"Asked {count}",
+        metadata={"answers": [list(labels) for labels in answers]},
+    )
+
+
+question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question, timeout_s=ANSWER_LIMIT_S)
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The question tool."""
+    return [question]
+
+
+@hookimpl
+async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """The request without the tool, where nobody is there to answer."""
+    if session.interactive or all(tool.name != "question" for tool in request.tools):
+        return None
+    return replace(request, tools=tuple(t for t in request.tools if t.name != "question"))
