@@ -1,5 +1,6 @@
 """New sessions."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
@@ -55,6 +56,20 @@ def placed(engine: Engine, session: Session, session_id: str) -> Session:
         path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
         version=_VERSION,
     )
+
+
+def revision(*, title: str | None, archived: bool | None, now: int) -> Callable[[Session], Session]:
+    """What gives a session this title and puts it away, or takes it out; None leaves it."""
+
+    def revised(session: Session) -> Session:
+        at = session.time.archived if archived is None else now if archived else None
+        return replace(
+            session,
+            title=session.title if title is None else title.strip() or session.title,
+            time=replace(session.time, archived=at),
+        )
+
+    return revised
 
 
 def title_from(text: str) -> str | None:
