@@ -36,12 +36,23 @@ class Records:
     def __init__(self, out: TextIO, tally: Tally) -> None:
         self._out = out
         self._tally = tally
+        self._written: set[str] = set()
 
     def show(self, event: Event) -> None:
         """Write the record of the event, if it has one; subagents have none of their own."""
         if isinstance(event.properties, PluginFailed) or self._tally.depth(event.session_id) == 0:
             for kind, facts in record_of(event, self._tally):
-                self.write(kind, facts)
+                if self._is_new(event):
+                    self.write(kind, facts)
+
+    def _is_new(self, event: Event) -> bool:
+        """Whether it is the first record of its part: a snapshot may change one later."""
+        if not isinstance(event.properties, PartUpdated):
+            return True
+        part_id = event.properties.part.id
+        known = part_id in self._written
+        self._written.add(part_id)
+        return not known
 
     def write(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Write one record and let it out at once."""
