@@ -215,7 +215,7 @@ def test_every_built_in_plugin_has_an_entry_point() -> None:
 
     modules = {name for name in found if name[0] not in "._"}
 
-    assert modules == {module.partition(".")[2] for module in PLUGINS.values()}
+    assert modules == {module.split(".")[1] for module in PLUGINS.values()}
 
 
 def test_the_top_level_shows_nothing_but_the_layout() -> None:

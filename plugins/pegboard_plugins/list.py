@@ -28,7 +28,7 @@ LEFT_OUT = frozenset(
 
 @tool(id="list")
 async def list_files(
-    context: ToolContext, path: str = ".", ignore: Sequence[str] = ()
+    context: ToolContext, path: str = ".", ignore: list[str] | None = None
 ) -> ToolResult:
     """Show the files of a folder as a tree, 100 at most, without what git ignores.
 
@@ -38,7 +38,7 @@ async def list_files(
     await context.ask("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
-    files, more = await asyncio.to_thread(_found, folder, tuple(ignore))
+    files, more = await asyncio.to_thread(_found, folder, tuple(ignore or ()))
     title = os.path.relpath(folder, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     note = [f"({LIMIT_FILES} files are shown, there are more: list a folder below)"] * more
     return ToolResult(
