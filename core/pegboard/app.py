@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from msgspec.structs import replace
-
 from pegboard.agents import default_agent
 from pegboard.bus import Subscription
 from pegboard.config import LoadedConfig
@@ -35,7 +33,7 @@ from pegboard.session.fork import forked
 from pegboard.session.mentions import mentioned
 from pegboard.session.prompt import Prompt
 from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
-from pegboard.session.sessions import new_session
+from pegboard.session.sessions import new_session, revision
 from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Hit, Storage
@@ -247,12 +245,10 @@ class App:
         return await self._runs.prompt(self._engine, session, prompt)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
-        """The answer to a slash command, like that to a prompt.
+        """The answer to a slash command; it raises what `prompt` does.
 
         :raises NotFoundError: for an unknown session, command or agent.
-        :raises ModelNotFoundError: when no provider serves the model.
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
-        :raises AbortedError: when it was stopped before there was an answer.
         """
         command = find_command(self.commands, order.name)
         session = await settled(self._engine, session_id)
@@ -278,12 +274,7 @@ class App:
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
     ) -> Session:
         """The session, renamed, put away or taken out again; it does not count as used."""
-        at = self._engine.now() if archived else None
-
-        def change(session: Session) -> Session:
-            time = session.time if archived is None else replace(session.time, archived=at)
-            return replace(session, title=title or session.title, time=time)
-
+        change = revision(title=title, archived=archived, now=self._engine.now())
         return await self._runs.change(self._engine, session_id, change)
 
     async def delete_session(self, session_id: str) -> None:
