@@ -11,6 +11,7 @@ from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import PermissionDeniedError
 from pegboard.files import FileLedger
 from pegboard.process import child_env, run_process
+from pegboard.schema.config import Config
 from pegboard.stash import Stash
 
 
@@ -31,16 +32,26 @@ class Context:
     cancelled = False
 
     def __init__(
-        self, directory, *, ledger=None, session_id="ses_test", denied=(), rules=(), child=None
+        self,
+        directory,
+        *,
+        ledger=None,
+        session_id="ses_test",
+        denied=(),
+        rules=(),
+        child=None,
+        config=None,
     ):
-        self.session = SimpleNamespace(rulesets=(Ruleset(source="config", rules=tuple(rules)),))
+        self.session = SimpleNamespace(
+            rulesets=(Ruleset(source="config", rules=tuple(rules)),), config=config or Config()
+        )
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or FileLedger()).view(session_id)
         self.denied = set(denied)
         self.asks = []
         self.shown = []
         self.has_shown = asyncio.Event()
-        self.changed = []
+        self.edits = []
         self.trusted = True
         self.stash = Stash()
         self.stored = {}
@@ -92,7 +103,11 @@ class Context:
         return child_env(os.environ)
 
     async def edited(self, path):
-        self.changed.append(path)
+        self.edits.append(path)
+
+    @property
+    def changed(self):
+        return tuple(dict.fromkeys(self.edits))
 
     async def prompt_child(
         self, agent, prompt, *, description, session_id=None, timeout_s=3600.0, on_start=None

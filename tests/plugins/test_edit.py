@@ -28,7 +28,7 @@ async def test_text_is_replaced_and_the_change_is_told(context, tmp_path):
     assert result.metadata["filediff"]["additions"] == 1
     assert context.asks[-1].patterns == ("a.txt",)
     assert context.asks[-1].metadata["diff"] == result.metadata["diff"]
-    assert context.changed == [tmp_path / "a.txt"]
+    assert context.changed == (tmp_path / "a.txt",)
 
 
 async def test_a_loose_match_is_reported_with_the_change(context):

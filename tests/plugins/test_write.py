@@ -21,7 +21,7 @@ async def test_a_new_file_is_written_with_its_folders(tmp_path):
     assert result.metadata["exists"] is False
     assert result.metadata["diagnostics"] == {}
     assert result.metadata["filediff"] == {"file": str(path), "additions": 2, "deletions": 0}
-    assert context.changed == [path]
+    assert context.changed == (path,)
     context.files.check_fresh(path)
 
 

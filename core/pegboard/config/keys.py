@@ -17,7 +17,9 @@ from pegboard.schema.config import (
     CommandConfig,
     CompactionConfig,
     Config,
+    FormatterConfig,
     Limits,
+    LspConfig,
     PluginConfig,
     ProviderConfig,
     RetryConfig,
@@ -29,6 +31,8 @@ NAMED_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "command": CommandConfig,
     "provider": ProviderConfig,
     "plugins": PluginConfig,
+    "formatter": FormatterConfig,
+    "lsp": LspConfig,
 }
 _TABLES: Mapping[str, type[msgspec.Struct]] = {
     "compaction": CompactionConfig,
@@ -38,8 +42,8 @@ _TABLES: Mapping[str, type[msgspec.Struct]] = {
 # What OpenCode's files may say and has no meaning here.
 _FOREIGN = frozenset(
     {
-        *("$schema", "autoshare", "autoupdate", "enterprise", "experimental", "formatter"),
-        *("keybinds", "layout", "logLevel", "lsp", "mcp", "plugin", "server", "share"),
+        *("$schema", "autoshare", "autoupdate", "enterprise", "experimental"),
+        *("keybinds", "layout", "logLevel", "mcp", "plugin", "server", "share"),
         *("skills", "theme", "tui", "watcher"),
     }
 )
@@ -162,7 +166,8 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
     agents.update(_table(layer, known.get("agent"), "agent"))
     if agents:
         known["agent"] = {name: _agent(layer, name, entry) for name, entry in agents.items()}
-    for table in ("command", "provider", "plugins"):
+    known = _with_switches(layer, known)
+    for table in ("command", "provider", "plugins", "formatter", "lsp"):
         if table in known:
             fields = NAMED_TABLES[table].__struct_fields__
             known[table] = {
@@ -173,6 +178,16 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
         if name in known:
             known[name] = _only(kind.__struct_fields__, _table(layer, known[name], name))
     return _with_tools(layer, known, value.get("tools"), "")
+
+
+def _with_switches(layer: Layer, known: dict[str, Any]) -> dict[str, Any]:
+    """`formatter` and `lsp` may be `false`: then their plugin is switched off."""
+    for table, plugin in (("formatter", "format"), ("lsp", "lsp")):
+        if isinstance(known.get(table), bool):
+            enabled = known.pop(table)
+            plugins = _table(layer, known.get("plugins"), "plugins")
+            known["plugins"] = {**plugins, plugin: {"enabled": enabled}}
+    return known
 
 
 def _only(fields: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,33 @@ class PluginConfig(Table, frozen=True):
     options: dict[str, Any] = {}
 
 
+class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """A formatter of files: one of one's own, or one that is known, changed or switched off.
+
+    `command` is a program with its arguments, in which `$FILE` stands for the file. To name a
+    known formatter that runs code of the project (prettier's plugins) is to allow that.
+    """
+
+    disabled: bool = False
+    command: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+
+
+class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
+    """A language server: one of one's own, or one that is known, changed or switched off.
+
+    `command` is a program with its arguments, `initialization` what it is told at its start.
+    To name a known server that runs code of the project (rust's build scripts) is to allow that.
+    """
+
+    disabled: bool = False
+    command: tuple[str, ...] = ()
+    extensions: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    initialization: dict[str, Any] = {}
+
+
 class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
     """When the history is summarised."""
 
@@ -139,6 +166,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     project_permission: tuple[Rule, ...] = ()
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
+    formatter: dict[str, FormatterConfig] = {}
+    lsp: dict[str, LspConfig] = {}
     compaction: CompactionConfig = CompactionConfig()
     retry: RetryConfig = RetryConfig()
     budget: BudgetConfig = BudgetConfig()

@@ -1,0 +1,130 @@
+"""Files that a tool has changed are formatted as the project's own formatters do it."""
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pegboard import ProcessResult, ToolContext, ToolError, ToolResult, diff_texts, hookimpl
+from pegboard_plugins.format.known import Formatter, formatters
+
+FILE_S = 10.0
+"""How long one formatter may take for one file."""
+CALL_S = 40.0
+"""After this time no further file of a call is formatted."""
+HOOK_S = 90.0
+LIMIT_BYTES = 5 << 20
+"""A longer file is left as it is."""
+SHOWN_LINES = 60
+REASON_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Outcome:
+    """What a formatter made of a file; `failure` says why it is as before."""
+
+    before: bytes
+    after: bytes
+    failure: str = ""
+
+
+@hookimpl(timeout_s=HOOK_S)
+async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
+    """The answer with what the formatters changed, so that the model knows the files' state."""
+    if not context.changed or not context.trusted:
+        return None
+    notes: list[str] = []
+    until = time.monotonic() + CALL_S
+    for path in context.changed:
+        if time.monotonic() > until:
+            notes.append(f"({path.name} and what follows were not formatted: it took too long)")
+            break
+        notes.extend(await _formatted(context, path))
+    if not notes:
+        return None
+    return replace(result, output="\n\n".join((result.output, *notes)))
+
+
+async def _formatted(context: ToolContext, path: Path) -> list[str]:
+    """What the model should know, one note for each formatter that did or tried something."""
+    search = (await context.env()).get("PATH", "")
+    chosen = await asyncio.to_thread(
+        formatters,
+        path,
+        root=context.worktree,
+        said=context.session.config.formatter,
+        search=search,
+    )
+    notes: list[str] = []
+    for formatter in chosen:
+        async with context.files.writing(path):
+            outcome = await _run(context, formatter, path)
+        if outcome is None:
+            continue
+        if outcome.failure:
+            notes.append(
+                f"({formatter.name} could not format {path.name}, which is as it was written:"
+                f" {outcome.failure})"
+            )
+        elif outcome.after != outcome.before:
+            await context.edited(path)
+            notes.append(await asyncio.to_thread(_note, formatter, path, outcome))
+    return notes
+
+
+async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outcome | None:
+    """What the formatter did; the file is as before if it failed or was stopped."""
+    before = await asyncio.to_thread(_content, path)
+    if before is None:
+        return None
+    try:
+        done = await context.run(
+            formatter.command, env=formatter.environment, timeout_s=FILE_S, limit_bytes=1 << 14
+        )
+        failure = _failure(done)
+    except asyncio.CancelledError:
+        await _restored(context, path, before)
+        raise
+    except ToolError as error:
+        failure = str(error)
+    after = await asyncio.to_thread(_content, path)
+    if not failure and (after is None or (before.strip() and not after.strip())):
+        failure = "it left nothing of the file"
+    if failure or after is None:
+        if after != before:
+            await _restored(context, path, before)
+        return _Outcome(before=before, after=before, failure=failure)
+    if after != before:
+        context.files.note_read(path)
+    return _Outcome(before=before, after=after)
+
+
+async def _restored(context: ToolContext, path: Path, before: bytes) -> None:
+    await context.files.replace(path, before)
+
+
+def _failure(done: ProcessResult) -> str:
+    if done.timed_out:
+        return f"it took longer than {FILE_S:g} s"
+    if done.exit_code != 0:
+        return done.output.strip()[:REASON_CHARS] or f"exit code {done.exit_code}"
+    return ""
+
+
+def _content(path: Path) -> bytes | None:
+    """The bytes of a regular file that is not too long."""
+    try:
+        if not path.is_file() or path.stat().st_size > LIMIT_BYTES:
+            return None
+        return path.read_bytes()
+    except OSError:
+        return None
+
+
+def _note(formatter: Formatter, path: Path, outcome: _Outcome) -> str:
+    before, after = outcome.before.decode(errors="replace"), outcome.after.decode(errors="replace")
+    diff = diff_texts(before, after, name=path.name)
+    changed = f"{formatter.name} formatted {path.name}: +{diff.additions} -{diff.deletions} lines"
+    if diff.text.count("\n") > SHOWN_LINES:
+        return f"{changed}. Read it again before you edit it."
+    return f"{changed}.\n\n{diff.text}"

@@ -1,0 +1,157 @@
+"""The formatters that are known, and which of them a file of a project is formatted with."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pegboard.schema.config import FormatterConfig
+
+FILE = "$FILE"
+_PROBE_BYTES = 1 << 20
+"""As much of a project's file is searched for the name of a formatter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Formatter:
+    """A program that rewrites a file.
+
+    `declared` are pairs of a file's name and a text in it: where there are some, one of them
+    must be there, in the folder of the file or above it up to the worktree's root.
+    `runs_project_code`: it loads code of the project, so it must be named in the configuration.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    extensions: tuple[str, ...]
+    declared: tuple[tuple[str, str], ...] = ()
+    environment: Mapping[str, str] | None = None
+    runs_project_code: bool = False
+
+
+_WEB = (
+    *(".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".css", ".graphql"),
+    *(".json", ".jsonc", ".html", ".vue", ".svelte", ".astro"),
+)
+_DOCUMENTS = (".scss", ".less", ".md", ".mdx", ".yaml", ".yml")
+_C = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".ino")
+_PYTHON = (".py", ".pyi")
+_NAMES_RUFF = tuple((name, "ruff") for name in ("pyproject.toml", "requirements.txt", "Pipfile"))
+
+KNOWN = (
+    Formatter(
+        name="ruff",
+        command=("ruff", "format", FILE),
+        extensions=_PYTHON,
+        declared=(("ruff.toml", ""), (".ruff.toml", ""), *_NAMES_RUFF),
+    ),
+    Formatter(
+        name="black",
+        command=("black", "--quiet", FILE),
+        extensions=_PYTHON,
+        declared=(("pyproject.toml", "[tool.black]"),),
+    ),
+    Formatter(name="gofmt", command=("gofmt", "-w", FILE), extensions=(".go",)),
+    # Without a manifest at hand it takes 2015, in which `async` is no word.
+    Formatter(name="rustfmt", command=("rustfmt", "--edition", "2021", FILE), extensions=(".rs",)),
+    Formatter(name="shfmt", command=("shfmt", "-w", FILE), extensions=(".sh", ".bash")),
+    Formatter(
+        name="clang-format",
+        command=("clang-format", "-i", FILE),
+        extensions=_C,
+        declared=((".clang-format", ""),),
+    ),
+    Formatter(
+        name="biome",
+        command=("biome", "format", "--write", FILE),
+        extensions=_WEB,
+        declared=(("biome.json", ""), ("biome.jsonc", "")),
+    ),
+    Formatter(
+        name="prettier",
+        command=("prettier", "--write", "--log-level=warn", FILE),
+        extensions=_WEB + _DOCUMENTS,
+        declared=(("package.json", "prettier"),),
+        runs_project_code=True,
+    ),
+    Formatter(name="zig", command=("zig", "fmt", FILE), extensions=(".zig", ".zon")),
+    Formatter(name="dart", command=("dart", "format", FILE), extensions=(".dart",)),
+    Formatter(name="gleam", command=("gleam", "format", FILE), extensions=(".gleam",)),
+    Formatter(name="nixfmt", command=("nixfmt", FILE), extensions=(".nix",)),
+    Formatter(name="terraform", command=("terraform", "fmt", FILE), extensions=(".tf", ".tfvars")),
+    Formatter(
+        name="ocamlformat",
+        command=("ocamlformat", "-i", FILE),
+        extensions=(".ml", ".mli"),
+        declared=((".ocamlformat", ""),),
+    ),
+    Formatter(
+        name="mix",
+        command=("mix", "format", FILE),
+        extensions=(".ex", ".exs", ".eex", ".heex"),
+        declared=((".formatter.exs", ""),),
+        runs_project_code=True,
+    ),
+)
+
+
+def formatters(
+    path: Path, *, root: Path, said: Mapping[str, FormatterConfig], search: str
+) -> tuple[Formatter, ...]:
+    """The formatters for this file that are wanted and installed, their programs' paths found.
+
+    `said` is the configuration's table, `search` the PATH. Reads a few small files.
+    """
+    found = []
+    for formatter in _configured(said):
+        if path.suffix.lower() not in formatter.extensions or not _declared(formatter, path, root):
+            continue
+        program = shutil.which(formatter.command[0], path=search)
+        if program:
+            command = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
+            found.append(replace(formatter, command=(program, *command)))
+    return tuple(found)
+
+
+def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:
+    """The known formatters as the configuration changes them, then those of its own."""
+    for formatter in KNOWN:
+        settings = said.get(formatter.name)
+        if settings is None:
+            if not formatter.runs_project_code:
+                yield formatter
+        elif not settings.disabled:
+            yield _changed(formatter, settings)
+    known = {formatter.name for formatter in KNOWN}
+    for name, settings in said.items():
+        if name not in known and not settings.disabled and settings.command:
+            yield _changed(Formatter(name=name, command=(), extensions=()), settings)
+
+
+def _changed(formatter: Formatter, settings: FormatterConfig) -> Formatter:
+    extensions = settings.extensions or formatter.extensions
+    return replace(
+        formatter,
+        command=settings.command or formatter.command,
+        extensions=tuple(f".{each.lower().lstrip('.')}" for each in extensions),
+        # Who writes the command means it for the project, whatever the project's files say.
+        declared=() if settings.command else formatter.declared,
+        environment=settings.environment,
+    )
+
+
+def _declared(formatter: Formatter, path: Path, root: Path) -> bool:
+    if not formatter.declared:
+        return True
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    return any(
+        _says(folder / name, text) for folder in folders for name, text in formatter.declared
+    )
+
+
+def _says(file: Path, text: str) -> bool:
+    try:
+        with file.open("rb") as content:
+            return text.encode() in content.read(_PROBE_BYTES)
+    except OSError:
+        return False

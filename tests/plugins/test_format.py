@@ -1,0 +1,216 @@
+import asyncio
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pegboard.schema.config import Config, FormatterConfig
+from pegboard.schema.part import Completed
+from pegboard.schema.prompt import TextInput
+from pegboard.tools import ToolResult
+from pegboard_plugins import format as plugin
+from pegboard_plugins import write as write_plugin
+from pegboard_plugins.edit import edit
+from pegboard_plugins.format.known import KNOWN, formatters
+from pegboard_plugins.write import write
+from played import Played, calls, opened, text
+from played import call as model_call
+from tool_context import Context, call
+
+BIN = Path(sys.executable).parent
+UGLY = "x = {  'a':1 }\n"
+NEAT = 'x = {"a": 1}\n'
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
+    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    return tmp_path
+
+
+async def written(context, content, name="a.py"):
+    """What the model reads once the plugin has seen a write of the file."""
+    result = await call(write, context, filePath=str(context.directory / name), content=content)
+    return (await plugin.tool_execute_after(context, result)) or result
+
+
+def own(command, *extensions, **facts):
+    settings = FormatterConfig(command=tuple(command), extensions=extensions, **facts)
+    return Config(formatter={"own": settings})
+
+
+def script(folder, code):
+    """A formatter of a few lines of Python, which gets the file's path."""
+    program = folder / "formatter.py"
+    program.write_text(f"import sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n{code}\n")
+    return [sys.executable, str(program), "$FILE"]
+
+
+async def test_a_written_file_is_formatted_and_the_model_is_told_how(project):
+    result = await written(Context(project), UGLY)
+
+    assert (project / "a.py").read_text() == NEAT
+    assert "ruff formatted a.py: +1 -1 lines.\n\n--- a.py" in result.output
+    assert '+x = {"a": 1}' in result.output
+
+
+async def test_the_next_edit_needs_no_new_read(project):
+    context = Context(project)
+    await written(context, UGLY)
+
+    await call(
+        edit, context, filePath=str(project / "a.py"), oldString='"a": 1', newString='"b": 2'
+    )
+
+    assert (project / "a.py").read_text() == 'x = {"b": 2}\n'
+
+
+async def test_a_file_that_is_neat_already_is_not_spoken_of(project):
+    result = await written(Context(project), NEAT)
+
+    assert "ruff" not in result.output
+
+
+async def test_a_file_that_cannot_be_formatted_is_as_it_was_written(project):
+    result = await written(Context(project), "def broken(:\n")
+
+    assert (project / "a.py").read_text() == "def broken(:\n"
+    assert "(ruff could not format a.py, which is as it was written: error:" in result.output
+
+
+async def test_a_project_that_does_not_name_the_formatter_is_left_alone(project):
+    (project / "pyproject.toml").unlink()
+
+    result = await written(Context(project), UGLY)
+
+    assert (project / "a.py").read_text() == UGLY
+    assert "ruff" not in result.output
+
+
+async def test_nothing_is_formatted_before_the_project_is_trusted(project):
+    context = Context(project)
+    context.trusted = False
+
+    await written(context, UGLY)
+
+    assert (project / "a.py").read_text() == UGLY
+
+
+async def test_a_call_that_changes_nothing_starts_nothing(project):
+    context = Context(project)
+
+    assert await plugin.tool_execute_after(context, ToolResult(output="x")) is None
+
+
+async def test_the_configuration_adds_a_formatter_with_its_environment(project):
+    code = "import os\nfile.write_text(file.read_text() + os.environ['MARK'])"
+    config = own(script(project, code), "txt", environment={"MARK": "!"})
+
+    result = await written(Context(project, config=config), "hi\n", "a.txt")
+
+    assert (project / "a.txt").read_text() == "hi\n!"
+    assert "own formatted a.txt" in result.output
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("file.write_text('half'); sys.exit('it broke')", "it broke"),
+        ("file.write_text('')", "left nothing"),
+        ("file.unlink()", "left nothing"),
+        ("file.write_text('half'); import time; time.sleep(60)", "longer than 0.5 s"),
+    ],
+)
+async def test_a_formatter_that_fails_halfway_costs_nothing(project, monkeypatch, code, reason):
+    monkeypatch.setattr(plugin, "FILE_S", 0.5)
+    config = own(script(project, code), ".txt")
+
+    result = await written(Context(project, config=config), "all of it\n", "a.txt")
+
+    assert (project / "a.txt").read_text() == "all of it\n"
+    assert f"(own could not format a.txt, which is as it was written: {reason}" in (
+        result.output.replace("it took ", "").replace("it left", "left")
+    )
+
+
+async def test_a_call_that_is_stopped_leaves_the_file_whole(project):
+    code = "file.write_text('half'); import time; time.sleep(60)"
+    context = Context(project, config=own(script(project, code), ".txt"))
+    path = project / "a.txt"
+
+    running = asyncio.create_task(written(context, "all of it\n", "a.txt"))
+    until = time.monotonic() + 20
+    while not path.exists() or path.read_text() != "half":
+        assert time.monotonic() < until
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert path.read_text() == "all of it\n"
+
+
+async def test_after_a_long_time_the_rest_of_a_call_is_not_formatted(project, monkeypatch):
+    monkeypatch.setattr(plugin, "CALL_S", -1.0)
+
+    result = await written(Context(project), UGLY)
+
+    assert "were not formatted: it took too long" in result.output
+    assert (project / "a.py").read_text() == UGLY
+
+
+def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
+    (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
+    (tmp_path / "prettier").write_text("#!/bin/sh\n")
+    (tmp_path / "prettier").chmod(0o755)
+
+    def found(said):
+        chosen = formatters(tmp_path / "a.css", root=tmp_path, said=said, search=str(tmp_path))
+        return [formatter.command for formatter in chosen]
+
+    assert found({}) == []
+    assert found({"prettier": FormatterConfig(disabled=True)}) == []
+    assert found({"prettier": FormatterConfig()}) == [
+        (
+            str(tmp_path / "prettier"),
+            *("--write", "--log-level=warn", str(tmp_path / "a.css")),
+        )
+    ]
+
+
+def test_each_known_formatter_gets_the_file():
+    assert [each.name for each in KNOWN if each.command.count("$FILE") != 1] == []
+
+
+@pytest.mark.skipif(shutil.which("rustfmt") is None, reason="rustfmt is not installed")
+async def test_another_formatter_that_is_installed_is_used(tmp_path):
+    result = await written(Context(tmp_path), "async fn f(){}\n", "a.rs")
+
+    if (tmp_path / "a.rs").read_text() != "async fn f() {}\n":
+        pytest.skip(f"rustfmt does not run here: {result.output}")
+    assert "rustfmt formatted a.rs" in result.output
+
+
+async def test_in_an_app_a_turn_formats_what_it_writes(tmp_path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[tool.ruff]\n")
+    arguments = f'{{"filePath": "{folder}/a.py", "content": "x = {{  }}\\n"}}'
+    provider = Played(calls(model_call("write", arguments)), text("done"))
+    env = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": os.fspath(tmp_path)}
+
+    async with opened(tmp_path, provider, write_plugin, plugin, env=env) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, [TextInput(text="go")])
+        turns = await app.turns(session.id)
+
+    [state] = [
+        part.state for turn in turns for part in turn.parts if getattr(part, "tool", "") == "write"
+    ]
+    assert (folder / "a.py").read_text() == "x = {}\n"
+    assert isinstance(state, Completed)
+    assert "ruff formatted a.py" in state.output
