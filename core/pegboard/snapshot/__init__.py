@@ -1,9 +1,9 @@
 """Snapshots: the states of a worktree's files, so that what a session did can be undone.
 
 States are trees of a shadow repository of git, one per worktree, with the user's data. What
-a tool says to have changed is taken in without a process of git; after a call that may have
-changed anything, one process lists what differs from the user's index. Nothing of the user's
-repository is changed by it, and nothing of it is run.
+a tool says to have changed is taken in without a process of git, and so is what the kernel
+tells; else, after a call that may have changed anything, one process lists what differs from the
+user's index. Nothing of the user's repository is changed by it, and nothing of it is run.
 """
 
 import asyncio
@@ -26,12 +26,15 @@ from pegboard.snapshot.restore import Left, Move, Restored, put_back
 from pegboard.snapshot.state import TooMuchError, WorktreeState
 from pegboard.snapshot.store import Store
 from pegboard.snapshot.tree import MissingObjectError, look_up
+from pegboard.snapshot.watch import Watch
 from pegboard.workspace import Workspace
 
 DIFF_LIMIT_BYTES = 1 << 20
 """Of a longer file a diff says only that it changed."""
 COLLECT_EVERY_S = 24 * 3600.0
 MOST_FAILURES = 3
+MOST_WATCHED = 500
+"""More files are found faster by git than one by one."""
 
 _Reason = Literal["same", "changed", "lost", "failed"]
 
@@ -65,7 +68,10 @@ class Snapshots:
         self._stirred = False
         self._told: set[bytes] = set()
         self._failures = 0
-        self._collecting: asyncio.Task[int] | None = None
+        self._watch = Watch(self._root_bytes)
+        self._trusted = 0
+        self._unarmed = False
+        self._upkeep: asyncio.Task[None] | None = None
         self.refused = _refusal(workspace.worktree, env)
 
     @property
@@ -114,8 +120,10 @@ class Snapshots:
         if not fresh and self.current is not None:
             return self.current
         tree = await asyncio.to_thread(self._track, fresh=fresh)
-        if tree is not None and self._collecting is None and self._collection_is_due():
-            self._collecting = asyncio.create_task(self.gc(), name="collect snapshots")
+        if tree is not None and self._unarmed and self._upkeep is None:
+            self._unarmed = False
+            self._upkeep = asyncio.create_task(self._kept_up(), name="snapshots' upkeep")
+            self._upkeep.add_done_callback(self._upkeep_ended)
         return tree
 
     def claimed(self, session_id: str) -> bool:
@@ -159,8 +167,20 @@ class Snapshots:
     async def aclose(self) -> None:
         """Stop what runs; a snapshot in the making is given up."""
         self._git.stop()
-        if self._collecting is not None:
-            await asyncio.wait((self._collecting,), timeout=1.0)
+        if self._upkeep is not None:
+            await asyncio.wait((self._upkeep,), timeout=1.0)
+        self._watch.close()
+
+    async def _kept_up(self) -> None:
+        """Beside the work: watch the folders, and once a day drop what is too old."""
+        await asyncio.to_thread(self._arm)
+        if self._collection_is_due():
+            await self.gc()
+
+    def _upkeep_ended(self, ended: "asyncio.Task[None]") -> None:
+        self._upkeep = None
+        if not ended.cancelled():
+            ended.exception()
 
     def _track(self, *, fresh: bool) -> str | None:
         with self._busy:
@@ -173,7 +193,7 @@ class Snapshots:
                 self.refused = str(error)
                 return None
             except OSError as error:
-                self._stirred = True
+                self._stirred, self._trusted = True, 0
                 self._failures += 1
                 if self._failures >= MOST_FAILURES or isinstance(error, FileNotFoundError):
                     self.refused = f"git cannot be used: {error}"
@@ -185,9 +205,22 @@ class Snapshots:
     def _looked(self, told: set[bytes], *, everywhere: bool) -> frozenset[bytes]:
         if self._state.tree is None:
             self._git.prepare()
-        if everywhere or self._state.tree is None:
-            return self._state.look()
-        return self._state.look_at(told)
+        elif not everywhere:
+            return self._state.look_at(told)
+        # Asked in any case: what has happened until here is in the look, and not told again.
+        generation, watched = self._watch.generation, self._watch.changed()
+        known = generation and generation == self._trusted and not self._state.indexed_anew
+        if known and watched is not None and len(watched) <= MOST_WATCHED:
+            return self._state.look_at(told | watched)
+        self._trusted = 0
+        changed = self._state.look()
+        self._trusted, self._unarmed = generation, True
+        return changed
+
+    def _arm(self) -> None:
+        with self._busy:
+            folders = self._state.folders
+        self._watch.arm(folders)
 
     def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
         moves, _ = self._moves(ways)

@@ -65,6 +65,16 @@ class WorktreeState:
         """The id of the state, None before the first look."""
         return self._tree.id if self._tree is not None else None
 
+    @property
+    def folders(self) -> tuple[bytes, ...]:
+        """The folders of all files, the root among them; none before the first look."""
+        return self._tree.folders if self._tree is not None else ()
+
+    @property
+    def indexed_anew(self) -> bool:
+        """Whether the user's index is another one than at the last look at everything."""
+        return self._git.index_state() != self._index_state
+
     def look(self) -> frozenset[bytes]:
         """Take in what has happened to any file; the paths of those that changed.
 
@@ -99,7 +109,7 @@ class WorktreeState:
         for path in paths:
             if path in self._files or path in self._index:
                 known.add(path)
-            else:
+            elif os.path.lexists(self._root + path):
                 new.append(path)
         if new:
             known |= self._git.listing(whole=False, paths=new).others

@@ -31,6 +31,11 @@ class Tree:
         """The id of the whole."""
         return self._id.decode()
 
+    @property
+    def folders(self) -> tuple[bytes, ...]:
+        """The folders that have files, and those above them."""
+        return tuple(self._folders)
+
     def change(self, files: Mapping[bytes, Entry | None]) -> None:
         """Take the new states of files in; None is a file that is gone."""
         before = self._with_parents(path.rpartition(b"/")[0] for path in files)

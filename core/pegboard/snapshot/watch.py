@@ -1,0 +1,151 @@
+"""What changed in a worktree, told by the kernel: a look at everything is then not needed.
+
+Linux's inotify, by way of the C library. Each folder that has files of the snapshot is watched,
+and so are folders beside them that are empty or ignored. Whenever the kernel's word may not be
+the whole truth (folders come and go, the queue runs over, an ignore rule changes) the answer
+is that everything has to be looked at.
+"""
+
+import os
+import struct
+import sys
+import threading
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+
+MOST_FOLDERS = 10_000
+"""Of more folders none is watched: each takes a kilobyte of the kernel's memory."""
+_MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
+_MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
+_DELETE_SELF, _MOVE_SELF = 0x400, 0x800
+_OVERFLOW, _IGNORED, _FOLDER = 0x4000, 0x8000, 0x40000000
+_ONLY_FOLDERS, _NO_FOLLOW = 0x1000000, 0x2000000
+_CHANGES = _MODIFY | _ATTRIB | _CLOSE_WRITE | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
+_MASK = _CHANGES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_FOLLOW
+_COMES_AND_GOES = _CREATE | _DELETE | _MOVED_FROM | _MOVED_TO
+_GONE = _DELETE_SELF | _MOVE_SELF | _IGNORED
+_HEAD = struct.Struct("iIII")
+_READ_BYTES = 1 << 16
+_RULES = (b".gitignore", b".gitattributes")
+
+
+class Watch:
+    """Notes which files below `root` change, from `arm` on; threads may share it.
+
+    `generation` is 0 while nothing is watched, and grows when more is watched than before.
+    """
+
+    def __init__(self, root: bytes) -> None:
+        self.generation = 0
+        self._root = root
+        self._file = -1
+        self._folders: dict[int, bytes] = {}
+        self._new: set[bytes] = set()
+        self._lock = threading.Lock()
+        self._off = not sys.platform.startswith("linux")
+
+    def arm(self, folders: Collection[bytes]) -> None:
+        """Watch these folders too, and what lies beside their files."""
+        with self._lock:
+            known = set(self._folders.values())
+            new = [folder for folder in {*folders, *self._new} if folder not in known]
+            self._new.clear()
+            if self._off or not new:
+                return
+            try:
+                self._add(_with_neighbours(self._root, new, set(folders)))
+            except OSError:
+                self._stop()
+            else:
+                self.generation += 1
+
+    def changed(self) -> frozenset[bytes] | None:
+        """The files that may have changed since the last call; None when that is not known."""
+        with self._lock:
+            if self._file < 0:
+                return None
+            found: set[bytes] = set()
+            sure = True
+            for number, mask, name in self._events():
+                folder = self._folders.get(number)
+                if folder is None or mask & (_OVERFLOW | _GONE):
+                    sure = False
+                    self._forget(folder)
+                    continue
+                path = folder + b"/" + name if folder else name
+                if mask & _FOLDER:
+                    sure = sure and not mask & _COMES_AND_GOES
+                    if mask & (_CREATE | _MOVED_TO):
+                        self._new.add(path)
+                else:
+                    sure = sure and name not in _RULES
+                    found.add(path)
+            return frozenset(found) if sure and not self._new else None
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        with self._lock:
+            self._stop()
+
+    def _forget(self, gone: bytes | None) -> None:
+        """Drop a folder that was removed or moved, with all below it."""
+        if gone is not None:
+            self._folders = {
+                number: folder
+                for number, folder in self._folders.items()
+                if folder != gone and not folder.startswith(gone + b"/")
+            }
+
+    def _stop(self) -> None:
+        self._off = True
+        self.generation = 0
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+        self._folders.clear()
+        self._new.clear()
+
+    def _add(self, folders: Iterable[bytes]) -> None:
+        import ctypes  # 5 ms, which only long work pays
+
+        library = ctypes.CDLL(None, use_errno=True)
+        if self._file < 0:
+            self._file = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._file < 0:
+            raise OSError(ctypes.get_errno(), "inotify_init1")
+        for folder in folders:
+            number = library.inotify_add_watch(self._file, self._root + folder, _MASK)
+            if number < 0 or len(self._folders) >= MOST_FOLDERS:
+                raise OSError(ctypes.get_errno(), "inotify_add_watch")
+            self._folders[number] = folder
+
+    def _events(self) -> Iterator[tuple[int, int, bytes]]:
+        with suppress(BlockingIOError):
+            while True:
+                content = os.read(self._file, _READ_BYTES)
+                place = 0
+                while place < len(content):
+                    number, mask, _, length = _HEAD.unpack_from(content, place)
+                    place += _HEAD.size
+                    yield number, mask, content[place : place + length].rstrip(b"\0")
+                    place += length
+
+
+def _with_neighbours(root: bytes, folders: Iterable[bytes], known: set[bytes]) -> Iterator[bytes]:
+    """The folders, and folders in them that are not known: where these have no files, theirs too.
+
+    A folder that has files and is not known is ignored, so only its own level is watched.
+    """
+    waiting = list(folders)
+    while waiting:
+        folder = waiting.pop()
+        yield folder
+        below, has_files = [], False
+        with suppress(OSError), os.scandir(root + folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    below.append(folder + b"/" + entry.name if folder else entry.name)
+                else:
+                    has_files = True
+        if folder in known or not has_files:
+            waiting += [path for path in below if path not in known and path != b".git"]
