@@ -297,10 +297,9 @@ class App:
         """
         return await forked(self._engine, await self.storage.session(session_id), message_id)
 
-    async def export_session(self, session_id: str) -> AsyncIterator[bytes]:
+    def export_session(self, session_id: str) -> AsyncIterator[bytes]:
         """The lines of JSON that `import_session` takes, one after the other."""
-        async for line in exported(self._engine, await self.storage.session(session_id)):
-            yield line
+        return exported(self._engine, session_id)
 
     async def import_session(self, lines: Iterable[bytes]) -> Session:
         """The session of these lines as a new one of this project.

@@ -1,17 +1,20 @@
 """The message of a prompt, as it was typed: words, standard input and attached files."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from pegboard.errors import InvalidInputError
+from pegboard.errors import InvalidInputError, NotFoundError
+from pegboard.nearest import nearest
 from pegboard.schema.prompt import FileInput, PartInput, TextInput
 from pegboard.session.attachments import DIRECTORY_MIME, mime_of
 
 STDIN = "-"
+_SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,32 @@ class Message:
         if not text:
             raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
         return text.encode(errors="surrogateescape").decode(errors="replace")
+
+
+    @property
+    def typed(self) -> str:
+        """The user's own words, in which `@file` means a file."""
+        return " ".join(word for word in self.words if word != STDIN)
+
+    @property
+    def is_typed(self) -> bool:
+        """Nothing of the message comes from elsewhere."""
+        return STDIN not in self.words and not self.literal
+
+    def command(self, text: str, known: Iterable[str]) -> tuple[str, str] | None:
+        """Name and arguments, if the message begins with a slash command.
+
+        :raises NotFoundError: for a name that is almost one of the known ones.
+        """
+        match = _SLASH.match(text) if self.words and self.words[0].startswith("/") else None
+        if match is None:
+            return None
+        name, names = match["name"], list(known)
+        if name in names:
+            return name, (match["arguments"] or "").strip()
+        if meant := nearest(name, names):
+            raise NotFoundError("command", name, suggestions=meant)
+        return None
 
 
 class MessageCommand(click.Command):

@@ -21,6 +21,7 @@ from pegboard.cli.tally import Tally
 from pegboard.cli.turn import Prompt, take_turn
 from pegboard.cli.views import JsonView, Result, TextView, View
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, PegboardError
+from pegboard.schema.prompt import FileInput, PartInput
 from pegboard.schema.session import Session
 
 if TYPE_CHECKING:
@@ -175,14 +176,35 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         tally = Tally(session.id)
         view.begin(tally, options.directory)
         asker = Asker(app, screen, sys.stdin) if asks else None
-        prompt = Prompt(
-            parts=parts, agent=options.agent, model=options.model, limit_s=options.limit_s
-        )
+        prompt = await _prompt(app, session.id, options, text, parts)
         try:
             return await take_turn(app, prompt, view, tally, asker.ask if asker else None)
         except (ModelNotFoundError, NotFoundError) as error:
             kept = await _kept(app, session.id)
             return Result(exit=exit_of(error.exit_code), error=f"{error}{kept}")
+
+
+async def _prompt(
+    app: "App", session_id: str, options: Options, text: str, parts: Sequence[PartInput]
+) -> Prompt:
+    """The message as a prompt with what it mentions, or as the slash command that it is."""
+    from pegboard.app import CommandOrder
+
+    agent, model, limit_s = options.agent, options.model, options.limit_s
+    command = options.message.command(text, app.commands)
+    if command is None:
+        mentioned = await app.mentioned(session_id, options.message.typed, agent=agent)
+        return Prompt(parts=(*parts, *mentioned), agent=agent, model=model, limit_s=limit_s)
+    name, arguments = command
+    order = CommandOrder(
+        name=name,
+        arguments=arguments,
+        typed=options.message.is_typed,
+        agent=agent,
+        model=model,
+        files=tuple(part for part in parts if isinstance(part, FileInput)),
+    )
+    return Prompt(parts=parts, order=order, limit_s=limit_s)
 
 
 async def _session(app: "App", options: Options) -> Session:

@@ -23,7 +23,7 @@ from pegboard.schema.prompt import PartInput
 from pegboard.schema.question import QuestionRequest
 
 if TYPE_CHECKING:
-    from pegboard.app import App
+    from pegboard.app import App, CommandOrder
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""
@@ -41,9 +41,10 @@ Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What is asked, of whom, and for how many seconds at most."""
+    """What is asked, of whom, and for how many seconds at most; `order` is a slash command."""
 
     parts: Sequence[PartInput]
+    order: "CommandOrder | None" = None
     agent: str | None = None
     model: str | None = None
     limit_s: float | None = None
@@ -95,9 +96,7 @@ async def take_turn(
     """
     stop = Stop(app, tally.session_id)
     subscription = app.subscribe(limit=QUEUED_EVENTS)
-    prompting = asyncio.create_task(
-        app.prompt(tally.session_id, prompt.parts, agent=prompt.agent, model=prompt.model)
-    )
+    prompting = asyncio.create_task(_answered(app, tally.session_id, prompt))
     stop.prompting = prompting
     watching = asyncio.create_task(_watch(subscription, prompting, view, tally, ask))
     with _stopped_by(stop, prompt.limit_s):
@@ -116,6 +115,12 @@ async def take_turn(
             await _end(prompting, watching)
             await stop.done()
     return _result(turn, tally, stop.reason)
+
+
+async def _answered(app: "App", session_id: str, prompt: Prompt) -> Turn:
+    if prompt.order is not None:
+        return await app.command(session_id, prompt.order)
+    return await app.prompt(session_id, prompt.parts, agent=prompt.agent, model=prompt.model)
 
 
 async def _watch(

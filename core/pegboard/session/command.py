@@ -54,10 +54,14 @@ _REMOTE = frozenset({"mcp", "skill"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandOrder:
-    """A slash command as the user gives it, with the files that a client attaches."""
+    """A slash command as the user gives it, with the files that a client attaches.
+
+    `typed`: the arguments are a person's own words, in which mentions count.
+    """
 
     name: str
     arguments: str = ""
+    typed: bool = True
     agent: str | None = None
     model: str | None = None
     message_id: str | None = None
@@ -163,13 +167,16 @@ async def prepared(
         async with _aside(engine, session, ids) as run:
             outputs = await _outputs(run, run.view(speaker, model), command, order.arguments)
     filled = fill(command.template, order.arguments, outputs)
-    typed = order.arguments if command.source in _REMOTE else filled.typed
+    if command.source in _REMOTE:
+        searched = order.arguments if order.typed else ""
+    else:
+        searched = filled.typed if order.typed else command.template
     parts: tuple[PartInput, ...]
     if is_subtask:
         parts = (_subtask(command, agent, filled.text, choice),)
         chosen = order.model
     else:
-        found = await mentioned(engine, session, typed, agent=agent.name)
+        found = await mentioned(engine, session, searched, agent=agent.name)
         parts = (TextInput(text=filled.text), *found, *order.files)
         chosen = f"{choice.provider_id}/{choice.model_id}"
     return Prompt(

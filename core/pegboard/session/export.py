@@ -58,10 +58,13 @@ class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
 Line = SessionLine | MessageLine | TodosLine | EndLine
 
 
-async def exported(engine: Engine, session: Session) -> AsyncIterator[bytes]:
-    """The lines of a session and its subagents' sessions, each with its line break."""
+async def exported(engine: Engine, session_id: str) -> AsyncIterator[bytes]:
+    """The lines of a session and its subagents' sessions, each with its line break.
+
+    :raises NotFoundError: when nothing has this id.
+    """
     lines = 0
-    waiting = [session]
+    waiting = [await engine.storage.session(session_id)]
     while waiting:
         current = waiting.pop(0)
         waiting.extend(await engine.storage.children(current.id))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
 
-from pegboard.agents import default_agent, find_agent
+from pegboard.agents import default_agent
 from pegboard.context import SessionView
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model, ModelApi
@@ -152,9 +152,11 @@ async def mentioned(
     wanted = mentions(text)
     if not wanted:
         return ()
-    files = await asyncio.to_thread(find_files, wanted, engine.workspace)
     name = agent or session.agent or default_agent(engine.config, engine.agents).name
-    speaker = find_agent(engine.agents, name)
+    speaker = engine.agents.get(name)
+    if speaker is None:
+        return ()  # the prompt is stored, and then the run says so
+    files = await asyncio.to_thread(find_files, wanted, engine.workspace)
     choice = model_for(engine, session, None, name)
     unasked = Model(  # rules do not depend on it, and a prompt needs none to be stored
         id=choice.model_id,
