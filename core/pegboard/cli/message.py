@@ -37,7 +37,6 @@ class Message:
             raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
         return text.encode(errors="surrogateescape").decode(errors="replace")
 
-
     @property
     def typed(self) -> str:
         """The user's own words, in which `@file` means a file."""

@@ -63,7 +63,7 @@ async def make_call(
     run.writer.dirty = processor.dirty
     run.put(Turn(info=message, parts=()))
     processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
-    context = CallContext(run, view, processor, call.call_id, message.id)
+    context = CallContext(run, view, processor, call.call_id, message.id, call_tool=None)
     try:
         await run.writer.barrier()  # the call is stored before it can have an effect
         result = await call.work(context)
