@@ -35,11 +35,12 @@ READS_ONLY = frozenset(
     {
         *("read", "grep", "glob", "list", "lsp", "webfetch", "websearch", "codesearch"),
         *("todoread", "todowrite", "question", "skill", "invalid", "doom_loop"),
+        *("plan_enter", "plan_exit"),
     }
 )
 """Permissions of tools that write no files."""
-DELEGATES = frozenset({"task"})
-"""Permissions of tools that have others write, in sessions of their own."""
+DELEGATES = frozenset({"task", "batch"})
+"""Permissions of tools that have others write, in sessions or calls of their own."""
 TELLS = frozenset({"edit"})
 """Permissions of tools that say what they have written, by `ToolContext.edited`."""
 
@@ -82,7 +83,8 @@ class Trail:
             return
         known = self.known(message.parent_id)
         earlier, self._step = self._step, _Step(message, processor, known)
-        before, self._go = self._task, asyncio.Event()
+        before = self._task
+        self._go.clear()
         self._task = asyncio.create_task(
             self._taken(self._snapshots, self._step, earlier, before), name="snapshot"
         )
@@ -181,10 +183,9 @@ class Trail:
             await self._settle(snapshots, earlier, tree)
 
     async def _head_start(self) -> None:
-        go = self._go
         try:
             async with asyncio.timeout(HEAD_START_S):
-                await go.wait()
+                await self._go.wait()
         except TimeoutError:
             return
 
