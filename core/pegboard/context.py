@@ -14,6 +14,7 @@ from pegboard.schema.permission import Rule
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Session, Todo
 from pegboard.stash import Stash
+from pegboard.tools import ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class SessionView:
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is
-    there to answer questions.
+    there to answer questions. `home` is the user's folder, `config_dir` that of their settings.
     """
 
     info: Session
@@ -43,6 +44,8 @@ class SessionView:
     rulesets: tuple[Ruleset, ...]
     depth: int = 0
     interactive: bool = False
+    home: Path | None = None
+    config_dir: Path | None = None
     turns: tuple[Turn, ...] = ()
 
     @property
@@ -244,6 +247,23 @@ class ToolContext(Protocol):
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file: the `file.edited` event."""
+        ...
+
+    async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What another tool answers: a call of its own, with its part, permission and hooks.
+
+        Only tools that this model is offered can be called. A tool that is called so cannot
+        call others.
+
+        :raises ToolError: when the call failed or was denied; its part says so too.
+        """
+        ...
+
+    async def follow_up(self, text: str, *, agent: str) -> None:
+        """Add a prompt to this session that `agent` answers once this step has ended.
+
+        :raises ToolError: for an agent that does not exist or does not talk to the user.
+        """
         ...
 
     async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only

@@ -154,6 +154,8 @@ class _Assembly:
             warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,
+            home=Path(self._env.get("HOME") or Path.home()),
+            config_dir=self._places.config,
             trusted=decision.trusted,
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),

@@ -54,6 +54,8 @@ class Engine:
     warmed: set[str]
     env: Mapping[str, str]
     output_dir: Path
+    home: Path
+    config_dir: Path
     trusted: bool
     stash: Stash
     now: Callable[[], int]

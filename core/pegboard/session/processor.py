@@ -31,6 +31,7 @@ from pegboard.schema.part import (
     Span,
     TextPart,
     ToolPart,
+    ToolState,
 )
 from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.session.writer import Sink
@@ -180,6 +181,10 @@ class Processor:
             part = replace(part, tool=event.name, state=state, metadata=event.metadata)
             self._put_tool(part)
         return part
+
+    def tool_state(self, call_id: str) -> ToolState:
+        """How far the call is."""
+        return self._tools[call_id].state
 
     def tool_progress(self, event: ToolProgress) -> None:
         """The tool says how far it is: the first time at once, then with the next storing."""

@@ -150,6 +150,8 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
         depth=depth,
         interactive=engine.questions.interactive,
+        home=engine.home,
+        config_dir=engine.config_dir,
         turns=turns,
     )
 

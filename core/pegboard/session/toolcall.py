@@ -17,12 +17,13 @@ from pegboard.errors import (
     ToolError,
 )
 from pegboard.providers import ToolCall
+from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
-from pegboard.session.toolcontext import CallContext
+from pegboard.session.toolcontext import CallContext, CallTool
 from pegboard.tools import PendingCall, Tool, ToolResult
 from pegboard.truncate import limit_output
 
@@ -56,13 +57,26 @@ class Caller:
 
     async def __call__(self, call: ToolCall) -> None:
         """Run a call; its outcome goes to the processor."""
+        await self._answered(call, call_tool=self._called)
+
+    async def _called(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What a tool answers to another one, by a call of its own that makes no further ones."""
+        call_id = self._run.engine.ids.new("tool")
+        arguments = json.dumps(dict(args), ensure_ascii=False)
+        state = await self._answered(ToolCall(call_id, name, arguments), call_tool=None)
+        if isinstance(state, Completed):
+            return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
+        assert isinstance(state, Failed)
+        raise ToolError(state.error)
+
+    async def _answered(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
         self.started += 1
         plan = self._repaired(call)
         part = self._processor.tool_running(
             ToolRunning(id=call.id, name=plan.tool.id, input=plan.input, metadata=call.metadata)
         )
         try:
-            result = await self._ran(call, plan, part.message_id)
+            result = await self._ran(call, plan, part.message_id, call_tool)
             self._processor.tool_done(ToolDone(id=call.id, result=result))
         except asyncio.CancelledError:
             self._processor.tool_failed(ToolFailed(id=call.id, error=STOPPED))
@@ -80,6 +94,7 @@ class Caller:
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"
             self._processor.tool_failed(ToolFailed(id=call.id, error=text))
+        return self._processor.tool_state(call.id)
 
     def _repaired(self, call: ToolCall) -> _Plan:
         """The call, with the case of its name mended; what cannot be mended goes to `invalid`."""
@@ -111,10 +126,14 @@ class Caller:
         )
         return _Plan(tool=tool, input={"tool": call.name, "error": reason})
 
-    async def _ran(self, call: ToolCall, plan: _Plan, message_id: str) -> ToolResult:
+    async def _ran(
+        self, call: ToolCall, plan: _Plan, message_id: str, call_tool: CallTool | None
+    ) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
         run.budget.take_call()
-        context = CallContext(run, self._view, self._processor, call.id, message_id)
+        context = CallContext(
+            run, self._view, self._processor, call.id, message_id, call_tool=call_tool
+        )
         await run.writer.barrier()  # the call is stored before it can have an effect
         if tool.id not in engine.warmed:
             await asyncio.to_thread(tool.warm)

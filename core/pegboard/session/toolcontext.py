@@ -1,7 +1,7 @@
 """The context of a running tool call: what the contract promises, over the parts of the App."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +10,35 @@ from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process
 from pegboard.schema.event import FileEdited
 from pegboard.schema.permission import ToolReference
+from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
 from pegboard.session.processor import Processor
+from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
 from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
-from pegboard.storage.changes import Emit, PutState, PutTodos
+from pegboard.storage.changes import Emit, PutMessage, PutPart, PutSession, PutState, PutTodos
+from pegboard.tools import ToolResult
+
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext:
-    """One call's `ToolContext`."""
+    """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not."""
 
-    def __init__(
-        self, run: Run, view: SessionView, processor: Processor, call_id: str, message_id: str
+    def __init__(  # noqa: PLR0913 - the facts of a call
+        self,
+        run: Run,
+        view: SessionView,
+        processor: Processor,
+        call_id: str,
+        message_id: str,
+        *,
+        call_tool: CallTool | None = None,
     ) -> None:
         self._run = run
         self._engine = run.engine
@@ -34,6 +46,7 @@ class CallContext:
         self._processor = processor
         self._call_id = call_id
         self._message_id = message_id
+        self._call_tool = call_tool
         self._changed: dict[Path, None] = {}
 
     @property
@@ -195,6 +208,26 @@ class CallContext:
         self._run.trail.edited(self._call_id, path)
         self._changed[path] = None
         self._run.writer.change(Emit(FileEdited(file=str(path))))
+
+    async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What another tool answers: a call of its own, with its part, permission and hooks."""
+        if self._call_tool is None:
+            raise ToolError("a tool that another one has called cannot call tools itself")
+        return await self._call_tool(name, args)
+
+    async def follow_up(self, text: str, *, agent: str) -> None:
+        """Add a prompt to this session that `agent` answers once this step has ended."""
+        found = self._engine.agents.get(agent)
+        if found is None or found.mode == "subagent":
+            names = ", ".join(each.name for each in self._view.agents if each.mode != "subagent")
+            raise ToolError(f"no agent {agent!r} talks to the user; these do: {names}")
+        run = self._run
+        prompt = Prompt(parts=(TextInput(text=text, synthetic=True),), agent=agent)
+        turn, run.session = stored(self._engine, run.session, prompt, run.ids)
+        puts = [PutPart(part) for part in turn.parts]
+        run.writer.change(PutMessage(turn.info), *puts, PutSession(run.session))
+        await run.writer.barrier()
+        run.put(turn)
 
     async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
         self,

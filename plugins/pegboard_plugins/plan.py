@@ -1,0 +1,90 @@
+"""The tools between planning and doing: the user decides, then the other agent goes on.
+
+plan_exit is there for the agent `plan`, where somebody is there to decide. plan_enter is off
+until the configuration has a table `plugins.plan`.
+"""
+
+from dataclasses import replace
+
+from pegboard import (
+    ModelRequest,
+    QuestionRejectedError,
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolResult,
+    hookimpl,
+    tool,
+)
+from pegboard.schema.config import Config
+from pegboard.schema.question import Question, QuestionOption
+
+ANSWER_LIMIT_S = 7 * 24 * 3600.0
+"""A person may be away for a while."""
+PLAN, BUILD = "plan", "build"
+YES, NO = "Yes", "No"
+
+
+@tool(timeout_s=ANSWER_LIMIT_S)
+async def plan_exit(context: ToolContext) -> ToolResult:
+    """Ask the user to leave plan mode, when the plan is complete and you have given it."""
+    return await _switched(
+        context,
+        question="The plan is complete. Shall it be carried out?",
+        agent=BUILD,
+        prompt="The plan is approved. Carry it out.",
+    )
+
+
+@tool(timeout_s=ANSWER_LIMIT_S)
+async def plan_enter(context: ToolContext) -> ToolResult:
+    """Ask the user to change to plan mode, for work that should be thought through first."""
+    return await _switched(
+        context,
+        question="Shall a plan be made first, without changing anything?",
+        agent=PLAN,
+        prompt="Make a plan first.",
+    )
+
+
+async def _switched(context: ToolContext, *, question: str, agent: str, prompt: str) -> ToolResult:
+    """The user's decision; on yes the other agent goes on after this step.
+
+    :raises QuestionRejectedError: on no, which ends the turn.
+    """
+    options = (
+        QuestionOption(label=YES, description=f"go on with the agent {agent}"),
+        QuestionOption(label=NO, description=f"stay with the agent {context.agent}"),
+    )
+    ((answer, *_),) = (
+        labels or (NO,)
+        for labels in await context.ask_user(
+            [Question(question=question, header=agent.capitalize(), options=options)]
+        )
+    )
+    if answer == NO:
+        raise QuestionRejectedError(f"The user said no: the agent stays {context.agent}.")
+    if answer != YES:
+        return ToolResult(output=f"Not yet. The user says: {answer}", title="Not yet")
+    await context.follow_up(prompt, agent=agent)
+    return ToolResult(
+        output=f"The user agrees. The agent {agent} goes on; end your answer here.",
+        title=f"Switched to {agent}",
+    )
+
+
+@hookimpl
+async def register_tools(config: Config) -> list[Tool]:
+    """The way out of planning and, where it is wanted, the way in."""
+    return [plan_exit, plan_enter] if "plan" in config.plugins else [plan_exit]
+
+
+@hookimpl
+async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """The request with the one switch that makes sense, if somebody can decide."""
+    gone = {"plan_enter", "plan_exit"}
+    if session.interactive:
+        gone.remove("plan_exit" if session.agent.name == PLAN else "plan_enter")
+    if gone.isdisjoint(tool.name for tool in request.tools):
+        return None
+    return replace(request, tools=tuple(tool for tool in request.tools if tool.name not in gone))

@@ -1,0 +1,202 @@
+"""The skill tool: instructions for one kind of work, read when that work comes up.
+
+A skill is a folder with a `SKILL.md` (the Agent Skills convention): a name, a description, and
+Markdown. Skills are documents: reading one runs nothing and allows nothing, whatever its
+`allowed-tools` say.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pegboard import (
+    ModelRequest,
+    SessionView,
+    Tool,
+    ToolContext,
+    ToolDefinition,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    judge,
+    tool,
+)
+
+FILE = "SKILL.md"
+IN_PROJECT = (
+    *(".claude/skills", ".agents/skills", ".opencode/skill", ".opencode/skills"),
+    *(".pegboard/skill", ".pegboard/skills"),
+)
+IN_HOME = (
+    *(".claude/skills", ".agents/skills", ".config/opencode/skill", ".config/opencode/skills"),
+)
+IN_CONFIG = ("skill", "skills")
+MOST_DEPTH = 4
+MOST_FOLDERS = 2000
+LIMIT_BYTES = 256 * 1024
+MOST_LISTED = 50
+SHOWN_DESCRIPTION = 240
+_FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """One skill; `text` is what stands below its settings."""
+
+    name: str
+    description: str
+    folder: Path
+    text: str
+
+
+@tool
+async def skill(context: ToolContext, name: str) -> ToolResult:
+    """Read the instructions of a skill before you do that kind of work."""
+    skills = await asyncio.to_thread(find_skills, context.session)
+    found = skills.get(name)
+    if found is None:
+        raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
+    await context.ask("skill", [name], always=[name])
+    return ToolResult(
+        output="\n\n".join(
+            [
+                f"# Skill: {name}",
+                f"Paths in it are relative to {found.folder}/",
+                found.text.strip(),
+            ]
+        ),
+        title=f"Skill {name}",
+        metadata={"name": name, "dir": str(found.folder)},
+    )
+
+
+def find_skills(session: SessionView) -> dict[str, Skill]:
+    """The skills by name; of two with one name that of the project, and of the nearer folder.
+
+    In a project no link leads out of it.
+    """
+    found: dict[str, Skill] = {}
+    for root in _users_folders(session):
+        found |= {skill.name: skill for skill in _skills_below(root, within=None)}
+    for root in _project_folders(session):
+        found |= {skill.name: skill for skill in _skills_below(root, within=session.worktree)}
+    return found
+
+
+def _users_folders(session: SessionView) -> Iterator[Path]:
+    if session.home is not None:
+        yield from (session.home / name for name in IN_HOME)
+    if session.config_dir is not None:
+        yield from (session.config_dir / name for name in IN_CONFIG)
+
+
+def _project_folders(session: SessionView) -> Iterator[Path]:
+    """From the worktree's root down to the directory."""
+    above = [
+        folder
+        for folder in (session.directory, *session.directory.parents)
+        if folder.is_relative_to(session.worktree)
+    ]
+    for folder in reversed(above):
+        yield from (folder / name for name in IN_PROJECT)
+
+
+def _skills_below(root: Path, *, within: Path | None) -> Iterator[Skill]:
+    for file in _files_below(root, follow=within is None):
+        if within is not None and not file.resolve().is_relative_to(within.resolve()):
+            continue
+        skill = _read(file)
+        if skill is not None:
+            yield skill
+
+
+def _files_below(root: Path, *, follow: bool) -> Iterator[Path]:
+    depth = len(root.parts)
+    for seen, (folder, names, files) in enumerate(os.walk(root, followlinks=follow)):
+        names.sort()
+        if seen >= MOST_FOLDERS:
+            return
+        if FILE in files:
+            names.clear()
+            yield Path(folder, FILE)
+        elif len(Path(folder).parts) - depth >= MOST_DEPTH:
+            names.clear()
+
+
+def _read(file: Path) -> Skill | None:
+    """The skill of a file, None for one that says neither name nor description."""
+    try:
+        if not file.is_file():
+            return None
+        with file.open("rb") as opened:
+            text = opened.read(LIMIT_BYTES).decode(errors="replace")
+    except OSError:
+        return None
+    parts = _FRONT.match(text)
+    settings = _settings(parts[1]) if parts else {}
+    name, description = settings.get("name", file.parent.name), settings.get("description")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return None
+    if parts is None or not isinstance(description, str) or not description.strip():
+        return None
+    return Skill(name=name, description=description, folder=file.parent, text=parts[2])
+
+
+def _settings(front: str) -> dict[str, Any]:
+    import yaml  # 20 ms that only a project with skills costs
+
+    try:
+        value = yaml.safe_load(front)
+    except yaml.YAMLError:
+        # An unquoted text with a colon is no YAML, and it is how people write descriptions.
+        pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
+        return {key.strip(): text.strip() for key, text in pairs}
+    return value if isinstance(value, dict) else {}
+
+
+@hookimpl
+async def register_tools() -> list[Tool]:
+    """The skill tool."""
+    return [skill]
+
+
+@hookimpl
+async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
+    """The skill tool's description with the skills that the session may read."""
+    if tool.name != "skill":
+        return None
+    skills = await asyncio.to_thread(find_skills, session)
+    allowed = [
+        each
+        for name, each in skills.items()
+        if judge(session.rulesets, "skill", [name]).action != "deny"
+    ]
+    if not allowed:
+        return None
+    lines = [f"- {each.name}: {_short(each.description)}" for each in allowed[:MOST_LISTED]]
+    if len(allowed) > MOST_LISTED:
+        lines.append(f"- and: {', '.join(each.name for each in allowed[MOST_LISTED:])}")
+    return replace(tool, description="\n".join([tool.description, "name is one of", *lines]))
+
+
+def _short(description: str) -> str:
+    text = " ".join(description.split())
+    return text if len(text) <= SHOWN_DESCRIPTION else f"{text[: SHOWN_DESCRIPTION - 1]}…"
+
+
+@hookimpl
+async def chat_params(request: ModelRequest) -> ModelRequest | None:
+    """The request without the tool, where there are no skills: its description lists none."""
+    gone = [
+        tool
+        for tool in request.tools
+        if tool.name == "skill" and tool.description == skill.description
+    ]
+    if not gone:
+        return None
+    return replace(request, tools=tuple(tool for tool in request.tools if tool not in gone))
