@@ -240,7 +240,7 @@ class Dispatch:
         elif outcome.error is not None and not isinstance(outcome.error, passing):
             reply = _Reply(failure=_told(outcome.error, each.function))
         elif outcome.value is not None:
-            reply = self._checked(outcome.value, check)
+            reply = self._checked(each, outcome.value, check)
         elapsed_ms = (perf_counter() - started) * 1000
         quarantine = self._health.note(
             each.key, each.hook, elapsed_ms=elapsed_ms, failed=bool(reply.failure)
@@ -251,12 +251,14 @@ class Dispatch:
             raise outcome.error
         return _Reply(reply.value, reply.failure, elapsed_ms)
 
-    def _checked(self, answer: object, check: _Check[_T]) -> _Reply[_T]:
+    def _checked(self, each: Implementation, answer: object, check: _Check[_T]) -> _Reply[_T]:
         if inspect.iscoroutine(answer):
             answer.close()
             return _Reply(failure="answered with a coroutine that it did not await")
         try:
-            return _Reply(check(self._shield.plain(answer)))
+            # A built-in one was handed no views that it could hand back.
+            own = each.origin == "builtin"
+            return _Reply(check(answer if own else self._shield.plain(answer)))
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
             return _Reply(failure=f"answered with what cannot be used: {_line(error)}")
 

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 import msgspec
 
 from pegboard.context import Ruleset, SessionView
-from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.tools import Attachment, PendingCall, ToolResult
 
@@ -64,6 +64,7 @@ class Shield:
     def __init__(self) -> None:
         self._views: OrderedDict[int, tuple[Turn, Turn]] = OrderedDict()
         self._turns: dict[int, Turn] = {}
+        self._session: tuple[SessionView, SessionView] | None = None
 
     def view(self, value: _T) -> _T:
         """The value with every dict and list in it read-only."""
@@ -78,6 +79,8 @@ class Shield:
     def _view(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
         if isinstance(value, Turn):
             return self._turn(value)
+        if isinstance(value, SessionView):
+            return self._session_view(value)
         if isinstance(value, ReadOnlyDict | ReadOnlyList):
             return value
         if isinstance(value, Mapping):
@@ -85,6 +88,12 @@ class Shield:
         if isinstance(value, list):
             return ReadOnlyList(self._view(item) for item in value)
         return _mapped(value, self._view)
+
+    def _session_view(self, session: SessionView) -> SessionView:
+        """The view of a session, made once for all hooks and plugins of a step."""
+        if self._session is None or self._session[0] is not session:
+            self._session = (session, _mapped(session, self._view))
+        return self._session[1]
 
     def _plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
         if isinstance(value, Turn) and (turn := self._turns.get(id(value))) is not None:
@@ -116,7 +125,7 @@ def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: 
         return {key: change(item) for key, item in value.items()}
     if isinstance(value, list):
         return [change(item) for item in value]
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not _is_history(value):
         items = tuple(change(item) for item in value)
         return value if all(map(_same, value, items)) else items
     if isinstance(value, msgspec.Struct):
@@ -126,6 +135,11 @@ def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: 
         changes = _changes(value, [field.name for field in fields(value)], change)
         return replace(value, **changes) if changes else value
     return value
+
+
+def _is_history(value: tuple[object, ...]) -> bool:
+    """A history passes as it is: no hook may change it here, and it may be long."""
+    return bool(value) and isinstance(value[0], ModelMessage)
 
 
 def _changes(
