@@ -1,13 +1,7 @@
-"""The states of a worktree: exact, cheap, and without running anything of the project's."""
+"""The states of a worktree: exact and cheap."""
 
-import asyncio
 import os
-import random
-import shutil
 import stat
-import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,72 +9,17 @@ import pytest
 from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.restore import Left
 from pegboard.workspace import open_workspace
-
-IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@localhost")
-OWNER = ("ses_1",)
-
-
-def git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", *IDENTITY, *words], cwd=folder, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
+from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    (folder / "src/deep").mkdir(parents=True)
-    (folder / "a.txt").write_text("one\n")
-    (folder / "src/deep/b.txt").write_text("two\n")
-    (folder / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "run.sh").chmod(0o755)
-    (folder / "link").symlink_to("a.txt")
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "start")
-    return folder
-
-
-@asynccontextmanager
-async def taking(project: Path, env: dict[str, str] | None = None) -> AsyncIterator[Snapshots]:
-    folder = project.parent / "data"
-    env = {"PATH": os.environ["PATH"], "HOME": str(project.parent / "home"), **(env or {})}
-    snapshots = Snapshots(open_workspace(project), folder=folder, env=env)
-    yield snapshots
-    await snapshots.aclose()
-
-
-@contextmanager
-def writing(snapshots: Snapshots, *told: Path) -> Iterator[None]:
-    """What a tool does in this block is its session's."""
-    with snapshots.writing(OWNER, tells=bool(told)) as call:
-        yield
-        for path in told:
-            snapshots.tell(call, path)
-
-
-def tree_by_git(project: Path) -> str:
-    git(project, "add", "-A")
-    return git(project, "write-tree")
+    return small_repository(tmp_path / "project")
 
 
 @pytest.fixture
 def counted(tmp_path: Path) -> tuple[dict[str, str], Path]:
-    """An environment in which each process of git leaves a line in a file."""
-    folder, log = tmp_path / "bin", tmp_path / "processes"
-    folder.mkdir()
-    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout
-    (folder / "git").write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec {real.strip()} "$@"\n')
-    (folder / "git").chmod(0o755)
-    log.touch()
-    return {"PATH": f"{folder}:{os.environ['PATH']}"}, log
-
-
-def lines(log: Path) -> int:
-    found = len(log.read_text().splitlines())
-    log.write_text("")
-    return found
+    return counted_git(tmp_path)
 
 
 async def test_a_tree_is_the_one_that_git_would_make(project: Path) -> None:
@@ -366,83 +305,3 @@ async def test_the_quota_drops_the_oldest_first(project: Path) -> None:
         snapshots._store.collect(quota_bytes=3 << 19)
         kept = sorted(path.name for path in data.glob("*/refs/pegboard/ses_1/*"))
     assert kept == ["m2-after", "m2-before"]
-
-
-def change_something(folder: Path, chance: random.Random) -> None:
-    """One of the things that commands do."""
-    files = [path for path in sorted(folder.rglob("*")) if ".git" not in path.parts]
-    folders = [folder, *(path for path in files if path.is_dir() and not path.is_symlink())]
-    plain = [path for path in files if path.is_file() and not path.is_symlink()]
-    new = chance.choice(folders) / f"n{chance.randrange(1000)}{chance.choice(['', '.log'])}"
-    match chance.randrange(9):
-        case 0 if plain:
-            chance.choice(plain).write_text(str(chance.random()))
-        case 1 if plain:
-            chance.choice(plain).unlink()
-        case 2 if plain and not new.exists():
-            chance.choice(plain).rename(new)
-        case 3:
-            new.with_suffix(".d").mkdir(exist_ok=True)
-        case 4 if len(folders) > 3:
-            shutil.rmtree(chance.choice(folders[1:]))
-        case 5 if plain:
-            chance.choice(plain).chmod(chance.choice([0o644, 0o755]))
-        case 6 if len(folders) > 2 and not new.exists():
-            chance.choice(folders[1:]).rename(folder / f"m{chance.randrange(10**6)}")
-        case 7 if not new.exists():
-            new.symlink_to("a.txt")
-        case _ if not new.is_dir():
-            new.write_text(str(chance.random()))
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_what_the_kernel_tells_is_what_a_look_would_find(project: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    (project / ".gitignore").write_text("*.log\n")
-    (project / "empty/folder").mkdir(parents=True)
-    told = 0
-    async with taking(project) as snapshots:
-        await snapshots.track()
-        for _ in range(40):
-            await armed(snapshots)
-            trusted = snapshots._trusted == snapshots._watch.generation > 0
-            with writing(snapshots):
-                change_something(project, chance)
-            tree = await snapshots.track()
-            told += trusted and snapshots._trusted == snapshots._watch.generation
-            async with taking(project) as others:
-                assert tree == await others.track()
-    assert told >= 5
-
-
-async def armed(snapshots: Snapshots) -> None:
-    """Wait until the folders are watched."""
-    if snapshots._upkeep is not None:
-        await asyncio.wait((snapshots._upkeep,))
-
-
-async def test_commands_cost_no_process_where_the_kernel_tells(
-    project: Path, counted: tuple[dict[str, str], Path]
-) -> None:
-    env, log = counted
-    (project / "empty/folder").mkdir(parents=True)
-    async with taking(project, env) as snapshots:
-        await snapshots.track()
-        await armed(snapshots)
-        await snapshots.track(fresh=True)
-        lines(log)
-
-        with writing(snapshots):
-            (project / "a.txt").write_text("by a command")
-            (project / "src/deep/b.txt").unlink()
-        await snapshots.track()
-        await snapshots.track(fresh=True)
-        assert lines(log) == 0
-
-        with writing(snapshots):
-            (project / "empty/folder/c.txt").write_text("new")
-        await snapshots.track()
-        assert lines(log) == 1
-
-        assert await snapshots.track() == tree_by_git(project)
-    assert len(snapshots.take("ses_1")) == 3

@@ -50,7 +50,9 @@ def plant(folder: Path, trap: Path) -> None:
             (place / hook).symlink_to(trap)
 
 
-async def test_nothing_of_a_hostile_repository_is_run(tmp_path: Path, trap: Path) -> None:
+@pytest.fixture
+def project(tmp_path: Path, trap: Path) -> Path:
+    """A repository full of traps, with another and a bare one in it."""
     project = tmp_path / "project"
     nested = project / "nested"
     bare = project / "bare"
@@ -65,11 +67,17 @@ async def test_nothing_of_a_hostile_repository_is_run(tmp_path: Path, trap: Path
     plant(project, trap)
     plant(nested, trap)
     git(bare, "config", "core.fsmonitor", str(trap))
+    return project
+
+
+@pytest.fixture
+def env(tmp_path: Path, project: Path, trap: Path) -> dict[str, str]:
+    """The environment of a user whose settings are traps, too."""
     home = tmp_path / "home"
     (home / ".config/git").mkdir(parents=True)
     for name in (".gitconfig", ".config/git/config"):
         (home / name).write_text((project / ".git/config").read_text())
-    env = {
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(home),
         "GIT_EXTERNAL_DIFF": str(trap),
@@ -80,13 +88,17 @@ async def test_nothing_of_a_hostile_repository_is_run(tmp_path: Path, trap: Path
         "GIT_CONFIG_VALUE_0": str(trap),
     }
 
+
+async def test_nothing_of_a_hostile_repository_is_run(
+    tmp_path: Path, project: Path, env: dict[str, str]
+) -> None:
     snapshots = Snapshots(open_workspace(project), folder=tmp_path / "data", env=env)
     first = await snapshots.track()
     with snapshots.writing(("ses_1",), tells=False):
         (project / "a.txt").write_text("changed\n")
         (project / "b.txt").unlink()
         (project / "new.txt").write_text("x\n")
-        (nested / "n.txt").write_text("x\n")
+        (project / "nested/n.txt").write_text("x\n")
     second = await snapshots.track()
     files = snapshots.take("ses_1")
     ways = {file: Way(before=str(first), after=str(second)) for file in files}

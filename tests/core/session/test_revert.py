@@ -1,109 +1,22 @@
-"""What a session did to files is told, taken back, and brought back again."""
+"""What a session did to files is taken back, and brought back again."""
 
 import asyncio
-import shutil
-import subprocess
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from pegboard import App, ToolContext, tool
 from pegboard.errors import NotFoundError, SessionBusyError
-from pegboard.providers import StreamEvent
-from pegboard.schema.event import MessageRemoved, SessionDiffed, SessionIdle
-from pegboard.schema.message import UserMessage
-from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart, TextPart, ToolPart
+from pegboard.schema.event import MessageRemoved, SessionIdle
+from pegboard.schema.part import StepStartPart, TextPart, ToolPart
 from pegboard.schema.prompt import TextInput
-from pegboard.schema.session import Revert, SessionSummary
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
-
-
-@tool(permission="bash")
-async def sh(command: str, context: ToolContext) -> str:
-    """Run a command."""
-    result = await context.run(["/bin/sh", "-c", command])
-    return result.output
-
-
-@tool(permission="edit")
-async def put(path: str, content: str, context: ToolContext) -> str:
-    """Write a file."""
-    place = context.directory / path
-    await context.files.replace(place, content.encode())
-    await context.edited(place)
-    return "written"
-
-
-def shell(command: str) -> Sequence[StreamEvent]:
-    return calls(call("sh", f'{{"command": "{command}"}}'))
-
-
-def written(path: str, content: str) -> Sequence[StreamEvent]:
-    return calls(call("put", f'{{"path": "{path}", "content": "{content}"}}'))
-
-
-def git(folder: Path, *words: str) -> None:
-    identity = ("-c", "user.name=t", "-c", "user.email=t@localhost")
-    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+from pegboard.schema.session import Revert
+from played import heard, text
+from written import ask, full_repository, patches, played, shell, state, until, written
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository in `project`, with a file of each kind."""
-    folder = tmp_path / "project"
-    (folder / "src").mkdir(parents=True)
-    (folder / "a.txt").write_text("one\n")
-    (folder / "src/b.txt").write_text("two\n")
-    (folder / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "image.bin").write_bytes(bytes(range(256)))
-    (folder / "link").symlink_to("a.txt")
-    (folder / ".gitignore").write_text("*.log\n")
-    git(folder, "init", "-q")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-qm", "start")
-    return folder
-
-
-@asynccontextmanager
-async def played(
-    folder: Path, *answers: object, **options: object
-) -> AsyncIterator[tuple[App, str]]:
-    provider = Played(*answers, text("done"))
-    async with opened(folder, provider, ToolsPlugin(sh, put), **options) as app:
-        yield app, (await app.create_session()).id
-
-
-async def ask(app: App, session_id: str, said: str = "go") -> str:
-    """The id of the prompt, after its answer."""
-    await app.prompt(session_id, [TextInput(text=said)])
-    turns = await app.turns(session_id)
-    return [turn.info.id for turn in turns if isinstance(turn.info, UserMessage)][-1]
-
-
-async def patches(app: App, session_id: str) -> list[PatchPart]:
-    turns = await app.turns(session_id)
-    return [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
-
-
-async def _until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - a process tells it by a file
-            await asyncio.sleep(0.02)
-
-
-def state(folder: Path) -> dict[str, object]:
-    """All files with content, target or mode, without git's own."""
-    found: dict[str, object] = {}
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder).as_posix()
-        if name.startswith(".git/") or name == ".git" or (path.is_dir() and not path.is_symlink()):
-            continue
-        content = path.readlink() if path.is_symlink() else path.read_bytes()
-        found[name] = (content, bool(path.lstat().st_mode & 0o100))
-    return found
+    return full_repository(tmp_path / "project")
 
 
 CHANGES = {
@@ -152,24 +65,6 @@ async def test_what_a_tool_says_to_have_written_is_taken_back(
         assert state(project) == before
 
 
-async def test_each_step_tells_its_files(tmp_path: Path, project: Path) -> None:
-    async with played(tmp_path, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
-        await ask(app, session)
-
-        told = await patches(app, session)
-        turns = await app.turns(session)
-        starts = [p.snapshot for t in turns for p in t.parts if isinstance(p, StepStartPart)]
-        finishes = [p.snapshot for t in turns for p in t.parts if isinstance(p, StepFinishPart)]
-
-    assert [patch.files for patch in told] == [
-        (str(project / "a.txt"),),
-        (str(project / "src/b.txt"),),
-    ]
-    assert [patch.hash for patch in told] == starts[:2]
-    assert finishes == [*starts[1:], starts[2]]
-    assert len(set(starts)) == 3
-
-
 async def test_files_that_the_user_changed_afterwards_are_left_and_named(
     tmp_path: Path, project: Path
 ) -> None:
@@ -204,39 +99,6 @@ async def test_files_that_the_session_did_not_change_are_never_touched(
         assert not (project / "new.txt").exists()
         assert (project / "src/b.txt").read_text() == "edited before the turn\n"
         assert (project / "run.sh").read_text() == "edited after the turn\n"
-
-
-async def test_what_the_user_edits_while_the_model_thinks_is_not_the_session_s(
-    tmp_path: Path, project: Path
-) -> None:
-    async def thinks(_request: object) -> AsyncIterator[object]:
-        await asyncio.sleep(0.3)  # the snapshot of the step is taken by then
-        (project / "src/b.txt").write_text("by the user\n")
-        await asyncio.sleep(0.1)
-        for event in shell("echo x > new.txt"):
-            yield event
-
-    async with played(tmp_path, thinks) as (app, session):
-        await ask(app, session)
-
-        told = await patches(app, session)
-
-    assert [patch.files for patch in told] == [(str(project / "new.txt"),)]
-
-
-async def test_ignored_files_are_left_alone(tmp_path: Path, project: Path) -> None:
-    (project / "old.log").write_text("kept\n")
-    (project / ".git/info/exclude").write_text("*.tmp\n")
-    command = "echo x > old.log; echo x > new.log; echo x > new.tmp; echo x > new.txt"
-    async with played(tmp_path, shell(command)) as (app, session):
-        prompt = await ask(app, session)
-
-        await app.revert(session, prompt)
-
-        told = await patches(app, session)
-    assert [patch.files for patch in told] == [(str(project / "new.txt"),)]
-    assert (project / "old.log").read_text() == "x\n"
-    assert (project / "new.tmp").exists()
 
 
 async def test_a_revert_can_be_moved_both_ways(tmp_path: Path, project: Path) -> None:
@@ -325,7 +187,7 @@ async def test_reverting_to_nothing_known_changes_nothing(tmp_path: Path, projec
 async def test_a_running_session_is_not_reverted(tmp_path: Path, project: Path) -> None:
     async with played(tmp_path, shell("echo x > a.txt; sleep 5")) as (app, session):
         started = asyncio.create_task(app.prompt(session, [TextInput(text="go")]))
-        await _until(lambda: (project / "a.txt").read_text() == "x\n")
+        await until(lambda: (project / "a.txt").read_text() == "x\n")
         prompt = (await app.turns(session))[0].info.id
 
         with pytest.raises(SessionBusyError):
@@ -379,92 +241,6 @@ async def test_a_folder_without_git_is_reverted_too(tmp_path: Path) -> None:
         assert state(project) == before
         await app.unrevert(s)
         assert state(project) == after
-
-
-async def test_the_whole_change_of_a_session_is_told_once_per_turn(
-    tmp_path: Path, project: Path
-) -> None:
-    async with played(tmp_path, written("a.txt", "1\\n2\\n"), written("n.txt", "x\\n")) as (app, s):
-        listening = asyncio.create_task(
-            heard(app, lambda event: isinstance(event.properties, SessionIdle))
-        )
-        await asyncio.sleep(0)
-
-        prompt = await ask(app, s)
-
-        told = [
-            e.properties.diff for e in await listening if isinstance(e.properties, SessionDiffed)
-        ]
-        session = await app.session(s)
-        assert await app.diff(s) == await app.diff(s, message_id=prompt) == told[0]
-        await app.revert(s, prompt)
-        assert await app.diff(s) == ()
-    assert [(d.file, d.status, d.additions, d.deletions) for d in told[0]] == [
-        ("a.txt", "modified", 2, 1),
-        ("n.txt", "added", 1, 0),
-    ]
-    assert told[0][0].patch.endswith("@@ -1 +1,2 @@\n-one\n+1\n+2\n")
-    assert len(told) == 1
-    assert session.summary == SessionSummary(files=2, additions=3, deletions=1)
-
-
-async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: Path) -> None:
-    @tool(permission="task")
-    async def delegate(context: ToolContext) -> str:
-        """Have a subagent work."""
-        result = await context.prompt_child("helper", "write", description="write")
-        return result.text
-
-    answers = (calls(call("delegate", "{}")), written("a.txt", "child"), text("child done"))
-    provider = Played(*answers, text("done"))
-    async with opened(tmp_path, provider, ToolsPlugin(delegate, put)) as app:
-        session = (await app.create_session()).id
-        prompt = await ask(app, session)
-
-        await app.revert(session, prompt)
-
-    assert (project / "a.txt").read_text() == "one\n"
-
-
-async def test_a_step_costs_one_process_of_git_at_most_and_the_request_goes_first(
-    tmp_path: Path, project: Path
-) -> None:
-    log = tmp_path / "processes"
-    log.touch()
-    (tmp_path / "bin").mkdir()
-    shim = tmp_path / "bin/git"
-    shim.write_text(f'#!/bin/sh\necho x >> {log}\nexec {shutil.which("git")} "$@"\n')
-    shim.chmod(0o755)
-    before: list[int] = []
-
-    def counting(answer: Sequence[StreamEvent]) -> Callable[[object], AsyncIterator[object]]:
-        async def stream(_request: object) -> AsyncIterator[object]:
-            before.append(len(log.read_text().split()))
-            for event in answer:
-                yield event
-
-        return stream
-
-    answers = [
-        *(written("a.txt", str(number)) for number in range(3)),
-        *(shell(f"echo {number} > src/b.txt") for number in range(3)),
-    ]
-    env = {"PATH": f"{tmp_path}/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
-    turns = [*answers, text("done"), *answers, text("done")]
-    async with played(tmp_path, *map(counting, turns), env=env) as (app, session):
-        await ask(app, session)
-        await ask(app, session)
-        at_end = len(log.read_text().split())
-
-    costs = [after - before for before, after in pairwise([*before, at_end])]
-    first, second = costs[:7], costs[7:]
-    assert before[0] == 0
-    # A look at the start, none for what tools tell; where the kernel tells, none for commands.
-    assert first[:4] == [1, 0, 0, 0]
-    assert max(first[4:6]) <= 1
-    # At the end of the turn also, once, the contents that its diff begins with.
-    assert first[6] <= 2
-    assert max(second) <= 1
 
 
 async def test_without_snapshots_messages_are_reverted_and_files_are_not(
