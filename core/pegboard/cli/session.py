@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli import care, keeping
+
 if TYPE_CHECKING:
     from pegboard.cli.screen import Screen
     from pegboard.schema.message import Turn
@@ -15,7 +17,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def session() -> None:
-    """List the sessions of this project, or show one."""
+    """List, show and keep the conversations of this project."""
+
+
+for each in (*keeping.COMMANDS, *care.COMMANDS):
+    session.add_command(each)
 
 
 @session.command("list")
@@ -25,12 +31,16 @@ def session() -> None:
 @click.option(
     "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
+@click.option("-a", "--all", "archived", is_flag=True, help="Those in the archive, too.")
 @click.pass_obj
-def list_sessions(directory: Path, max_count: int | None, style: Literal["table", "json"]) -> None:
+def list_sessions(
+    directory: Path, max_count: int | None, style: Literal["table", "json"], *, archived: bool
+) -> None:
     """List the sessions that you talk to, the newest first."""
     from pegboard.cli.tables import moment, table
 
-    found = asyncio.run(_sessions(directory, max_count))
+    found = asyncio.run(_sessions(directory))
+    found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
     if style == "json":
         _write_json([_row(each) for each in found])
         return
@@ -60,11 +70,11 @@ def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> No
     screen.close()
 
 
-async def _sessions(directory: Path, limit: int | None) -> "tuple[Session, ...]":
+async def _sessions(directory: Path) -> "tuple[Session, ...]":
     from pegboard.app import App
 
     async with await App.open(directory) as app:
-        return await app.sessions(limit=limit)
+        return await app.sessions()
 
 
 async def _conversation(directory: Path, session_id: str) -> "tuple[Session, tuple[Turn, ...]]":
