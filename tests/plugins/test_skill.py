@@ -1,0 +1,153 @@
+import pytest
+
+from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.schema.prompt import TextInput
+from pegboard_plugins import rules, skill
+from played import Played, call, calls, opened, text
+
+HI = [TextInput(text="Hi.")]
+CONFIG = {"model": "played/m", "agent": {"build": {"prompt": "Work."}}}
+
+
+def write(folder, name, *, description="Makes tea.", text="Boil water.", more=""):
+    path = folder / name / "SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(f"---\nname: {name}\ndescription: {description}\n{more}---\n\n{text}\n")
+    return path
+
+
+async def played(tmp_path, *policy, name="tea", config=CONFIG, **options):
+    """The request and the part of a call of the skill `name`."""
+    provider = Played(calls(call("skill", f'{{"name": "{name}"}}')), text("done"))
+    async with opened(tmp_path, provider, skill, *policy, config=config, **options) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        turns = await app.turns(session.id)
+    [part] = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
+    return provider.requests[0], part
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "project/.pegboard/skill",
+        "project/.pegboard/skills",
+        "project/.agents/skills",
+        "project/.claude/skills/drinks",
+        "project/.opencode/skill",
+        "project/.opencode/skills",
+        ".claude/skills",
+        ".agents/skills",
+        ".config/opencode/skills",
+        "config/skill",
+        "config/skills",
+    ],
+)
+async def test_a_skill_is_listed_and_read(tmp_path, folder):
+    path = write(tmp_path / folder, "tea", description="Makes tea: green or black.")
+
+    request, part = await played(tmp_path)
+
+    (definition,) = request.tools
+    assert definition.description.endswith("name is one of\n- tea: Makes tea: green or black.")
+    assert isinstance(part.state, Completed)
+    assert part.state.output == (
+        f"# Skill: tea\n\nPaths in it are relative to {path.parent}/\n\nBoil water."
+    )
+    assert part.state.metadata["dir"] == str(path.parent)
+
+
+async def test_the_project_s_skill_stands_before_the_user_s(tmp_path):
+    write(tmp_path / ".claude" / "skills", "tea", text="The user's.")
+    write(tmp_path / "project" / ".claude" / "skills", "tea", text="The project's.")
+
+    _, part = await played(tmp_path)
+
+    assert part.state.output.endswith("The project's.")
+
+
+async def test_without_skills_the_tool_is_not_offered(tmp_path):
+    request, part = await played(tmp_path)
+
+    assert request.tools == ()
+    assert part.tool == "invalid"
+
+
+async def test_an_unknown_skill_is_answered_with_those_that_exist(tmp_path):
+    write(tmp_path / "project" / ".agents" / "skills", "tea")
+
+    _, part = await played(tmp_path, name="coffee")
+
+    assert part.state.error == "there is no skill 'coffee'; there are: tea"
+
+
+async def test_a_denied_skill_is_neither_listed_nor_read(tmp_path):
+    write(tmp_path / "project" / ".agents" / "skills", "tea")
+    write(tmp_path / "project" / ".agents" / "skills", "coffee", description="Makes coffee.")
+    said = {"skill": {"*": "allow", "tea": "deny"}}
+
+    request, part = await played(
+        tmp_path, rules, config={**CONFIG, "permission": said}, allow=False
+    )
+
+    listed = next(tool for tool in request.tools if tool.name == "skill").description
+    assert "coffee" in listed
+    assert "tea" not in listed
+    assert isinstance(part.state, Failed)
+    assert "denied" in part.state.error
+
+
+async def test_what_a_skill_allows_itself_is_not_allowed(tmp_path):
+    folder = tmp_path / "project" / ".agents" / "skills"
+    write(folder, "tea", more="allowed-tools: bash, write\n")
+
+    request, part = await played(tmp_path)
+
+    assert [tool.name for tool in request.tools] == ["skill"]
+    assert "allowed-tools" not in part.state.output
+
+
+async def test_in_a_project_no_link_leads_out_of_it(tmp_path):
+    outside = write(tmp_path / "outside", "secret")
+    folder = tmp_path / "project" / ".agents" / "skills"
+    folder.mkdir(parents=True)
+    (folder / "tea").symlink_to(outside.parent)
+    (folder / "file").mkdir()
+    (folder / "file" / "SKILL.md").symlink_to(outside)
+    (tmp_path / "project" / ".claude").mkdir()
+    (tmp_path / "project" / ".claude" / "skills").symlink_to(outside.parent.parent)
+
+    request, _ = await played(tmp_path)
+
+    assert request.tools == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no settings",
+        "---\nname: tea\n---\n",
+        "---\nname: a/b\ndescription: x\n---\n",
+        "---\n[\n---",
+    ],
+)
+async def test_a_file_that_is_no_skill_is_left_out(tmp_path, content):
+    path = tmp_path / "project" / ".agents" / "skills" / "tea" / "SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(content)
+
+    request, _ = await played(tmp_path)
+
+    assert request.tools == ()
+
+
+async def test_long_descriptions_and_lists_are_cut(tmp_path):
+    folder = tmp_path / "project" / ".agents" / "skills"
+    for number in range(52):
+        write(folder, f"s{number:02}", description="x" * 500)
+
+    request, _ = await played(tmp_path)
+
+    description = request.tools[0].description
+    assert len(description) < 52 * 300
+    assert description.endswith("- and: s50, s51")
