@@ -26,6 +26,10 @@ FIRED_BY = {
     "tool_execute_before": _RUN,
     "tool_execute_after": _RUN,
     "shell_env": _RUN,
+    "command_execute_before": (
+        "tests/core/session/test_commands.py"
+        "::test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored"
+    ),
     "model_resolve": _RUN,
     "event": _RUN,
     "startup": _RUN,
@@ -35,6 +39,5 @@ FIRED_BY = {
 
 WITHOUT_CALLER = {
     "register_routes": "the server calls it",
-    "command_execute_before": "slash commands call it",
 }
 """Hooks that are promised for a part that is not there; as soon as it is, it needs a test."""
