@@ -81,9 +81,10 @@ async def test_commands_cost_no_process_where_the_kernel_tells(
     (project / "empty/folder").mkdir(parents=True)
     async with taking(project, env) as snapshots:
         await snapshots.track()
+        await snapshots.track(fresh=True)
         await armed(snapshots)
         await snapshots.track(fresh=True)
-        lines(log)
+        assert lines(log) == 3
 
         with writing(snapshots):
             (project / "a.txt").write_text("by a command")

@@ -134,6 +134,7 @@ class Caller:
         context = CallContext(
             run, self._view, self._processor, call.id, message_id, call_tool=call_tool
         )
+        run.trail.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
         if tool.id not in engine.warmed:
             await asyncio.to_thread(tool.warm)

@@ -90,13 +90,18 @@ class Trail:
         )
         self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
+    def expect(self, tool: Tool) -> None:
+        """A call is going to come: the snapshot has no more time to lose."""
+        if tool.permission not in READS_ONLY:
+            self._go.set()
+
     @asynccontextmanager
     async def calling(self, call_id: str, tool: Tool) -> AsyncIterator[None]:
         """A tool call; one that may write begins when the step's snapshot is taken."""
         if self._snapshots is None or tool.permission in READS_ONLY:
             yield
             return
-        self._go.set()
+        self.expect(tool)
         if self._task is not None:
             await asyncio.wait((self._task,))  # git has a time limit of its own
         if tool.permission in DELEGATES:

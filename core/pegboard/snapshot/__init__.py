@@ -169,7 +169,7 @@ class Snapshots:
         self._git.stop()
         if self._upkeep is not None:
             await asyncio.wait((self._upkeep,), timeout=1.0)
-        self._watch.close()
+        await asyncio.to_thread(self._watch.close)  # takes the kernel 20 ms
 
     async def _kept_up(self) -> None:
         """Beside the work: watch the folders, and once a day drop what is too old."""
@@ -212,9 +212,10 @@ class Snapshots:
         known = generation and generation == self._trusted and not self._state.indexed_anew
         if known and watched is not None and len(watched) <= MOST_WATCHED:
             return self._state.look_at(told | watched)
-        self._trusted = 0
+        # Short work ends with one look; it is not made to wait for what the next one saves.
+        self._trusted, self._unarmed = 0, self._state.tree is not None
         changed = self._state.look()
-        self._trusted, self._unarmed = generation, True
+        self._trusted = generation
         return changed
 
     def _arm(self) -> None:
