@@ -278,8 +278,9 @@ class ToolContext(Protocol):
     ) -> ChildResult:
         """How a subagent answered in a session of its own, or in the one named.
 
-        Its permissions are never wider than this session's. `on_start` gets the child's id
-        before it works.
+        Its permissions are never wider than this session's. Eight of a session's subagents
+        work at the same time, the others wait. `on_start` gets the child's id before it works,
+        and `timeout_s` counts from there.
 
         :raises ToolError: for an unknown agent, a session that is no child of this one, or
             more than the allowed depth of subagents.

@@ -14,18 +14,28 @@ from pegboard import (
     tool,
 )
 
-TIME_LIMIT_S = 3600.0
+TIME_LIMIT_S = 3600
+WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
+"""A subagent may have to wait for others before its own time begins."""
 
 
-@tool(timeout_s=TIME_LIMIT_S + 60)
-async def task(
-    context: ToolContext, description: str, prompt: str, subagent_type: str, session_id: str = ""
+@tool(timeout_s=WAIT_LIMIT_S)
+async def task(  # noqa: PLR0913 - the model's arguments
+    context: ToolContext,
+    description: str,
+    prompt: str,
+    subagent_type: str,
+    *,
+    session_id: str = "",
+    timeout_s: int = TIME_LIMIT_S,
 ) -> ToolResult:
     """Give work to a subagent, which knows only the prompt and answers once, to you alone.
 
-    Use it for wide searches and for work beside yours: several calls in one answer run at once.
-    description is 3 to 5 words; session_id continues an earlier task.
+    For wide searches and work beside yours, several at once. description has 3 to 5 words;
+    session_id continues a task.
     """
+    if not 0 < timeout_s <= TIME_LIMIT_S:
+        raise ToolError(f"timeout_s is from 1 to {TIME_LIMIT_S} seconds")
     await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
     metadata: dict[str, object] = {}
 
@@ -38,18 +48,16 @@ async def task(
         prompt,
         description=description,
         session_id=session_id or None,
-        timeout_s=TIME_LIMIT_S,
+        timeout_s=float(timeout_s),
         on_start=on_start,
     )
     note = f"<task_metadata>\nsession_id: {result.session_id}\n</task_metadata>"
+    metadata |= {"sessionId": result.session_id, "outcome": result.outcome}
     if result.outcome != "done":
+        context.progress(metadata=metadata)  # what is known of a failed call is its progress
         ending = result.outcome.replace("_", " ")
         raise ToolError(f"the subagent's work {ending}. {result.text}\n\n{note}")
-    return ToolResult(
-        output=f"{result.text}\n\n{note}",
-        title=description,
-        metadata={**metadata, "sessionId": result.session_id},
-    )
+    return ToolResult(output=f"{result.text}\n\n{note}", title=description, metadata=metadata)
 
 
 @hookimpl

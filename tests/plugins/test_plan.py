@@ -48,6 +48,9 @@ async def test_an_approved_plan_is_carried_out_by_the_other_agent(tmp_path):
     ]
     assert turns[-1].info.agent == "build"
     assert provider.requests[1].system[0] == "Build."
+    told = [part.text for part in turns[2].parts[1:]]
+    assert len(told) == 1, "the reminder that planning is over, and no other"
+    assert "Planning is over" in told[0]
     assert [tool.name for tool in provider.requests[0].tools] == ["plan_exit"]
     assert [tool.name for tool in provider.requests[1].tools] == ["plan_enter"]
 

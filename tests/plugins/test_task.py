@@ -23,7 +23,7 @@ async def test_the_subagents_answer_comes_with_its_session(tmp_path):
 
     assert result.output == ("found it\n\n<task_metadata>\nsession_id: ses_child\n</task_metadata>")
     assert result.title == "find it"
-    assert result.metadata == {"sessionId": "ses_child"}
+    assert result.metadata == {"sessionId": "ses_child", "outcome": "done"}
     assert context.shown == [("find it", {"sessionId": "ses_child"})]
     assert context.asked("task") == ["explore"]
     assert context.prompted == ("explore", "Find it.", "find it", None)
@@ -40,8 +40,18 @@ async def test_an_earlier_task_is_continued(tmp_path):
 async def test_a_subagent_that_fails_is_an_error_with_what_it_said(tmp_path):
     child = ChildResult(session_id="ses_child", outcome="timed_out", text="so far: nothing")
 
+    context = Context(tmp_path, child=child)
+
     with pytest.raises(ToolError, match=r"timed out\. so far: nothing\n\n<task_metadata>"):
-        await call(task, Context(tmp_path, child=child), **ARGS)
+        await call(task, context, **ARGS)
+
+    assert context.shown[-1] == (None, {"sessionId": "ses_child", "outcome": "timed_out"})
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, 3601])
+async def test_the_deadline_has_limits(tmp_path, timeout_s):
+    with pytest.raises(ToolError, match="from 1 to 3600 seconds"):
+        await call(task, Context(tmp_path), **ARGS, timeout_s=timeout_s)
 
 
 async def test_a_denied_subagent_is_not_started(tmp_path):

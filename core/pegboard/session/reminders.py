@@ -53,10 +53,16 @@ def due(turns: Sequence[Turn]) -> list[tuple[int, str]]:
     found: list[tuple[int, str]] = []
     for place in waiting:
         kinds = [_switch(turns, place)] if place == waiting[-1] else []
-        if last is not None and last.error is None and last.finish in GOES_ON:
+        if last is not None and _came_meanwhile(turns[place], last):
             kinds.append("queued")
         found += [(place, kind) for kind in kinds if kind and not _has(turns[place], kind)]
     return found
+
+
+def _came_meanwhile(prompt: Turn, last: AssistantMessage) -> bool:
+    """Whether somebody has sent the prompt while the model worked; a tool's prompt is none."""
+    typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
+    return typed and last.error is None and last.finish in GOES_ON
 
 
 def _waiting(turns: Sequence[Turn]) -> tuple[list[int], AssistantMessage | None]:

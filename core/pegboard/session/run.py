@@ -1,6 +1,6 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
-from asyncio import Task
+from asyncio import Semaphore, Task
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -23,6 +23,8 @@ from pegboard.storage.changes import PutSession
 
 MAX_DEPTH = 4
 """Subagents may call subagents this many levels deep."""
+MAX_WIDTH = 8
+"""Of one session's subagents so many work at the same time; the others wait for their turn."""
 
 
 @dataclass(slots=True)
@@ -57,7 +59,7 @@ class Run:
     `blocked` is set when the user rejected a permission: the turn ends after the step.
     `calls` counts the calls of the turn by name and arguments, `unreadable` those in a row whose
     arguments were not JSON. `trail` follows what the steps
-    do to files, `sent` is the newest request to the model.
+    do to files, `sent` is the newest request to the model, `width` lets subagents in.
     """
 
     engine: Engine
@@ -71,6 +73,7 @@ class Run:
     calls: Counter[str] = field(default_factory=Counter)
     unreadable: int = 0
     task: Task[None] | None = None
+    width: Semaphore = field(default_factory=lambda: Semaphore(MAX_WIDTH))
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)

@@ -259,7 +259,8 @@ class CallContext:
             on_start=on_start,
             on_cost=self._run.charge,
         )
-        return await self._engine.run_child(request)
+        async with self._run.width:  # the tool call's time limit ends the wait
+            return await self._engine.run_child(request)
 
 
 def _name(view: SessionView) -> str:

@@ -189,3 +189,38 @@ async def test_subagents_are_nested_only_so_deep(tmp_path: Path) -> None:
 
     assert "nested 4 deep at the most" in str(turn.parts)
     assert len(provider.requests) == 10
+
+
+async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> None:
+    working, most = 0, 0
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        nonlocal working, most
+        if "do it" not in str(request.messages[-1].content):
+            wanted = [
+                call("delegate", f'{{"limit_s": {n}}}', call_id=f"c{n}") for n in range(5, 17)
+            ]
+            done = request.messages[-1].role == "tool"
+            for event in text("done") if done else calls(*wanted):
+                yield event
+            return
+        working += 1
+        most = max(most, working)
+        await asyncio.sleep(0.05)
+        working -= 1
+        for event in text("child done"):
+            yield event
+
+    async with opened(tmp_path, Played(answer), ToolsPlugin(delegate)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        turns = await app.turns(session.id)
+
+    outputs = [
+        part.state.output
+        for turn in turns
+        for part in turn.parts
+        if isinstance(part, ToolPart) and isinstance(part.state, Completed)
+    ]
+    assert outputs == ["done: child done"] * 12
+    assert most == 8
