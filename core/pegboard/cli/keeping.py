@@ -109,12 +109,14 @@ async def _forked(directory: Path, session_id: str, message_id: str | None) -> "
 @click.pass_obj
 def export_session(directory: Path, session_id: str, output: Path | None) -> None:
     """Write a conversation, with those of its subagents, as lines of JSON."""
-    lines = asyncio.run(_exported(directory, session_id))
-    if output is None:
-        sys.stdout.buffer.write(lines)
-        sys.stdout.buffer.flush()
-    else:
-        output.write_bytes(lines)
+    from pegboard.cli.run import answer_stream
+
+    with answer_stream() as out:  # what plugins print is no line of the export
+        lines = asyncio.run(_exported(directory, session_id))
+        if output is None:
+            out.buffer.write(lines)
+        else:
+            output.write_bytes(lines)
 
 
 async def _exported(directory: Path, session_id: str) -> bytes:
@@ -140,9 +142,11 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
     from pegboard.app import App
+    from pegboard.session.export import LINE_LIMIT_BYTES
 
+    lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with await App.open(directory) as app:
-        return await app.import_session(file)
+        return await app.import_session(lines)
 
 
 @click.command()

@@ -175,10 +175,13 @@ class Runs:
         """
         await self.abort(session_id)
         fence = await engine.storage.claim(session_id)
-        family = await _family(engine, session_id)
-        for each in family:
-            await self.abort(each)
-        await engine.storage.commit(DropSession(session_id), fence=fence)
+        try:
+            family = await _family(engine, session_id)
+            for each in family:
+                await self.abort(each)
+            await engine.storage.commit(DropSession(session_id), fence=fence)
+        finally:
+            await engine.storage.release(fence)
         for each in family:
             self._ids.pop(each, None)
             engine.files.forget(each)

@@ -203,7 +203,7 @@ async def test_a_session_that_another_process_runs_is_not_deleted(tmp_path: Path
                 await app.delete_session(session.id)
         finally:
             await other.aclose()
-        assert await app.session(session.id)
+        assert (await app.session(session.id)).id == session.id
 
 
 async def exported(app: App, session_id: str) -> list[bytes]:
