@@ -27,10 +27,11 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
-from pegboard.stash import Stash
 from pegboard.snapshot import Snapshots
+from pegboard.stash import Stash
 from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
+from pegboard.truncate import sweep
 from pegboard.trust import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
@@ -73,6 +74,7 @@ class Parts:
     bus: Bus
     failures: Sequence[PluginFailed]
     commands: Mapping[str, Command]
+    sweeping: asyncio.Task[None]
 
 
 async def assemble(directory: Path, options: AppOptions) -> Parts:
@@ -87,6 +89,8 @@ async def assemble(directory: Path, options: AppOptions) -> Parts:
 
 async def close(parts: Parts) -> None:
     """Close plugins, providers and the database, in this order."""
+    parts.sweeping.cancel()
+    await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
     await parts.register.aclose()
     for provider in parts.engine.providers.values():
         await provider.aclose()
@@ -172,6 +176,7 @@ class _Assembly:
             bus=self._bus,
             failures=self._failures,
             commands=await _commands(hooks, config),
+            sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
 
     async def _plugins(

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import stat
+import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -11,6 +14,14 @@ from pegboard.tools import ToolResult
 MAX_LINES = 2000
 MAX_BYTES = 51_200
 """opencode `tool/truncation.ts`: 2,000 lines or 50 KiB, whichever comes first."""
+
+KEPT_S = 7 * 24 * 3600.0
+"""So long a whole output can be read in its file (opencode `tool/truncation.ts`)."""
+SWEEP_AFTER_S = 2.0
+"""Old outputs are removed once the start of an App, and its first request, are over."""
+
+_OUTPUTS = ("tool_", "run_")
+"""How the names of stored outputs begin: those of tools, and those of processes."""
 
 Direction = Literal["head", "tail", "both"]
 Unit = Literal["lines", "bytes"]
@@ -165,6 +176,23 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
     notice += f". {hint}]" if hint else "]"
     metadata = {**result.metadata, "truncated": True, "outputPath": path}
     return replace(result, output=cut.with_notice(notice), metadata=metadata)
+
+
+async def sweep(folder: Path) -> None:
+    """Remove the outputs that are older than a week, after a while and in a thread."""
+    await asyncio.sleep(SWEEP_AFTER_S)
+    await asyncio.to_thread(remove_old, folder, before=time.time() - KEPT_S)
+
+
+def remove_old(folder: Path, *, before: float) -> None:
+    """Remove the outputs in this folder that were written before that instant (in seconds)."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):  # another process sweeps too, or the file is not ours
+                is_output = entry.name.startswith(_OUTPUTS) and entry.name.endswith(".txt")
+                facts = entry.stat(follow_symlinks=False)
+                if is_output and stat.S_ISREG(facts.st_mode) and facts.st_mtime < before:
+                    Path(entry).unlink()
 
 
 def _store(folder: Path, text: str) -> Path:

@@ -1,10 +1,12 @@
+import os
 import time
 
 import pytest
 
 from cases import built, load
 from pegboard.tools import ToolResult
-from pegboard.truncate import limit_output, shorten, truncate
+from pegboard.truncate import KEPT_S, limit_output, remove_old, shorten, sweep, truncate
+from played import Played, opened, text
 
 CASES = load("truncate_cases.json")
 
@@ -86,3 +88,47 @@ async def test_the_whole_output_is_for_its_owner_only(tmp_path):
 
     (stored,) = (tmp_path / "new").iterdir()
     assert stored.stat().st_mode & 0o777 == 0o600
+
+
+def outputs(folder, **ages_s):
+    """Files of these names and ages in a folder of outputs."""
+    for name, age_s in ages_s.items():
+        path = folder / f"{name}.txt"
+        path.write_text("x")
+        os.utime(path, (time.time() - age_s,) * 2)
+
+
+def left(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+async def test_outputs_older_than_a_week_are_removed(tmp_path):
+    outputs(
+        tmp_path, tool_old=KEPT_S + 60, run_old=KEPT_S + 60, tool_new=KEPT_S - 60, mine=KEPT_S + 60
+    )
+    (tmp_path / "tool_folder.txt").mkdir()
+
+    await sweep(tmp_path)
+
+    assert left(tmp_path) == {"tool_new.txt", "mine.txt", "tool_folder.txt"}
+
+
+def test_a_folder_that_is_not_there_has_nothing_to_remove(tmp_path):
+    remove_old(tmp_path / "none", before=time.time())
+
+
+def test_what_is_no_output_of_ours_is_left_alone(tmp_path):
+    (tmp_path / "precious").write_text("x")
+    (tmp_path / "tool_link.txt").symlink_to("precious")
+
+    remove_old(tmp_path, before=time.time() + 60)
+
+    assert (tmp_path / "precious").exists()
+
+
+async def test_an_app_closes_while_old_outputs_wait_to_be_removed(tmp_path):
+    async with opened(tmp_path, Played(text("hi"))) as app:
+        started = time.monotonic()
+
+    assert app is not None
+    assert time.monotonic() - started < 1

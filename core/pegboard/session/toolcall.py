@@ -33,6 +33,7 @@ UNREADABLE_CALLS = 3
 """After so many calls in a row that are not JSON the model will not get it right."""
 STOPPED = "The call was stopped before it ended."
 CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read it whole."
+DELEGATE_HINT = "To go through all of it, give the file to a subagent with task."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,10 @@ class Caller:
             result = await engine.hooks.tool_execute_after(
                 session=self._view, call=pending, result=result, context=context
             )
-        return await limit_output(result, output_dir=engine.output_dir, hint=CUT_HINT)
+        return await limit_output(result, output_dir=engine.output_dir, hint=self._hint())
+
+    def _hint(self) -> str:
+        return f"{CUT_HINT} {DELEGATE_HINT}" if "task" in self._offered else CUT_HINT
 
     async def _within_limit(
         self, tool: Tool, context: CallContext, values: Mapping[str, Any]
