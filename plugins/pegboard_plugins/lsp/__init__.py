@@ -1,0 +1,172 @@
+"""The lsp tool, and the errors that a language server finds in what a tool has changed."""
+
+import asyncio
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from pegboard import (
+    App,
+    StashKey,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
+from pegboard.schema.config import Config
+from pegboard_plugins.lsp.known import Launch, configured, launch
+from pegboard_plugins.lsp.messages import ERROR, Diagnostic
+from pegboard_plugins.lsp.operations import MOST_LINES, OPERATIONS, Question
+from pegboard_plugins.lsp.servers import Servers
+
+Operation = Literal[
+    "goToDefinition",
+    "findReferences",
+    "hover",
+    "documentSymbol",
+    "workspaceSymbol",
+    "goToImplementation",
+    "prepareCallHierarchy",
+    "incomingCalls",
+    "outgoingCalls",
+    "diagnostics",
+]
+MOST_SHOWN = 20
+"""So many errors of a file are shown after an edit (opencode `tool/edit.ts`)."""
+MOST_FILES = 5
+WAIT_S = 3.0
+"""How long an edit waits for errors, its server's start included."""
+HOOK_S = 10.0
+STOP_S = 5.0
+
+_SERVERS = StashKey[Servers]()
+
+
+@tool
+async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
+    context: ToolContext,
+    operation: Operation,
+    filePath: str,
+    line: int = 1,
+    character: int = 1,
+    query: str = "",
+) -> ToolResult:
+    """Ask the language server of a file: definitions, references, types, symbols, errors.
+
+    line and character count from 1 and point at a name. query is for workspaceSymbol.
+    """
+    path = await context.ask_path(context.directory / filePath)
+    await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
+    if not await asyncio.to_thread(path.is_file):
+        raise ToolError(f"{path} is not a file")
+    if not context.trusted:
+        raise ToolError("language servers run only in projects that the user trusts")
+    env = await context.env()
+    chosen = await _launch(context, path, env)
+    if chosen is None:
+        raise ToolError(f"no language server for {path.suffix or path.name} is installed")
+    server = await _servers(context).get(chosen, env)
+    question = Question(
+        path=path, line=line, character=character, query=query, folder=context.worktree
+    )
+    lines = await OPERATIONS[operation](server, question)
+    return ToolResult(
+        output=_cut(lines) or f"No results for {operation}",
+        title=f"{operation} {filePath}",
+        metadata={"result": len(lines), "server": chosen.language.name},
+    )
+
+
+def _cut(lines: Sequence[str]) -> str:
+    more = len(lines) - MOST_LINES
+    shown = [*lines[:MOST_LINES], f"(and {more} more)"] if more > 0 else lines
+    return "\n".join(shown)
+
+
+def _servers(context: ToolContext) -> Servers:
+    return context.stash.setdefault(_SERVERS, Servers)
+
+
+async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
+    return await asyncio.to_thread(
+        launch,
+        path,
+        root=context.worktree,
+        said=context.session.config.lsp,
+        search=env.get("PATH", ""),
+    )
+
+
+@hookimpl(trylast=True, timeout_s=HOOK_S)
+async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
+    """The answer with the errors in the files that were changed, after they are formatted."""
+    if not context.changed or not context.trusted:
+        return None
+    found = await _errors(context, context.changed[:MOST_FILES])
+    texts = [_block(path, errors) for path, errors in found.items() if errors]
+    if not texts:
+        return None
+    note = "This has errors now, please fix them:"
+    return replace(
+        result,
+        output="\n\n".join((result.output, note, *texts)),
+        metadata={**result.metadata, "diagnostics": _metadata(found)},
+    )
+
+
+async def _errors(
+    context: ToolContext, paths: Iterable[Path]
+) -> dict[Path, tuple[Diagnostic, ...]]:
+    """The errors in each file, of those that are known in time."""
+    found: dict[Path, tuple[Diagnostic, ...]] = {}
+    env = await context.env()
+    try:
+        async with asyncio.timeout(WAIT_S):
+            for path in paths:
+                chosen = await _launch(context, path, env)
+                if chosen is not None:
+                    server = await _servers(context).get(chosen, env)
+                    every = await server.diagnostics(path)
+                    found[path] = tuple(each for each in every if each.severity == ERROR)
+    except (ToolError, TimeoutError):
+        pass  # an edit has not failed because nobody looks it over
+    return found
+
+
+def _block(path: Path, errors: Sequence[Diagnostic]) -> str:
+    lines = [
+        f"ERROR [{each.range.start.line + 1}:{each.range.start.character + 1}] {each.message}"
+        for each in errors[:MOST_SHOWN]
+    ]
+    if len(errors) > MOST_SHOWN:
+        lines.append(f"... and {len(errors) - MOST_SHOWN} more")
+    return "\n".join((f'<diagnostics file="{path}">', *lines, "</diagnostics>"))
+
+
+def _metadata(found: Mapping[Path, Sequence[Diagnostic]]) -> dict[str, list[dict[str, Any]]]:
+    import msgspec
+
+    return {
+        str(path): [msgspec.to_builtins(each) for each in errors[:MOST_SHOWN]]
+        for path, errors in found.items()
+        if errors
+    }
+
+
+@hookimpl
+def register_tools(config: Config) -> list[Tool]:
+    """The lsp tool, where a language server is installed that it could ask."""
+    wanted = configured(config.lsp)
+    return [lsp] if any(shutil.which(each.command[0]) for each in wanted) else []
+
+
+@hookimpl(timeout_s=STOP_S)
+async def shutdown(app: App) -> None:
+    """End the servers."""
+    servers = app.stash.get(_SERVERS)
+    if servers is not None:
+        await servers.aclose()

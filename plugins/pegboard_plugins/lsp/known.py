@@ -1,0 +1,159 @@
+"""The language servers that are known, and which of them a file belongs to."""
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pegboard.schema.config import LspConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Language:
+    """A server with the files that it is for.
+
+    `languages` maps a file's suffix to the protocol's name of its language. The server's root
+    is the nearest folder with one of `markers`. `runs_project_code`: it runs programs that the
+    project brings (build scripts, plugins), so it must be named in the configuration.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    languages: Mapping[str, str]
+    markers: tuple[str, ...] = ()
+    runs_project_code: bool = False
+    env: Mapping[str, str] | None = None
+    initialization: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How a server is started for a project; `language` has the path of its program."""
+
+    language: Language
+    root: Path
+
+
+_PYTHON = {".py": "python", ".pyi": "python"}
+_PYTHON_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile")
+_C = {
+    **dict.fromkeys((".c", ".h"), "c"),
+    **dict.fromkeys((".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"), "cpp"),
+}
+_JAVASCRIPT = {
+    **dict.fromkeys((".ts", ".mts", ".cts"), "typescript"),
+    **dict.fromkeys((".js", ".mjs", ".cjs"), "javascript"),
+    ".tsx": "typescriptreact",
+    ".jsx": "javascriptreact",
+}
+
+
+def _python(name: str, *command: str) -> Language:
+    return Language(name=name, command=command, languages=_PYTHON, markers=_PYTHON_ROOTS)
+
+
+KNOWN = (
+    _python("pyright", "pyright-langserver", "--stdio"),
+    _python("basedpyright", "basedpyright-langserver", "--stdio"),
+    _python("ty", "ty", "server"),
+    _python("pylsp", "pylsp"),
+    _python("jedi", "jedi-language-server"),
+    Language(
+        name="gopls",
+        command=("gopls",),
+        languages={".go": "go"},
+        markers=("go.work", "go.mod"),
+    ),
+    Language(
+        name="rust",
+        command=("rust-analyzer",),
+        languages={".rs": "rust"},
+        markers=("Cargo.lock", "Cargo.toml"),
+        runs_project_code=True,
+    ),
+    Language(
+        name="typescript",
+        command=("typescript-language-server", "--stdio"),
+        languages=_JAVASCRIPT,
+        markers=("tsconfig.json", "jsconfig.json", "package.json"),
+        runs_project_code=True,
+    ),
+    Language(
+        name="clangd",
+        command=("clangd", "--background-index=false"),
+        languages=_C,
+        markers=("compile_commands.json", "compile_flags.txt", ".clangd", "CMakeLists.txt"),
+    ),
+    Language(
+        name="zls",
+        command=("zls",),
+        languages={".zig": "zig", ".zon": "zig"},
+        markers=("build.zig",),
+        runs_project_code=True,
+    ),
+    Language(
+        name="ruby-lsp",
+        command=("ruby-lsp",),
+        languages={".rb": "ruby", ".rake": "ruby"},
+        markers=("Gemfile",),
+        runs_project_code=True,
+    ),
+    Language(
+        name="bash",
+        command=("bash-language-server", "start"),
+        languages={".sh": "shellscript", ".bash": "shellscript"},
+    ),
+    Language(name="lua-ls", command=("lua-language-server",), languages={".lua": "lua"}),
+    Language(
+        name="terraform",
+        command=("terraform-ls", "serve"),
+        languages={".tf": "terraform", ".tfvars": "terraform-vars"},
+    ),
+    Language(name="gleam", command=("gleam", "lsp"), languages={".gleam": "gleam"}),
+    Language(name="texlab", command=("texlab",), languages={".tex": "latex", ".bib": "bibtex"}),
+)
+
+
+def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
+    """The configuration's own servers, then the known ones as it changes them."""
+    known = {language.name: language for language in KNOWN}
+    for name, settings in said.items():
+        if name not in known and not settings.disabled and settings.command:
+            yield _changed(Language(name=name, command=(), languages={}), settings)
+    for name, language in known.items():
+        if name not in said:
+            if not language.runs_project_code:
+                yield language
+        elif not said[name].disabled:
+            yield _changed(language, said[name])
+
+
+def launch(path: Path, *, root: Path, said: Mapping[str, LspConfig], search: str) -> Launch | None:
+    """The first wanted and installed server for this file; `search` is the PATH."""
+    for language in configured(said):
+        if path.suffix.lower() not in language.languages:
+            continue
+        if program := shutil.which(language.command[0], path=search):
+            found = replace(language, command=(program, *language.command[1:]))
+            return Launch(language=found, root=_root(path, root, language.markers))
+    return None
+
+
+def _changed(language: Language, settings: LspConfig) -> Language:
+    suffixes = tuple(f".{each.lower().lstrip('.')}" for each in settings.extensions)
+    languages = {each: language.languages.get(each, each[1:]) for each in suffixes}
+    return replace(
+        language,
+        command=settings.command or language.command,
+        languages=languages or language.languages,
+        env=settings.env,
+        initialization=settings.initialization or None,
+    )
+
+
+def _root(path: Path, root: Path, markers: tuple[str, ...]) -> Path:
+    """The nearest folder with a marker, below the worktree's root; else that root itself."""
+    folders = (folder for folder in path.parents if folder.is_relative_to(root))
+    marked = (folder for folder in folders if any((folder / marker).exists() for marker in markers))
+    return next(marked, root)

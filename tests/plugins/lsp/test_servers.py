@@ -1,0 +1,258 @@
+"""Language servers that misbehave, and the bounds that hold for all."""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pegboard.errors import ToolError
+from pegboard.schema.config import Config, LspConfig
+from pegboard.tools import ToolResult
+from pegboard_plugins import lsp as plugin
+from pegboard_plugins.lsp import lsp, server, servers
+from pegboard_plugins.lsp.known import KNOWN, launch
+from tool_context import Context, call
+
+PROGRAM = Path(__file__).parents[2] / "language_server.py"
+
+
+def config(fault, log):
+    settings = LspConfig(
+        command=(sys.executable, str(PROGRAM), fault), extensions=("t",), env={"LSP_LOG": str(log)}
+    )
+    return Config(lsp={"tests": settings})
+
+
+@pytest.fixture
+async def project(tmp_path):
+    """Makes a context whose server has a fault; all servers end with the test."""
+    made = []
+
+    def make(fault="none"):
+        (tmp_path / "a.t").write_text("one\nwrong\nodd\n\U0001f600 x\n")
+        made.append(Context(tmp_path, config=config(fault, tmp_path / "log")))
+        return made[-1]
+
+    yield make
+    for context in made:
+        if kept := context.stash.get(plugin._SERVERS):
+            await kept.aclose()
+
+
+async def asked(context, operation="hover", **place):
+    path = str(context.directory / "a.t")
+    return (await call(lsp, context, operation=operation, filePath=path, **place)).output
+
+
+async def edited(context, text):
+    path = context.directory / "a.t"
+    path.write_text(text)
+    await context.edited(path)
+    return await plugin.tool_execute_after(context, ToolResult(output="done"))
+
+
+def running(context):
+    [slot] = context.stash.get(plugin._SERVERS)._slots.values()
+    return slot.starting.result()
+
+
+def said(context):
+    return (context.directory / "log").read_text().split()
+
+
+async def test_places_are_counted_in_the_servers_units(project):
+    output = await asked(project(), line=4, character=3)
+
+    assert output.startswith("at {'line': 3, 'character': 3}")
+
+
+async def test_errors_follow_the_text_and_warnings_are_left_out(project):
+    context = project()
+
+    first = await edited(context, "wrong\nodd\n")
+    second = await edited(context, "right\nodd\n")
+
+    assert "ERROR [1:1] wrong on 0\n</diagnostics>" in first.output
+    assert second is None
+    assert said(context).count("textDocument/didOpen") == 1
+
+
+async def test_of_many_errors_twenty_are_shown(project):
+    answer = await edited(project("many"), "x\n")
+
+    assert answer.output.count("ERROR") == 20
+    assert "... and 10 more" in answer.output
+
+
+async def test_a_silent_server_delays_edits_less_and_less(project):
+    context = project("silent")
+    waits = []
+
+    for number in range(3):
+        started = time.monotonic()
+        assert await edited(context, f"{number}\n") is None
+        waits.append(time.monotonic() - started)
+
+    assert waits[0] < 3.5
+    assert waits[2] < 1.2
+
+
+async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
+    monkeypatch.setattr(plugin, "WAIT_S", 0.2)
+    context = project("slow")
+
+    started = time.monotonic()
+    assert await edited(context, "wrong\n") is None
+    assert time.monotonic() - started < 1
+
+    assert "at " in await asked(context)
+
+
+async def test_a_crashed_server_is_started_again_with_growing_pauses(project):
+    context = project("crash")
+
+    for _ in range(2):
+        with pytest.raises(ToolError, match="gone"):
+            await asked(context)
+    with pytest.raises(ToolError, match=r"has failed 2 times; it is started again in"):
+        await asked(context)
+
+    assert said(context).count("initialize") == 2
+
+
+async def test_after_a_crash_the_documents_are_open_again(project):
+    context = project()
+    await edited(context, "wrong\n")
+    running(context)._process.kill()
+    await running(context)._process.wait()
+    await asyncio.sleep(0.05)
+
+    assert "at " in await asked(context)
+    assert said(context).count("textDocument/didOpen") == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [("dead", "gone"), ("noise", "no valid message"), ("huge", "no valid message")],
+)
+async def test_a_server_that_breaks_the_protocol_is_an_error(project, fault, reason):
+    with pytest.raises(ToolError, match=reason):
+        await asked(project(fault))
+
+
+async def test_a_request_without_an_answer_ends_in_time(project, monkeypatch):
+    monkeypatch.setattr(server, "REQUEST_S", 0.3)
+    context = project("mute")
+
+    with pytest.raises(ToolError, match=r"did not answer textDocument/hover within 0\.3 s"):
+        await asked(context)
+
+    assert running(context).alive
+
+
+async def test_a_server_that_fills_its_stderr_does_not_hang(project):
+    assert "at " in await asked(project("chatty"))
+
+
+async def test_what_a_server_cannot_do_is_told(project):
+    with pytest.raises(ToolError, match="no textDocument/definition"):
+        await asked(project(), "goToDefinition")
+
+
+async def test_old_documents_are_closed(project, monkeypatch):
+    monkeypatch.setattr(server, "MOST_DOCUMENTS", 2)
+    context = project()
+
+    for name in ("1.t", "2.t", "3.t"):
+        (context.directory / name).write_text("x")
+        path = str(context.directory / name)
+        await call(lsp, context, operation="diagnostics", filePath=path)
+
+    assert len(running(context)._documents) == 2
+    assert "textDocument/didClose" in said(context)
+
+
+@pytest.mark.parametrize(("bound", "value"), [("IDLE_S", 0.0), ("LIMIT_RSS_BYTES", 1)])
+async def test_an_idle_or_too_big_server_is_ended_and_comes_back(
+    project, monkeypatch, bound, value
+):
+    monkeypatch.setattr(server, "WATCH_S", 0.05)
+    context = project()
+    first = await asked(context)
+    monkeypatch.setattr(server, bound, value)
+    old = running(context)
+
+    async with asyncio.timeout(10):
+        await old._process.wait()
+    monkeypatch.undo()
+
+    async with asyncio.timeout(10):
+        await asyncio.wait(old._tasks)
+    assert await asked(context) != first
+
+
+async def test_no_server_starts_before_the_project_is_trusted(project):
+    context = project()
+    context.trusted = False
+
+    assert await edited(context, "wrong\n") is None
+    with pytest.raises(ToolError, match="projects that the user trusts"):
+        await asked(context)
+
+    assert not (context.directory / "log").exists()
+
+
+async def test_all_servers_end_with_the_app_even_while_they_start(project):
+    context = project("slow")
+    starting = asyncio.create_task(asked(context))
+    await asyncio.sleep(0.3)
+    kept = context.stash.get(plugin._SERVERS)
+    [slot] = kept._slots.values()
+    assert not slot.starting.done()
+
+    await kept.aclose()
+
+    with pytest.raises((asyncio.CancelledError, ToolError)):
+        await starting
+
+
+async def test_there_are_never_more_than_a_few_servers(project, monkeypatch):
+    monkeypatch.setattr(servers, "MOST_SERVERS", 1)
+    context = project()
+    settings = context.session.config.lsp["tests"]
+    for name in ("one", "two"):
+        context.session.config = Config(lsp={name: settings})
+        await asked(context)
+
+    assert [name for name, _ in context.stash.get(plugin._SERVERS)._slots] == ["two"]
+
+
+def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):
+    program = tmp_path / "rust-analyzer"
+    program.write_text("")
+    program.chmod(0o755)
+    (tmp_path / "a/b").mkdir(parents=True)
+    (tmp_path / "a/Cargo.toml").touch()
+
+    def found(said):
+        return launch(tmp_path / "a/b/c.rs", root=tmp_path, said=said, search=str(tmp_path))
+
+    assert found({}) is None
+    assert found({"rust": LspConfig(disabled=True)}) is None
+    chosen = found({"rust": LspConfig()})
+    assert (chosen.language.command, chosen.root) == ((str(program),), tmp_path / "a")
+
+
+async def test_the_tool_is_offered_where_a_server_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert plugin.register_tools(Config()) == []
+
+    assert plugin.register_tools(config("none", os.devnull)) == [lsp]
+    assert plugin.register_tools(Config(lsp={"tests": LspConfig(disabled=True)})) == []
+
+
+def test_each_known_server_has_its_own_name():
+    assert len({language.name for language in KNOWN}) == len(KNOWN)
