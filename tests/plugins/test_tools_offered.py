@@ -2,11 +2,29 @@
 
 import json
 
+import pytest
+
+from pegboard import App, AppOptions, hookimpl
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.prompt import TextInput
 from pegboard_plugins import bash, edit, glob, grep, invalid, read, task, todo, write
+from pegboard_plugins.apply_patch import apply_patch
+from pegboard_plugins.batch import batch
+from pegboard_plugins.edit.multiedit import multiedit
+from pegboard_plugins.list import list_files
+from pegboard_plugins.plan import plan_enter, plan_exit
+from pegboard_plugins.question import question
+from pegboard_plugins.skill import skill
+from played import Played, text
 from tool_context import Context, call
 
 MODULES = (bash, edit, glob, grep, read, task, todo, write)
 LIMIT_BYTES = 4000
+NOW_AND_THEN = {
+    *("apply_patch", "batch", "list", "multiedit"),
+    *("plan_enter", "plan_exit", "question", "skill"),
+}
+"""Tools of this package that not every session is offered."""
 
 
 async def offered():
@@ -28,12 +46,99 @@ async def test_the_tools_have_the_protocols_names_and_permissions():
 
 
 async def test_all_definitions_together_are_short():
+    assert size(await offered()) <= LIMIT_BYTES
+
+
+@pytest.mark.parametrize(
+    ("tool", "limit"),
+    [
+        *[(apply_patch, 560), (batch, 460), (list_files, 420), (multiedit, 560)],
+        *[(plan_enter, 220), (plan_exit, 220), (question, 660), (skill, 260)],
+    ],
+)
+async def test_what_is_offered_now_and_then_is_short_too(tool, limit):
+    assert size([tool]) <= limit
+
+
+def size(tools):
+    """How many bytes the definitions take in a request."""
     definitions = [
         {"name": tool.id, "description": tool.description, "parameters": tool.parameters}
-        for tool in await offered()
+        for tool in tools
     ]
+    return len(json.dumps(definitions, separators=(",", ":")))
 
-    assert len(json.dumps(definitions, separators=(",", ":"))) <= LIMIT_BYTES
+
+async def names_in_a_request(folder, *, model="m", agent="build", interactive=False, **config):
+    """The tools that a session with all built-in plugins is offered."""
+    played = Model(id=model, provider_id="played", name="M", api=ModelApi(id=model))
+    provider = Played(text("done"), model=played)
+    (folder / "project").mkdir()
+    options = AppOptions(
+        plugins=(OnlyProvider(provider),),
+        installed=False,
+        interactive=interactive,
+        config={"model": f"played/{model}", "snapshot": False, **config},
+        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
+        **{f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")},
+    )
+    async with await App.open(folder / "project", options) as app:
+        session = await app.create_session(agent=agent)
+        await app.prompt(session.id, [TextInput(text="Hi.")])
+        assert app.failures == ()
+    return {tool.name for tool in provider.requests[0].tools}
+
+
+class OnlyProvider:
+    """Registers a provider and nothing else."""
+
+    def __init__(self, provider):
+        self._provider = provider
+
+    @hookimpl
+    async def register_providers(self):
+        return [self._provider]
+
+
+async def test_without_a_person_a_request_has_what_every_session_needs(tmp_path):
+    names = await names_in_a_request(tmp_path)
+
+    assert {"bash", "edit", "glob", "grep", "read", "task", "todowrite", "write"} <= names
+    assert names & NOW_AND_THEN == set()
+
+
+async def test_a_person_can_be_asked(tmp_path):
+    assert await names_in_a_request(tmp_path, interactive=True) & NOW_AND_THEN == {"question"}
+
+
+async def test_a_planner_can_ask_to_leave(tmp_path):
+    names = await names_in_a_request(tmp_path, interactive=True, agent="plan")
+
+    assert names & NOW_AND_THEN == {"question", "plan_exit"}
+
+
+async def test_a_model_that_writes_patches_gets_no_other_way_to_edit(tmp_path):
+    names = await names_in_a_request(tmp_path, model="gpt-5.2")
+
+    assert names & {"apply_patch", "edit", "write"} == {"apply_patch"}
+
+
+async def test_where_edits_are_switched_off_patches_are_left(tmp_path):
+    names = await names_in_a_request(
+        tmp_path, plugins={"edit": {"enabled": False}, "write": {"enabled": False}}
+    )
+
+    assert names & {"apply_patch", "edit", "write"} == {"apply_patch"}
+
+
+async def test_a_table_in_the_configuration_turns_a_tool_on(tmp_path):
+    names = await names_in_a_request(
+        tmp_path,
+        interactive=True,
+        plugins={name: {} for name in ("batch", "list", "multiedit", "plan")},
+    )
+
+    assert names & NOW_AND_THEN == {"batch", "list", "multiedit", "plan_enter", "question"}
 
 
 async def test_an_invalid_call_is_answered_with_what_is_wrong(tmp_path):
