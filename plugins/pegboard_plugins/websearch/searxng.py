@@ -1,0 +1,93 @@
+"""Searches by a SearXNG server: one's own, or one of those that answer in JSON."""
+
+import asyncio
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from pegboard import ToolError
+
+if TYPE_CHECKING:
+    import httpx
+
+Category = Literal["general", "it"]
+
+TIME_LIMIT_S = 25.0
+LIMIT_BYTES = 4 << 20
+_OK = 200
+_FORBIDDEN = (401, 403)
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A result; `content` is what the page says around the words of the query."""
+
+    url: str
+    title: str = ""
+    content: str | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    results: tuple[Hit, ...] = ()
+
+
+class SearXNG:
+    """The server at `url`; `key` is sent as a bearer token, where there is one.
+
+    The address is the user's, so it may be on this machine or network.
+    """
+
+    def __init__(self, url: str, *, key: str = "") -> None:
+        self._url = f"{url.rstrip('/')}/search"
+        self._headers = {"Accept": "application/json"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+
+    async def search(self, query: str, category: Category) -> tuple[Hit, ...]:
+        """The results, best first.
+
+        :raises ToolError: when the server cannot be reached in 25 seconds, refuses, or answers
+            with something else than results.
+        """
+        import httpx  # 0.1 s that only a search pays
+
+        fields = {"q": query, "format": "json", "categories": category}
+        limit = asyncio.timeout(TIME_LIMIT_S)
+        try:
+            async with limit, httpx.AsyncClient(timeout=TIME_LIMIT_S, trust_env=False) as client:
+                request = client.build_request(
+                    "GET", self._url, params=fields, headers=self._headers
+                )
+                content = await _content(await client.send(request, stream=True))
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ToolError(f"the search took longer than {TIME_LIMIT_S:g} s") from error
+        except httpx.HTTPError as error:
+            text = str(error) or type(error).__name__
+            raise ToolError(f"{self._url} cannot be asked: {text}") from error
+        try:
+            return msgspec.json.decode(content, type=_Answer).results
+        except msgspec.DecodeError as error:
+            raise ToolError(
+                f"{self._url} did not answer with results in JSON; its settings must allow the"
+                f" format json ({error})"
+            ) from error
+
+
+async def _content(response: "httpx.Response") -> bytes:
+    try:
+        if response.status_code in _FORBIDDEN:
+            raise ToolError(
+                f"the search server refused ({response.status_code}): it wants another"
+                " plugins.websearch.options.key, or does not allow the format json"
+            )
+        if response.status_code != _OK:
+            raise ToolError(f"the search server answered with status {response.status_code}")
+        content = bytearray()
+        async for piece in response.aiter_bytes(1 << 16):
+            content += piece
+            if len(content) > LIMIT_BYTES:
+                raise ToolError(f"the search server sent more than {LIMIT_BYTES >> 20} MiB")
+        return bytes(content)
+    finally:
+        await response.aclose()

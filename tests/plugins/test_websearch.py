@@ -1,0 +1,117 @@
+import asyncio
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
+from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.websearch import register_tools, searxng
+from tool_context import Context, call
+from web_server import page, serving
+
+RESULTS = [
+    {"title": f"Title {number}", "url": f"https://a.test/{number}", "content": "some\n words"}
+    for number in range(40)
+]
+
+
+def answer(results=RESULTS, kind="application/json"):
+    return page(json.dumps({"query": "q", "results": results}).encode(), kind)
+
+
+def configured(**options):
+    return Config(plugins={"websearch": PluginConfig(options=options)})
+
+
+async def tools(web, **options):
+    return {tool.id: tool for tool in await register_tools(configured(url=web.url(""), **options))}
+
+
+def query_of(web):
+    return parse_qs(urlsplit(web.requests[-1]["path"]).query)
+
+
+class Replies(dict[str, Any]):
+    """The same answer to every search."""
+
+    def __init__(self, reply):
+        self.reply = reply
+
+    def get(self, path, default=None):
+        return self.reply if path.startswith("/search?") else default
+
+
+async def test_without_a_server_there_are_no_tools():
+    assert await register_tools(Config()) == []
+    with pytest.raises(InvalidInputError, match="not the http"):
+        await register_tools(configured(url="searx"))
+
+
+async def test_results_have_title_address_and_excerpt(tmp_path):
+    context = Context(tmp_path)
+
+    async with serving(Replies(answer())) as web:
+        search = (await tools(web))["websearch"]
+        result = await call(search, context, query="how to & why", numResults=2)
+
+    assert result.output == (
+        "Title 0\nhttps://a.test/0\nsome words\n\nTitle 1\nhttps://a.test/1\nsome words"
+    )
+    assert query_of(web) == {"q": ["how to & why"], "format": ["json"], "categories": ["general"]}
+    assert context.asked("websearch") == ["how to & why"]
+
+
+async def test_code_is_searched_for_in_its_category_up_to_a_length(tmp_path):
+    context = Context(tmp_path)
+
+    async with serving(Replies(answer())) as web:
+        search = (await tools(web))["codesearch"]
+        result = await call(search, context, query="json", tokensNum=20)
+
+    assert len(result.output) <= 20 * 4
+    assert query_of(web)["categories"] == ["it"]
+    assert context.asked("codesearch") == ["json"]
+
+
+async def test_the_key_is_sent_as_a_bearer_token(tmp_path):
+    async with serving(Replies(answer([]))) as web:
+        search = (await tools(web, key="secret"))["websearch"]
+        result = await call(search, Context(tmp_path), query="x")
+
+    assert web.requests[0]["authorization"] == "bearer secret"
+    assert result.output == "No search results found. Try another query."
+
+
+async def silent(_writer):
+    await asyncio.sleep(30)
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (page(b"<html>", "text/html"), "must allow the format json"),
+        (b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n", r"refused \(403\)"),
+        (b"HTTP/1.1 500 Oops\r\ncontent-length: 0\r\n\r\n", "status 500"),
+        (page(b"0" * (5 << 20)), "more than 4 MiB"),
+        (b"", "cannot be asked"),
+        (silent, r"longer than 0\.3 s"),
+    ],
+)
+async def test_a_server_that_fails_is_an_error(tmp_path, monkeypatch, reply, reason):
+    monkeypatch.setattr(searxng, "TIME_LIMIT_S", 0.3 if reply is silent else 20.0)
+
+    async with serving(Replies(reply)) as web:
+        search = (await tools(web))["websearch"]
+        with pytest.raises(ToolError, match=reason):
+            await call(search, Context(tmp_path), query="x")
+
+
+async def test_without_the_permission_nothing_is_sent(tmp_path):
+    async with serving(Replies(answer())) as web:
+        search = (await tools(web))["websearch"]
+        with pytest.raises(PermissionDeniedError):
+            await call(search, Context(tmp_path, denied=["websearch"]), query="x")
+
+    assert web.requests == []
