@@ -1,0 +1,106 @@
+"""What routes answer with: JSON of the protocol's values, and errors in the protocol's shape."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+from fastapi import Request
+from starlette.responses import Response
+
+from pegboard import (
+    AbortedError,
+    InvalidInputError,
+    ModelNotFoundError,
+    NotFoundError,
+    PegboardError,
+    PermissionDeniedError,
+    SessionBusyError,
+)
+from pegboard.schema.wire import encode
+
+JSON = "application/json"
+_STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
+    (ModelNotFoundError, 400, "ProviderModelNotFoundError"),
+    (NotFoundError, 404, "NotFoundError"),
+    (InvalidInputError, 400, "BadRequest"),
+    (SessionBusyError, 409, "SessionBusyError"),
+    (PermissionDeniedError, 403, "PermissionDeniedError"),
+    (AbortedError, 409, "MessageAbortedError"),
+)
+_WAITING = {"permission request": "PermissionNotFoundError", "question": "QuestionNotFoundError"}
+"""What waits for an answer, with the name that its absence has in the protocol."""
+
+_Body = TypeVar("_Body")
+
+
+class TooManyError(PegboardError):
+    """More waits than may wait."""
+
+
+class UnsupportedError(PegboardError):
+    """The protocol has this, and Pegboard has nothing that it could act on."""
+
+
+def answer(value: object, *, status: int = 200) -> Response:
+    """The value as JSON; a struct of the schema has the protocol's names."""
+    return as_json(encode(value), status=status)
+
+
+def as_json(
+    body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """An answer whose JSON is there already."""
+    return Response(body, status_code=status, headers=headers, media_type=JSON)
+
+
+def problem(status: int, name: str, message: str, **facts: object) -> Response:
+    """An error as the protocol has it; `facts` stand beside the message."""
+    return answer({"name": name, "data": {"message": message, **facts}}, status=status)
+
+
+def failure(error: PegboardError) -> Response:
+    """The answer that tells of an error."""
+    message = str(error)
+    if isinstance(error, UnsupportedError):
+        return problem(501, "UnsupportedError", message)
+    if isinstance(error, TooManyError):
+        return problem(429, "TooManyError", message)
+    if isinstance(error, NotFoundError) and error.kind in _WAITING:
+        body = {
+            "_tag": _WAITING[error.kind],
+            "requestID": error.name,
+            "message": message,
+            "name": "NotFoundError",
+            "data": {"message": message},
+        }
+        return answer(body, status=404)
+    for kind, status, name in _STATUS:
+        if isinstance(error, kind):
+            return problem(status, name, message)
+    return problem(500, "UnknownError", message)
+
+
+async def body_of(request: Request, kind: type[_Body]) -> _Body:
+    """The request's JSON as a value; no body at all is an empty object.
+
+    :raises BodyError: when it is not JSON, or not of this shape.
+    """
+    raw = await request.body() or b"{}"
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.ValidationError as error:
+        raise BodyError(_placed(str(error))) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BodyError(f"Malformed JSON in request body: {error}") from error
+    except RecursionError as error:
+        raise BodyError("Malformed JSON in request body: nested too deeply") from error
+
+
+class BodyError(InvalidInputError):
+    """A body that is not what the route takes; the text says where."""
+
+
+def _placed(text: str) -> str:
+    """The sentence with its place on a line of its own, as clients of the protocol show it."""
+    message, found, place = text.partition(" - at `$")
+    return f"{message}\n  at {place.removesuffix('`')}" if found else message

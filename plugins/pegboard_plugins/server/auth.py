@@ -1,0 +1,60 @@
+"""Who may use the server: a token that a file tells the user's own clients, or a password."""
+
+import base64
+import binascii
+import hmac
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+USER = "opencode"
+"""The name that clients of the protocol send where none is set."""
+TOKEN_BYTES = 32
+_PASSWORDS = ("PEGBOARD_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
+_USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What opens the server: the token as bearer or as password, the password with its user.
+
+    `token` is None for an open server.
+    """
+
+    token: str | None
+    password: str | None = None
+    user: str = USER
+
+    def accepts(self, authorization: str | None) -> bool:
+        """Whether this `Authorization` header opens the server; it takes the same time always."""
+        if self.token is None:
+            return True
+        scheme, _, value = (authorization or "").partition(" ")
+        if scheme.lower() == "bearer":
+            return _same(value.strip(), self.token)
+        if scheme.lower() != "basic":
+            return False
+        user, password = _basic(value.strip())
+        by_token = _same(password, self.token)
+        by_password = _same(password, self.password or self.token) and _same(user, self.user)
+        return by_token or by_password
+
+
+def credentials_from(env: Mapping[str, str], *, is_open: bool) -> Credentials:
+    """A fresh token, and the password of the environment if there is one."""
+    password = next((env[name] for name in _PASSWORDS if env.get(name)), None)
+    user = next((env[name] for name in _USERS if env.get(name)), USER)
+    token = None if is_open and password is None else secrets.token_urlsafe(TOKEN_BYTES)
+    return Credentials(token=token, password=password, user=user)
+
+
+def _basic(value: str) -> tuple[str, str]:
+    try:
+        user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    return user, password
+
+
+def _same(given: str, wanted: str) -> bool:
+    return hmac.compare_digest(given.encode(), wanted.encode())

@@ -1,0 +1,163 @@
+"""What clients send: the bodies of requests, in the protocol's names."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from pegboard.schema.part import ModelChoice
+from pegboard.schema.permission import Reply, Rule
+from pegboard.schema.prompt import FileInput, PartInput
+from pegboard.schema.question import Answers
+from pegboard.schema.session import SessionModel
+from pegboard.schema.wire import Wire
+
+
+class SessionBody(Wire, frozen=True):
+    """A new session."""
+
+    title: str | None = None
+    parent_id: str | None = None
+    agent: str | None = None
+    model: SessionModel | None = None
+    permission: tuple[Rule, ...] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class ChangedTime(Wire, frozen=True):
+    """When a session was put away, in milliseconds since the epoch; null takes it out."""
+
+    archived: int | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class SessionChange(Wire, frozen=True):
+    """What is to be different about a session."""
+
+    title: str | None = None
+    metadata: dict[str, Any] | None = None
+    permission: tuple[Rule, ...] | None = None
+    time: ChangedTime | None = None
+
+
+class PromptBody(Wire, frozen=True):
+    """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way."""
+
+    parts: tuple[PartInput, ...]
+    message_id: str | None = None
+    model: ModelChoice | None = None
+    agent: str | None = None
+    no_reply: bool | None = None
+    tools: dict[str, bool] | None = None
+    system: str | None = None
+    variant: str | None = None
+    model_id: str | None = None
+    provider_id: str | None = None
+
+    def model_name(self) -> str | None:
+        """The model as `provider/model`."""
+        if self.model is not None:
+            return f"{self.model.provider_id}/{self.model.model_id}"
+        if self.model_id and self.provider_id:
+            return f"{self.provider_id}/{self.model_id}"
+        return None
+
+
+class CommandBody(Wire, frozen=True):
+    """A slash command; its model is one text."""
+
+    command: str
+    arguments: str = ""
+    message_id: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    parts: tuple[FileInput, ...] = ()
+
+
+class ShellBody(Wire, frozen=True):
+    """A command line of the user's."""
+
+    command: str
+    agent: str
+    model: ModelChoice | None = None
+    message_id: str | None = None
+
+
+class InitBody(Wire, frozen=True):
+    """The run of the `init` command."""
+
+    model_id: str
+    provider_id: str
+    message_id: str
+
+
+class SummarizeBody(Wire, frozen=True):
+    """The model that summarises."""
+
+    provider_id: str
+    model_id: str
+    auto: bool = False
+
+
+class RevertBody(Wire, frozen=True):
+    """The point to go back to."""
+
+    message_id: str
+    part_id: str | None = None
+
+
+class ForkBody(Wire, frozen=True):
+    """The message that the copy ends before."""
+
+    message_id: str | None = None
+
+
+class ReplyBody(Wire, frozen=True):
+    """The answer to a permission request."""
+
+    reply: Reply
+    message: str | None = None
+
+
+class ResponseBody(Wire, frozen=True):
+    """The answer to a permission request, as older clients give it."""
+
+    response: Reply
+
+
+class AnswersBody(Wire, frozen=True):
+    """For each question the labels that are chosen."""
+
+    answers: Answers
+
+
+class LogBody(Wire, frozen=True):
+    """A line for the log."""
+
+    service: str
+    level: Literal["debug", "info", "warn", "error"]
+    message: str
+    extra: dict[str, Any] | None = None
+
+
+class ApiAuth(Wire, frozen=True, tag_field="type", tag="api"):
+    """A provider's key."""
+
+    key: str
+
+
+class OtherAuth(Wire, frozen=True, tag_field="type", tag="oauth"):
+    """Tokens of a provider that signs users in."""
+
+    refresh: str
+    access: str
+    expires: int
+
+
+class WellKnownAuth(Wire, frozen=True, tag_field="type", tag="wellknown"):
+    """A token for a company's own site."""
+
+    key: str
+    token: str
+
+
+Auth = ApiAuth | OtherAuth | WellKnownAuth

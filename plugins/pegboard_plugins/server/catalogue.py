@@ -1,0 +1,136 @@
+"""What the project has to work with: agents, slash commands, skills, tools, language servers."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.wire import Rest
+from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import Here
+
+routes = APIRouter()
+
+
+class ToolEntry(Rest, frozen=True):
+    """A tool as a model sees it."""
+
+    id: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Skill(Rest, frozen=True):
+    """Instructions that can be called up by name."""
+
+    name: str
+    description: str
+    location: str
+    content: str
+
+
+class McpBody(Rest, frozen=True):
+    """A server of tools."""
+
+    name: str
+    config: dict[str, Any]
+
+
+@routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
+async def agents(app: Here) -> Response:
+    """The agents, the one that answers when none is named first."""
+    first = app.default_agent()
+    rest = (agent for agent in app.agents.values() if agent.name != first.name)
+    return answer((first, *rest))
+
+
+@routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
+async def commands(app: Here) -> Response:
+    """The slash commands."""
+    return answer(tuple(app.commands.values()))
+
+
+@routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
+async def skills(app: Here) -> Response:
+    """The skills that are slash commands too."""
+    found = (each for each in app.commands.values() if each.source == "skill")
+    return answer(
+        tuple(
+            Skill(
+                name=each.name,
+                description=each.description or "",
+                location=str(app.workspace.directory),
+                content=each.template,
+            )
+            for each in found
+        )
+    )
+
+
+@routes.get("/experimental/tool/ids", **operation("tool.ids", gives=tuple[str, ...]))
+async def tool_ids(app: Here) -> Response:
+    """The names of the tools."""
+    return answer(tuple(app.tools))
+
+
+@routes.get("/experimental/tool", **operation("tool.list", gives=tuple[ToolEntry, ...]))
+async def tools(app: Here, provider: str, model: str) -> Response:
+    """The tools as a model sees them."""
+    await app.resolve_model(f"{provider}/{model}")
+    return answer(
+        tuple(
+            ToolEntry(id=each.id, description=each.description, parameters=dict(each.parameters))
+            for each in app.tools.values()
+        )
+    )
+
+
+@routes.get("/lsp", **operation("lsp.status", gives=tuple[dict[str, Any], ...]))
+@routes.get("/formatter", **operation("formatter.status", gives=tuple[dict[str, Any], ...]))
+@routes.get(
+    "/experimental/workspace", **operation("experimental.workspace.list", gives=tuple[str, ...])
+)
+@routes.get(
+    "/experimental/workspace/status",
+    **operation("experimental.workspace.status", gives=tuple[str, ...]),
+)
+@routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
+@routes.get("/pty", **operation("pty.list", gives=tuple[dict[str, Any], ...]))
+async def none_of_them(_app: Here) -> Response:
+    """An empty list: the server starts none of these."""
+    return answer([])
+
+
+@routes.get("/mcp", **operation("mcp.status", gives=dict[str, Any]))
+@routes.get(
+    "/experimental/resource", **operation("experimental.resource.list", gives=dict[str, Any])
+)
+async def no_names(_app: Here) -> Response:
+    """An empty table: no server of tools is connected."""
+    return answer({})
+
+
+@routes.post("/mcp", **operation("mcp.add", takes=McpBody))
+async def add_server(request: Request, _app: Here) -> Response:
+    """No answer but an error: servers of tools are not connected."""
+    body = await body_of(request, McpBody)
+    raise UnsupportedError(
+        f"MCP server {body.name[:80]} cannot be connected: there is no MCP client"
+    )
+
+
+@routes.get(
+    "/experimental/capabilities",
+    **operation("experimental.capabilities.get", gives=dict[str, bool]),
+)
+async def capabilities() -> Response:
+    """What newer clients ask before they offer it."""
+    return answer({"backgroundSubagents": False})
+
+
+@routes.get("/experimental/console", **operation("experimental.console.get", gives=dict[str, Any]))
+async def console() -> Response:
+    """No console: models come from providers alone."""
+    return answer({"consoleManagedProviders": [], "switchableOrgCount": 0})

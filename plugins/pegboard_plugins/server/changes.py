@@ -1,0 +1,112 @@
+"""What differs from the last commit, as git tells it."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pegboard import App
+from pegboard.schema.wire import Rest
+
+TIME_LIMIT_S = 20.0
+LONGEST_BYTES = 1 << 20
+_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
+"""A repository may come from anywhere: nothing of its configuration is to run."""
+
+
+class FileChange(Rest, frozen=True):
+    """One file, with the lines that were added and removed."""
+
+    path: str
+    added: int
+    removed: int
+    status: Literal["added", "deleted", "modified"]
+
+
+async def changes(app: App) -> tuple[FileChange, ...]:
+    """The files that differ from the last commit; none without git."""
+    root = app.workspace.worktree
+    if app.workspace.git_dir is None:
+        return ()
+    counts = await _git(root, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "HEAD")
+    states = await _git(
+        root, "diff", "--name-status", "-z", "--no-renames", "--no-ext-diff", "HEAD"
+    )
+    fresh = await _git(root, "ls-files", "-z", "--others", "--exclude-standard")
+    known = _states(states)
+    found = [_counted(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
+    new = [name for name in fresh.split("\0") if name]
+    lines = await asyncio.to_thread(lambda: [_lines(root / name) for name in new])
+    added = (
+        FileChange(path=name, added=count, removed=0, status="added")
+        for name, count in zip(new, lines, strict=True)
+    )
+    return (*found, *added)
+
+
+async def differences(app: App, context: int) -> list[dict[str, Any]]:
+    """Each changed file with its patch, in the protocol's names."""
+    root = app.workspace.worktree
+    found = []
+    for change in await changes(app):
+        patch = await _git(root, "diff", "--no-ext-diff", f"-U{context}", "HEAD", "--", change.path)
+        found.append(
+            {
+                "file": change.path,
+                "patch": patch,
+                "additions": change.added,
+                "deletions": change.removed,
+                "status": change.status,
+            }
+        )
+    return found
+
+
+def _states(text: str) -> dict[str, str]:
+    words = [word for word in text.split("\0") if word]
+    return dict(zip(words[1::2], words[::2], strict=False))
+
+
+def _counted(line: str, states: dict[str, str]) -> FileChange:
+    added, removed, path = line.split("\t")
+    kinds: dict[str, Literal["added", "deleted"]] = {"A": "added", "D": "deleted"}
+    return FileChange(
+        path=path,
+        added=int(added) if added.isdecimal() else 0,
+        removed=int(removed) if removed.isdecimal() else 0,
+        status=kinds.get(states.get(path, "M"), "modified"),
+    )
+
+
+def _lines(path: Path) -> int:
+    """The lines of a small text file, 0 for anything else."""
+    try:
+        if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
+            return 0
+        content = path.read_bytes()
+    except OSError:
+        return 0
+    return 0 if b"\0" in content else len(content.splitlines())
+
+
+async def _git(root: Path, *arguments: str) -> str:
+    """What git prints; nothing when it fails or takes too long."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    process = await asyncio.create_subprocess_exec(
+        "git",
+        *_SAFE,
+        *arguments,
+        cwd=root,
+        env={**env, "GIT_OPTIONAL_LOCKS": "0"},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    try:
+        async with asyncio.timeout(TIME_LIMIT_S):
+            output, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
+        return ""
+    return output.decode("utf-8", "replace") if process.returncode == 0 else ""

@@ -1,0 +1,57 @@
+"""`pegboard serve`: the server on the command line."""
+
+import asyncio
+import os
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.option(
+    "--hostname", default="127.0.0.1", show_default=True, help="The address to listen on."
+)
+@click.option("--port", default=4096, show_default=True, help="The port; 0 takes a free one.")
+@click.option("--allow-host", multiple=True, help="A further name of this server, for a proxy.")
+@click.option("--cors", multiple=True, metavar="ORIGIN", help="A web site that may use the server.")
+@click.option("--trust", is_flag=True, help="Run the code of projects without asking.")
+@click.option("--no-auth", is_flag=True, help="Let in everybody on this machine: experiments only.")
+@click.option("--quiet", is_flag=True, help="Log only what is wrong.")
+@click.pass_obj
+def serve(  # noqa: PLR0913 - the options of a command
+    directory: Path,
+    hostname: str,
+    port: int,
+    *,
+    allow_host: tuple[str, ...],
+    cors: tuple[str, ...],
+    trust: bool,
+    no_auth: bool,
+    quiet: bool,
+) -> None:
+    """Serve the protocol that clients of OpenCode speak.
+
+    The token is in a file that only you can read; PEGBOARD_SERVER_PASSWORD sets a password.
+    """
+    from pegboard import AppOptions
+    from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
+
+    lifecycle.log_to_stderr(is_quiet=quiet)
+    settings = lifecycle.Settings(
+        directory=directory,
+        host=hostname,
+        port=port,
+        known_hosts=allow_host,
+        origins=cors,
+        is_open=no_auth,
+        options=AppOptions(interactive=True, trust=True if trust else None),
+    )
+    if no_auth:
+        click.echo("warning: no password: every program on this machine can use it", err=True)
+    asyncio.run(lifecycle.serve(settings, os.environ, _announce))
+
+
+def _announce(url: str) -> None:
+    """The line that tells people, and the one that the protocol's launchers wait for."""
+    click.echo(f"pegboard server listening on {url}")
+    click.echo(f"opencode server listening on {url}")

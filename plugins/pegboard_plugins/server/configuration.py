@@ -1,0 +1,101 @@
+"""The configuration as clients read it: the protocol's keys, and no secrets."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from pegboard import App
+from pegboard.schema.config import AgentConfig, Config, ProviderConfig
+from pegboard.schema.permission import Rule
+from pegboard.schema.wire import to_json
+from pegboard_plugins.server.answers import UnsupportedError, answer
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import Here, Served
+from pegboard_plugins.server.keybinds import KEYBINDS
+
+MASK = "•••"
+_SECRET = ("key", "token", "secret", "password", "authorization", "credential", "cookie", "headers")
+_PLAIN = ("model", "small_model", "default_agent", "username", "snapshot")
+_LISTS = ("disabled_providers", "enabled_providers", "instructions")
+routes = APIRouter()
+
+
+@routes.get("/config", **operation("config.get", gives=dict[str, Any]))
+async def config(app: Here) -> Response:
+    """The configuration of the directory, with all keys of the terminal interface."""
+    return answer(shown(app))
+
+
+@routes.get("/global/config", **operation("global.config.get", gives=dict[str, Any]))
+async def global_config(house: Served) -> Response:
+    """The configuration of the server's own directory."""
+    return answer(shown(await house.pool.app(house.directory)))
+
+
+@routes.patch("/config", **operation("config.update", gives=dict[str, Any]))
+@routes.patch("/global/config", **operation("global.config.update", gives=dict[str, Any]))
+async def update() -> Response:
+    """No answer but an error: the files are the user's to edit."""
+    raise UnsupportedError("the configuration is changed in its files: pegboard.toml")
+
+
+def shown(app: App) -> dict[str, Any]:
+    """The configuration in the protocol's keys; what is not set is absent."""
+    said = app.config
+    values: dict[str, Any] = {
+        "share": "disabled",
+        "autoupdate": False,
+        "keybinds": KEYBINDS,
+        "provider": {name: _provider(each) for name, each in said.provider.items()},
+        "agent": {name: _agent(each) for name, each in said.agent.items()},
+        "command": {name: to_json(each) for name, each in said.command.items()},
+        "permission": permission_table(said.permission),
+        "compaction": to_json(said.compaction),
+    }
+    values |= {name: getattr(said, name) for name in _PLAIN if getattr(said, name) is not None}
+    return values | _lists(said)
+
+
+def _lists(said: Config) -> dict[str, Any]:
+    found = {name: getattr(said, name) for name in _LISTS}
+    return {name: list(value) for name, value in found.items() if value}
+
+
+def _provider(said: ProviderConfig) -> dict[str, Any]:
+    values: dict[str, Any] = to_json(said)
+    return {**values, "options": masked(said.options)}
+
+
+def _agent(said: AgentConfig) -> dict[str, Any]:
+    values: dict[str, Any] = to_json(said)
+    values.pop("project_permission", None)
+    if said.permission:
+        values["permission"] = permission_table(said.permission)
+    return values
+
+
+def permission_table(rules: Iterable[Rule]) -> dict[str, dict[str, str]]:
+    """The rules as a table in a table, in the order in which the last match wins."""
+    table: dict[str, dict[str, str]] = {}
+    for rule in rules:
+        patterns = table.pop(rule.permission, {})
+        patterns.pop(rule.pattern, None)
+        table[rule.permission] = {**patterns, rule.pattern: rule.action}
+    return table
+
+
+def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
+    """The value with a mask for each text whose key, or a key around it, means a secret."""
+    if isinstance(value, dict):
+        return {
+            key: masked(each, name if _is_secret(name) else str(key)) for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [masked(each, name) for each in value]
+    return MASK if isinstance(value, str) and value and _is_secret(name) else value
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.lower() for word in _SECRET)

@@ -1,0 +1,130 @@
+"""What `/doc` says: an OpenAPI document made from the routes and the schema's structs."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.routing import APIRoute
+
+from pegboard import __version__
+
+OPENAPI = "3.1.1"
+_TYPES = "x-types"
+_REFERENCE = "#/components/schemas/{name}"
+_QUERY = ("directory", "workspace")
+"""What every route of a project takes."""
+
+
+def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
+    name: str,
+    *,
+    gives: object = None,
+    takes: object = None,
+    status: int = 200,
+    stream: bool = False,
+    query: Iterable[str] = (),
+) -> dict[str, Any]:
+    """The keywords of a route: its name in the protocol, its body and its answer.
+
+    `query` are parameters that the route reads by itself.
+    """
+    facts = {
+        "gives": gives,
+        "takes": takes,
+        "status": status,
+        "stream": stream,
+        "query": tuple(query),
+    }
+    return {
+        "operation_id": name,
+        "status_code": status,
+        "response_model": None,
+        "openapi_extra": {_TYPES: facts},
+    }
+
+
+def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
+    """The OpenAPI document of all routes that have a name."""
+    import msgspec
+
+    every = (route for router in routers for route in router.routes)
+    named = (route for route in every if isinstance(route, APIRoute))
+    found = [route for route in named if _TYPES in (route.openapi_extra or {})]
+    facts = [(route.openapi_extra or {})[_TYPES] for route in found]
+    types = [fact[side] for fact in facts for side in ("gives", "takes") if fact[side] is not None]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
+    rest = iter(schemas)
+    paths: dict[str, dict[str, Any]] = {}
+    for route, fact in zip(found, facts, strict=True):
+        gives = next(rest) if fact["gives"] is not None else None
+        takes = next(rest) if fact["takes"] is not None else None
+        for method in sorted(route.methods or ()):
+            entry = _entry(route, fact, gives, takes)
+            paths.setdefault(route.path_format, {})[method.lower()] = entry
+    return {
+        "openapi": OPENAPI,
+        "info": {"title": "pegboard", "version": __version__},
+        "security": [{"bearer": []}, {"basic": []}],
+        "paths": paths,
+        "components": {
+            "schemas": {**components, "Error": _ERROR},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "basic": {"type": "http", "scheme": "basic"},
+            },
+        },
+    }
+
+
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "data"],
+    "properties": {
+        "name": {"type": "string"},
+        "data": {"type": "object", "properties": {"message": {"type": "string"}}},
+    },
+}
+
+
+def _entry(route: APIRoute, fact: dict[str, Any], gives: object, takes: object) -> dict[str, Any]:
+    steps = route.path_format.split("/")
+    path = [
+        {"name": step[1:-1], "in": "path", "required": True, "schema": {"type": "string"}}
+        for step in steps
+        if step.startswith("{")
+    ]
+    query = [_query(each) for each in route.dependant.query_params]
+    names = [*_QUERY, *fact["query"]]
+    query += [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
+    entry: dict[str, Any] = {
+        "operationId": route.operation_id,
+        "summary": (route.description or "").split("\n")[0],
+        "parameters": path + query,
+        "responses": {str(fact["status"]): _answer(fact, gives), "4XX": _FAILED},
+    }
+    if takes is not None:
+        entry["requestBody"] = {"content": {"application/json": {"schema": takes}}}
+    return entry
+
+
+_FAILED: dict[str, Any] = {
+    "description": "What was wrong with the request",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+
+
+def _answer(fact: dict[str, Any], gives: object) -> dict[str, Any]:
+    if fact["stream"]:
+        return {"description": "Events", "content": {"text/event-stream": {"schema": {}}}}
+    if gives is None:
+        return {"description": "Done"}
+    return {"description": "The answer", "content": {"application/json": {"schema": gives}}}
+
+
+def _query(parameter: Any) -> dict[str, Any]:  # noqa: ANN401 - FastAPI's, without a public type
+    shown = {"name": parameter.alias, "in": "query", "required": parameter.field_info.is_required()}
+    kind = parameter.field_info.annotation
+    return {**shown, "schema": {"type": _JSON_TYPES.get(kind, "string")}}
+
+
+_JSON_TYPES = {int: "integer", bool: "boolean", int | None: "integer", bool | None: "boolean"}

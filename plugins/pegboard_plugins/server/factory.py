@@ -1,0 +1,85 @@
+"""The application: every resource's routes behind the guard, and errors in the protocol's shape."""
+
+import logging
+import secrets
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.types import ASGIApp
+
+from pegboard import PegboardError
+from pegboard_plugins.server import (
+    catalogue,
+    configuration,
+    files,
+    messages,
+    projects,
+    providers,
+    remote,
+    requests,
+    sessions,
+    sse,
+    turns,
+)
+from pegboard_plugins.server.absent import absent_routes
+from pegboard_plugins.server.answers import failure, problem
+from pegboard_plugins.server.guard import Doors, Guard
+from pegboard_plugins.server.house import House
+
+_RESOURCES = (
+    remote,
+    sse,
+    sessions,
+    messages,
+    turns,
+    requests,
+    configuration,
+    providers,
+    projects,
+    files,
+    catalogue,
+)
+_log = logging.getLogger("pegboard.server")
+
+
+def application(house: House, doors: Doors) -> ASGIApp:
+    """The server's application for a house and its doors."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.state.house = house
+    own = (module.routes for module in _RESOURCES)
+    app.state.routers = (*own, remote.order_routes(), absent_routes())
+    for router in app.state.routers:
+        app.include_router(router)
+    app.add_exception_handler(PegboardError, _told)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _unknown)
+    app.add_exception_handler(Exception, _broken)
+    return Guard(app, doors)
+
+
+async def _told(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, PegboardError)
+    return failure(error)
+
+
+async def _invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(step) for step in first["loc"][1:])
+    return problem(400, "BadRequest", f'{first["msg"]}\n  at ["{place}"]', kind="Query")
+
+
+async def _unknown(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == 404:  # noqa: PLR2004 - the status itself
+        return problem(404, "NotFoundError", f"no such route: {request.url.path[:200]}")
+    return problem(error.status_code, "BadRequest", error.detail)
+
+
+async def _broken(_request: Request, error: Exception) -> Response:
+    reference = f"err_{secrets.token_hex(4)}"
+    _log.error("%s: %s", reference, error, exc_info=error)
+    message = "Unexpected server error. The server's log has the details."
+    return problem(500, "UnknownError", message, ref=reference)

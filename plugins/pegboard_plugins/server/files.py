@@ -1,0 +1,192 @@
+"""Files of the project: folders, contents, names, and what stands in them."""
+
+import asyncio
+import base64
+import mimetypes
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from pegboard import App, InvalidInputError, PermissionDeniedError, walk_files
+from pegboard.schema.wire import Rest, Wire
+from pegboard_plugins.server.answers import answer
+from pegboard_plugins.server.changes import FileChange, changes
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.finding import Match, best_names, search
+from pegboard_plugins.server.house import Here
+
+LONGEST_BYTES = 10 << 20
+MOST_NAMES = 200
+routes = APIRouter()
+
+Text = Annotated[str, Query(max_length=4096)]
+Count = Annotated[int, Query(ge=1, le=MOST_NAMES)]
+
+
+class Node(Rest, frozen=True):
+    """One entry of a folder; `ignored` is what git would not look at."""
+
+    name: str
+    path: str
+    absolute: str
+    type: Literal["file", "directory"]
+    ignored: bool
+
+
+class Content(Wire, frozen=True):
+    """What is in a file; binary content is base64, or left out when nobody can show it."""
+
+    type: Literal["text", "binary"]
+    content: str
+    encoding: str | None = None
+    mime_type: str | None = None
+
+
+@routes.get("/file", **operation("file.list", gives=tuple[Node, ...]))
+async def listing(app: Here, path: Text) -> Response:
+    """The entries of a folder, folders first."""
+    return answer(await asyncio.to_thread(_nodes, app.workspace.directory, resolved(app, path)))
+
+
+@routes.get("/file/content", **operation("file.read", gives=Content))
+async def content(app: Here, path: Text) -> Response:
+    """What is in a file; nothing for a file that is not there."""
+    return answer(await asyncio.to_thread(_content, resolved(app, path)))
+
+
+@routes.get("/file/status", **operation("file.status", gives=tuple[FileChange, ...]))
+async def status(app: Here) -> Response:
+    """The files that differ from the last commit."""
+    return answer(await changes(app))
+
+
+@routes.get("/find", **operation("find.text", gives=tuple[Match, ...]))
+async def find_text(
+    app: Here, pattern: Annotated[str, Query(min_length=1, max_length=1000)]
+) -> Response:
+    """The lines that a regular expression matches."""
+    return answer(await search(app.workspace.directory, pattern))
+
+
+@routes.get("/find/file", **operation("find.files", gives=tuple[str, ...]))
+async def find_file(
+    app: Here,
+    query: Text,
+    *,
+    dirs: Literal["true", "false"] = "true",
+    kind: Annotated[Literal["file", "directory"] | None, Query(alias="type")] = None,
+    limit: Count = 10,
+) -> Response:
+    """The paths that come nearest to a text; those of folders end with a slash."""
+    found = await asyncio.to_thread(_names, app.workspace.directory)
+    if kind is not None or dirs == "false":
+        found = [name for name in found if name.endswith("/") == (kind == "directory")]
+    return answer(best_names(found, query, limit))
+
+
+@routes.get("/api/fs/find", **operation("v2.fs.find", gives=dict[str, Any]))
+async def find_for_completion(
+    app: Here,
+    query: Text = "",
+    limit: Count = 20,
+    kind: Annotated[str | None, Query(alias="type")] = None,
+) -> Response:
+    """The paths that come nearest to a text, as the newer terminal interface asks for them."""
+    names = await asyncio.to_thread(_names, app.workspace.directory)
+    if kind in {"file", "directory"}:
+        names = [name for name in names if name.endswith("/") == (kind == "directory")]
+    found = best_names(names, query, limit)
+    workspace = app.workspace
+    where = {
+        "directory": str(workspace.directory),
+        "project": {"id": workspace.project_id, "directory": str(workspace.worktree)},
+    }
+    data = [{"path": name, "type": "directory" if name.endswith("/") else "file"} for name in found]
+    return answer({"location": where, "data": data})
+
+
+@routes.get("/find/symbol", **operation("find.symbols", gives=tuple[dict[str, Any], ...]))
+async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - the protocol's
+    """Nothing: no language server is asked for symbols of the whole project."""
+    return answer([])
+
+
+def resolved(app: App, path: str) -> Path:
+    """The path of a thing in the worktree, with all symlinks followed.
+
+    :raises PermissionDeniedError: when it is outside.
+    :raises InvalidInputError: for a text that is no path.
+    """
+    if "\0" in path:
+        raise InvalidInputError("a path has no NUL")
+    try:
+        found = (app.workspace.directory / path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise InvalidInputError(f"not a path: {path[:200]!r}") from error
+    if not found.is_relative_to(app.workspace.worktree):
+        raise PermissionDeniedError(f"outside of the project: {path[:200]}")
+    return found
+
+
+def _nodes(directory: Path, folder: Path) -> list[Node]:
+    known = {name.split("/", 1)[0] for name in _names(folder)} if folder.is_dir() else set()
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                Node(
+                    name=_text(entry.name),
+                    path=_text(os.path.relpath(entry.path, directory)),
+                    absolute=_text(entry.path),
+                    type="directory" if entry.is_dir() else "file",
+                    ignored=_text(entry.name) not in known,
+                )
+                for entry in entries
+                if entry.name != ".git"
+            ]
+    except OSError:
+        return []
+    return sorted(found, key=lambda node: (node.type == "file", node.name.lower()))
+
+
+def _content(path: Path) -> Content:
+    try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            return Content(type="text", content="")
+        if facts.st_size > LONGEST_BYTES:
+            raise InvalidInputError(f"{path.name} has more than {LONGEST_BYTES:,} bytes")
+        raw = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return Content(type="text", content="")
+    except OSError as error:
+        raise PermissionDeniedError(f"{path.name} cannot be read: {error.strerror}") from error
+    return _shown(path, raw)
+
+
+def _shown(path: Path, raw: bytes) -> Content:
+    kind = mimetypes.guess_type(path.name)[0] or ""
+    if b"\0" not in raw and not kind.startswith("image/"):
+        return Content(type="text", content=raw.decode("utf-8", "replace"))
+    encoded = base64.b64encode(raw).decode()
+    return Content(type="binary", content=encoded, encoding="base64", mime_type=kind or None)
+
+
+def _names(folder: Path) -> list[str]:
+    """The files below a folder that git would look at, and their folders, as relative paths."""
+    start = len(str(folder).rstrip("/")) + 1
+    files = [_text(path[start:]) for path in walk_files(folder)]
+    folders: dict[str, None] = {}
+    for name in files:
+        for place, letter in enumerate(name):
+            if letter == "/":
+                folders[name[: place + 1]] = None
+    return [*folders, *files]
+
+
+def _text(name: str) -> str:
+    """A name without what UTF-8 cannot have."""
+    return os.fsencode(name).decode("utf-8", "replace")

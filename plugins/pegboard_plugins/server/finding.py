@@ -1,0 +1,212 @@
+"""What is searched for: names by nearness, lines by ripgrep, or by Python where it is missing."""
+
+import asyncio
+import base64
+import re
+import shutil
+import sys
+from collections.abc import Iterable
+from heapq import nsmallest
+from pathlib import Path
+
+import msgspec
+
+from pegboard import InvalidInputError, walk_files
+from pegboard.schema.wire import Rest
+
+TIME_LIMIT_S = 20.0
+MOST_MATCHES = 500
+MOST_PER_FILE = 10
+LONGEST_LINE = 2000
+LONGEST_FILE_BYTES = 4 << 20
+LONGEST_OUTPUT_BYTES = 16 << 20
+
+
+class Shown(Rest, frozen=True):
+    """A text as ripgrep tells it."""
+
+    text: str
+
+
+class Submatch(Rest, frozen=True):
+    """Where in the line the pattern is, in bytes."""
+
+    match: Shown
+    start: int
+    end: int
+
+
+class Match(Rest, frozen=True):
+    """One line that matches, in the shape of ripgrep's JSON."""
+
+    path: Shown
+    lines: Shown
+    line_number: int = msgspec.field(name="line_number")
+    absolute_offset: int = msgspec.field(name="absolute_offset")
+    submatches: tuple[Submatch, ...] = ()
+
+
+def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
+    """The names in which the letters of the query stand in order, the nearest first."""
+    wanted = query.lower().strip()
+    scored = ((_distance(name, wanted), name) for name in names)
+    found = ((score, name) for score, name in scored if score is not None)
+    return [name for _, name in nsmallest(limit, found)]
+
+
+def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
+    """How far a name is from the query: less is nearer, None if it lacks a letter."""
+    lower = name.lower()
+    last = lower.rstrip("/").rpartition("/")[2]
+    if wanted in last:
+        return (0 if last.startswith(wanted) else 1, name.count("/"), len(name))
+    if wanted in lower:
+        return (2, lower.index(wanted), len(name))
+    place = first = -1
+    for letter in wanted:
+        place = lower.find(letter, place + 1)
+        if place < 0:
+            return None
+        first = place if first < 0 else first
+    return (3, place - first, len(name))
+
+
+async def search(folder: Path, pattern: str) -> list[Match]:
+    """The lines below a folder that match.
+
+    It runs in a process of its own, since an expression may take for ever.
+
+    :raises InvalidInputError: when the pattern is no regular expression.
+    """
+    ripgrep = shutil.which("rg")
+    if ripgrep:
+        command = [ripgrep, "--no-config", "--json", "--hidden", "--glob=!.git/*"]
+        command += [f"--max-count={MOST_PER_FILE}", "--regexp", pattern, "--", "."]
+    else:
+        command = [sys.executable, __file__, pattern]
+    output, code = await _output(command, folder)
+    if code == 2 and not output.strip():  # noqa: PLR2004 - what both answer to a bad pattern
+        raise InvalidInputError(f"not a regular expression: {pattern[:200]!r}")
+    return _matches(output)
+
+
+async def _output(command: list[str], folder: Path) -> tuple[bytes, int]:
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    chunks: list[bytes] = []
+    try:
+        async with asyncio.timeout(TIME_LIMIT_S):
+            while chunk := await process.stdout.read(1 << 16):
+                chunks.append(chunk)
+                if sum(map(len, chunks)) > LONGEST_OUTPUT_BYTES:
+                    break
+    except TimeoutError:
+        pass
+    if process.returncode is None and process.stdout.at_eof() is False:
+        process.kill()
+    return b"".join(chunks), await process.wait()
+
+
+def _matches(output: bytes) -> list[Match]:
+    found: list[Match] = []
+    for line in output.split(b"\n"):
+        if not line.startswith(b'{"type":"match"'):
+            continue
+        try:
+            data = msgspec.json.decode(line)["data"]
+        except msgspec.DecodeError:  # the last line of an output that was cut
+            break
+        found.append(_match(data))
+        if len(found) == MOST_MATCHES:
+            break
+    return found
+
+
+def _match(data: dict[str, object]) -> Match:
+    hits = data["submatches"]
+    assert isinstance(hits, list)
+    return Match(
+        path=Shown(text=_text(data["path"]).removeprefix("./")),
+        lines=Shown(text=_text(data["lines"])[:LONGEST_LINE]),
+        line_number=_number(data["line_number"]),
+        absolute_offset=_number(data["absolute_offset"]),
+        submatches=tuple(
+            Submatch(match=Shown(text=_text(hit["match"])), start=hit["start"], end=hit["end"])
+            for hit in hits
+        ),
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(shown: object) -> str:
+    """ripgrep's text, or its bytes where they are no UTF-8."""
+    assert isinstance(shown, dict)
+    if "text" in shown:
+        return str(shown["text"])
+    return base64.b64decode(shown["bytes"]).decode("utf-8", "replace")
+
+
+def main(pattern: str) -> int:
+    """Print what ripgrep would, for the files of the current folder."""
+    try:
+        expression = re.compile(pattern.encode())
+    except re.error:
+        return 2
+    for path in walk_files(Path.cwd()):
+        for line in _found(path, expression):
+            sys.stdout.buffer.write(msgspec.json.encode({"type": "match", "data": line}) + b"\n")
+    return 0
+
+
+def _found(path: str, expression: re.Pattern[bytes]) -> list[dict[str, object]]:
+    place = Path(path)
+    try:
+        if not place.is_file() or place.stat().st_size > LONGEST_FILE_BYTES:
+            return []
+        content = place.read_bytes()
+    except OSError:
+        return []
+    if b"\0" in content:
+        return []
+    found: list[dict[str, object]] = []
+    offset = 0
+    for number, line in enumerate(content.splitlines(keepends=True), 1):
+        hits = [] if len(line) > LONGEST_LINE else list(expression.finditer(line))
+        if hits:
+            found.append(_line(place, number, offset, line, hits))
+            if len(found) == MOST_PER_FILE:
+                break
+        offset += len(line)
+    return found
+
+
+def _line(
+    path: Path, number: int, offset: int, line: bytes, hits: list[re.Match[bytes]]
+) -> dict[str, object]:
+    return {
+        "path": {"text": str(path.relative_to(Path.cwd()))},
+        "lines": {"text": line.decode("utf-8", "replace")},
+        "line_number": number,
+        "absolute_offset": offset,
+        "submatches": [
+            {
+                "match": {"text": hit[0].decode("utf-8", "replace")},
+                "start": hit.start(),
+                "end": hit.end(),
+            }
+            for hit in hits
+        ],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

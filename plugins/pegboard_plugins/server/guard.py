@@ -1,0 +1,184 @@
+"""What stands before every route: whose request it is, how large, and from which site.
+
+The checks come before routing, so that an answer never tells which routes there are.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+from dataclasses import dataclass, field
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pegboard_plugins.server.answers import problem
+from pegboard_plugins.server.auth import Credentials
+
+LONGEST_BODY_BYTES = 64 << 20
+"""Room for some pictures in a prompt."""
+BODY_WITHIN_S = 60.0
+LOGGED_REFUSALS_S = 10.0
+"""Refusals are logged once in this time, so that nobody can fill a disk with them."""
+_log = logging.getLogger("pegboard.server")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doors:
+    """Who is let in: the names of the server, the sites beside it, the credentials."""
+
+    credentials: Credentials
+    hosts: frozenset[str]
+    origins: frozenset[str] = field(default_factory=frozenset)
+
+
+class Guard:
+    """The application around all routes."""
+
+    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+        self._app = app
+        self._doors = doors
+        self._refused = 0
+        self._logged_at = 0.0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse the request, or pass it on."""
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        reply = _Reply(scope, send, origin if origin in self._doors.origins else None)
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await refusal(scope, receive, reply.send)
+            self._note(refusal, scope)
+            return
+        body = _Body(receive, LONGEST_BODY_BYTES)
+        try:
+            await self._app(scope, body.receive, reply.send)
+        except _TooLargeError:
+            if not reply.started:
+                message = f"a body has at most {LONGEST_BODY_BYTES:,} bytes"
+                await problem(413, "BadRequest", message)(scope, receive, reply.send)
+        except TimeoutError:
+            if reply.started or not body.is_late:
+                raise
+            await problem(408, "BadRequest", "the body did not come")(scope, receive, reply.send)
+        reply.log()
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to a request that does not get in."""
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._doors.hosts:
+            return problem(421, "MisdirectedRequest", "this server has other names")
+        origin = headers.get("origin")
+        if origin is not None and origin not in self._doors.origins:
+            return problem(403, "ForbiddenError", "requests from other sites are not taken")
+        if origin is not None and scope["method"] == "OPTIONS":
+            return _preflight()
+        if not self._doors.credentials.accepts(headers.get("authorization")):
+            return _unauthorized()
+        return _bad_body(scope, headers)
+
+    def _note(self, refusal: Response, scope: Scope) -> None:
+        self._refused += 1
+        now = time.monotonic()
+        if now - self._logged_at >= LOGGED_REFUSALS_S:
+            path = scope["path"][:200]
+            _log.warning("%d refused, last: %s %r", self._refused, refusal.status_code, path)
+            self._refused, self._logged_at = 0, now
+
+
+class _Reply:
+    """One answer on its way: it is logged, and a known site may read it."""
+
+    def __init__(self, scope: Scope, send: Send, origin: str | None) -> None:
+        self.started = False
+        self._scope = scope
+        self._send = send
+        self._origin = origin
+        self._status = 0
+        self._since = time.perf_counter()
+
+    async def send(self, message: Message) -> None:
+        """Pass a message of the answer on."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            self._status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers["x-content-type-options"] = "nosniff"
+            if self._origin is not None:
+                headers["access-control-allow-origin"] = self._origin
+                headers["vary"] = "Origin"
+        await self._send(message)
+
+    def log(self) -> None:
+        """One line a request; never its query, which may have secrets."""
+        if not _log.isEnabledFor(logging.INFO):
+            return
+        took_ms = (time.perf_counter() - self._since) * 1000
+        path = self._scope["path"][:200]
+        request_id = secrets.token_hex(4)
+        method = self._scope["method"]
+        _log.info("%s %s %r %d %.1f ms", request_id, method, path, self._status, took_ms)
+
+
+class _TooLargeError(Exception):
+    """More has come than a body may have."""
+
+
+class _Body:
+    """A request's body, of which no more comes than there is room for."""
+
+    def __init__(self, receive: Receive, room: int) -> None:
+        self.is_late = False
+        self._receive = receive
+        self._room = room
+        self._whole = False
+
+    async def receive(self) -> Message:
+        """The next piece; after the last one, the wait for the client's end has no limit."""
+        if self._whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                message = await self._receive()
+        except TimeoutError:
+            self.is_late = True
+            raise
+        self._room -= len(message.get("body", b""))
+        self._whole = not message.get("more_body", False)
+        if self._room < 0:
+            raise _TooLargeError
+        return message
+
+
+def _unauthorized() -> Response:
+    refusal = problem(
+        401, "UnauthorizedError", "the server's token or password is missing or wrong"
+    )
+    refusal.headers["www-authenticate"] = 'Basic realm="Secure Area"'
+    return refusal
+
+
+def _preflight() -> Response:
+    headers = {
+        "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
+        "access-control-allow-headers": "authorization, content-type, x-opencode-directory",
+        "access-control-max-age": "600",
+    }
+    return Response(status_code=204, headers=headers)
+
+
+def _bad_body(scope: Scope, headers: Headers) -> Response | None:
+    length = headers.get("content-length", "0")
+    if not length.isascii() or not length.isdecimal():
+        return problem(400, "BadRequest", "the content-length is not a number")
+    if int(length) > LONGEST_BODY_BYTES:
+        return problem(413, "BadRequest", f"a body has at most {LONGEST_BODY_BYTES:,} bytes")
+    has_body = int(length) > 0 or "transfer-encoding" in headers
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if has_body and scope["method"] != "GET" and kind != "application/json":
+        return problem(415, "BadRequest", "a body is JSON, of the type application/json")
+    return None

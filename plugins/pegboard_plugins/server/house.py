@@ -1,0 +1,125 @@
+"""What every route works with: the server's Apps and events, and the App that a request means."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+from urllib.parse import unquote
+
+from fastapi import Depends
+from starlette.requests import HTTPConnection
+
+from pegboard import App, InvalidInputError, NotFoundError, PegboardError, Places, check_id
+from pegboard.schema.session import Session
+from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.keys import Keys
+from pegboard_plugins.server.pool import Pool
+
+DRAIN_S = 3.0
+"""What a stop gives to work that no client waits for."""
+_log = logging.getLogger("pegboard.server")
+_Value = TypeVar("_Value")
+
+
+@dataclass(kw_only=True)
+class House:
+    """The server's state; `directory` is the one that requests mean that name none."""
+
+    directory: Path
+    pool: Pool
+    feed: Feed
+    keys: Keys
+    places: Places
+    work: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
+        """A task that goes on when its client has gone; the house ends it."""
+        task = asyncio.create_task(work, name=name)
+        self.work.add(task)
+        task.add_done_callback(self._finished)
+        return task
+
+    def _finished(self, task: "asyncio.Task[Any]") -> None:
+        self.work.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, PegboardError):
+            _log.error("%s failed", task.get_name(), exc_info=error)
+
+    async def aclose(self) -> None:
+        """Stop what runs, wait for it, and close all Apps."""
+        await self.pool.aclose()
+        if self.work:
+            _, pending = await asyncio.wait(self.work, timeout=DRAIN_S)
+            for task in pending:
+                task.cancel()
+
+
+def house_of(connection: HTTPConnection) -> House:
+    """The server's state, as a dependency of a route."""
+    house: House = connection.app.state.house
+    return house
+
+
+Served = Annotated[House, Depends(house_of)]
+
+
+def _asked_directory(connection: HTTPConnection, house: House) -> Path:
+    """The directory that a request names: by query, by header, or not at all.
+
+    Newer clients percent-encode the header, older ones do not.
+    """
+    query = connection.query_params
+    named = query.get("directory") or query.get("location[directory]")
+    if named is None and (header := connection.headers.get("x-opencode-directory")):
+        named = unquote(header)
+    if not named:
+        return house.directory
+    if "\0" in named:
+        raise InvalidInputError("the name of a directory has a NUL in it")
+    path = Path(named)
+    if not path.is_absolute():
+        raise InvalidInputError(f"not an absolute path: {named[:200]}")
+    return path
+
+
+async def _app(connection: HTTPConnection, house: Served) -> App:
+    return await house.pool.app(_asked_directory(connection, house))
+
+
+Here = Annotated[App, Depends(_app)]
+"""The App of the directory that the request means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A session, and the App that runs it: the one of the session's own directory."""
+
+    app: App
+    session: Session
+
+
+async def _place(sessionID: str, app: Here, house: Served) -> Place:
+    session = await app.session(checked("session", sessionID))
+    if session.project_id != app.workspace.project_id:
+        raise NotFoundError("Session", sessionID)
+    directory = Path(session.directory)
+    if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
+        app = await house.pool.app(directory)
+    return Place(app, session)
+
+
+AtSession = Annotated[Place, Depends(_place)]
+"""The session that the path names; 404 when there is none in the project."""
+
+
+def checked(kind: "str", text: str) -> str:
+    """`text` if it can be an id of this kind.
+
+    :raises NotFoundError: otherwise, for nothing can have it.
+    """
+    try:
+        return check_id(kind, text)  # type: ignore[arg-type] # one of the protocol's kinds
+    except InvalidInputError as error:
+        raise NotFoundError(kind.capitalize(), text[:80]) from error

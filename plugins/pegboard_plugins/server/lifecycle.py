@@ -1,0 +1,221 @@
+"""A server's life: its socket, its runtime file, its start, and its end."""
+
+import asyncio
+import ipaddress
+import json
+import logging
+import os
+import socket
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from msgspec.structs import replace
+
+from pegboard import AppOptions, InvalidInputError, Places
+from pegboard_plugins.server.auth import Credentials, credentials_from
+from pegboard_plugins.server.connection import BoundedProtocol
+from pegboard_plugins.server.factory import application
+from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.guard import Doors
+from pegboard_plugins.server.house import House
+from pegboard_plugins.server.keys import Keys, write_private
+from pegboard_plugins.server.pool import Pool
+
+STOP_WITHIN_S = 4
+"""What a stop gives to requests that are being answered."""
+BACKLOG = 512
+_PLAIN_HTTP = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Where a server listens, whom it lets in, and what it serves by default.
+
+    `known_hosts` are names of the server beside the address, `origins` sites that may use it.
+    """
+
+    directory: Path
+    options: AppOptions
+    host: str = "127.0.0.1"
+    port: int = 4096
+    known_hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    is_open: bool = False
+
+
+async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str], None]) -> None:
+    """Serve until a signal says to stop; `ready` gets the address once it can be used.
+
+    :raises InvalidInputError: when the address cannot be listened on, or not like this.
+    """
+    credentials = credentials_from(env, is_open=settings.is_open)
+    _check(settings, credentials)
+    with _listening(settings) as listener:
+        port = listener.getsockname()[1]
+        url = f"http://{_in_url(settings.host)}:{port}"
+        places = _places(settings, env)
+        house = _house(settings, places)
+        doors = Doors(
+            credentials=credentials,
+            hosts=_hosts(settings, port),
+            origins=frozenset(settings.origins),
+        )
+        file = places.state / f"server-{port}.json"
+        await asyncio.to_thread(_announce, file, url, credentials)
+        try:
+            await _run(house, doors, listener, lambda: ready(url))
+        finally:
+            with suppress(FileNotFoundError):
+                file.unlink()
+
+
+async def _run(
+    house: House, doors: Doors, listener: socket.socket, ready: Callable[[], None]
+) -> None:
+    config = uvicorn.Config(
+        application(house, doors),
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
+    server = _Server(config, house, ready)
+    sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
+    try:
+        await server.serve(sockets=[listener])
+    finally:
+        sweeping.cancel()
+        await asyncio.gather(sweeping, return_exceptions=True)
+        await house.aclose()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which tells when it is ready and ends event streams when it is to stop."""
+
+    def __init__(self, config: uvicorn.Config, house: House, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._house = house
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, and say so."""
+        await super().startup(sockets)
+        self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to stop: streams would otherwise never end."""
+        self._house.feed.hang_up("all")
+        super().handle_exit(sig, frame)
+
+
+def _house(settings: Settings, places: Places) -> House:
+    keys = Keys(places.data / "auth.json")
+    feed = Feed()
+
+    def options() -> AppOptions:
+        return replace(settings.options, config=_merged(settings.options.config, keys.overlay()))
+
+    return House(
+        directory=settings.directory,
+        pool=Pool(options, feed),
+        feed=feed,
+        keys=keys,
+        places=places,
+    )
+
+
+def _merged(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, object]:
+    """Both tables; where both have a table, those are merged too, else the first one counts."""
+    merged = dict(second)
+    for name, value in first.items():
+        other = merged.get(name)
+        both = isinstance(value, Mapping) and isinstance(other, Mapping)
+        merged[name] = _merged(value, other) if both else value  # type: ignore[arg-type] # both are tables
+    return merged
+
+
+def _places(settings: Settings, env: Mapping[str, str]) -> Places:
+    options = settings.options
+    return Places.of(
+        env,
+        config=options.config_dir,
+        data=options.data_dir,
+        state=options.state_dir,
+        cache=options.cache_dir,
+    )
+
+
+def _check(settings: Settings, credentials: Credentials) -> None:
+    if is_loopback(settings.host):
+        return
+    if credentials.token is None:
+        raise InvalidInputError(f"{settings.host} is not this machine alone: it needs a password")
+    if credentials.password is None:
+        raise InvalidInputError(
+            f"{settings.host} is not this machine alone: set PEGBOARD_SERVER_PASSWORD first"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _hosts(settings: Settings, port: int) -> frozenset[str]:
+    """What a `Host` header may say."""
+    own = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(settings.host) else []
+    names = {*own, _in_url(settings.host), *settings.known_hosts}
+    with_port = {f"{name.lower()}:{port}" for name in names if ":" not in name.strip("[]")}
+    with_port |= {f"{name.lower()}:{port}" for name in names if name.startswith("[")}
+    as_given = {name.lower() for name in settings.known_hosts}
+    return frozenset(with_port | as_given | (names if port == _PLAIN_HTTP else set()))
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _listening(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        listener.close()
+        raise InvalidInputError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
+            "--port 0 takes a free one"
+        ) from error
+    return listener
+
+
+def _announce(file: Path, url: str, credentials: Credentials) -> None:
+    """Tell the user's own clients where the server is and what opens it."""
+    facts = {"url": url, "pid": os.getpid(), "token": credentials.token}
+    write_private(file, json.dumps(facts).encode())
+
+
+def log_to_stderr(*, is_quiet: bool) -> None:
+    """One line for each thing that happens; only what is wrong when `is_quiet`."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    for name in ("pegboard.server", "pegboard.client", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.WARNING if is_quiet or name == "uvicorn.error" else logging.INFO)
+        logger.propagate = False

@@ -1,0 +1,167 @@
+"""One App for each directory that somebody works in; those that rest are put away."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pegboard import App, AppOptions, PegboardError, encode_event
+from pegboard.schema.event import Event, SessionStatusChanged
+from pegboard.schema.session import Idle, SessionStatus
+from pegboard_plugins.server.feed import Feed
+
+IDLE_S = 900.0
+"""An App that nobody uses for this long is closed; the next request opens it again."""
+SWEEP_S = 60.0
+MOST_APPS = 64
+QUEUED_EVENTS = 20_000
+"""Of one App, for the one task that hands them on."""
+_log = logging.getLogger("pegboard.server")
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """An open App, the task that hands its events on, and the sessions that run in it."""
+
+    app: App
+    relay: asyncio.Task[None]
+    used_at: float
+    statuses: dict[str, SessionStatus] = field(default_factory=dict)
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing runs and nobody is asked anything."""
+        return not (self.statuses or self.app.permissions.pending() or self.app.questions.pending())
+
+
+class Pool:
+    """The Apps by directory; it owns them and their tasks."""
+
+    def __init__(self, options: Callable[[], AppOptions], feed: Feed) -> None:
+        self._options = options
+        self._feed = feed
+        self._opening: dict[Path, asyncio.Task[Member]] = {}
+
+    async def app(self, directory: Path) -> App:
+        """The App of a directory, opened if it is not yet.
+
+        :raises InvalidInputError: when it is not a directory.
+        :raises ConfigError: when its configuration cannot be used.
+        """
+        place = await asyncio.to_thread(_resolved, directory)
+        task = self._opening.get(place)
+        if task is None:
+            task = asyncio.create_task(self._open(place), name=f"open {place}")
+            self._opening[place] = task
+        try:
+            # Without a limit of its own: the opening's parts have theirs.
+            member = await asyncio.shield(task)
+        except BaseException:
+            if task.done() and self._opening.get(place) is task:
+                del self._opening[place]
+            raise
+        member.used_at = time.monotonic()
+        return member.app
+
+    def members(self) -> tuple[Member, ...]:
+        """The Apps that are open."""
+        done = (task for task in self._opening.values() if task.done() and not task.cancelled())
+        return tuple(task.result() for task in done if task.exception() is None)
+
+    def member(self, app: App) -> Member:
+        """What is known of an open App."""
+        return next(member for member in self.members() if member.app is app)
+
+    async def close(self, directory: Path) -> None:
+        """Stop what runs in a directory, and close its App; nothing when there is none."""
+        task = self._opening.pop(directory, None)
+        if task is None:
+            return
+        with suppress(PegboardError):
+            await _ended(await task)
+
+    async def renew(self) -> None:
+        """Close the Apps that rest, so that they are opened again as things are now."""
+        for member in self.members():
+            if member.rests:
+                await self.close(member.app.workspace.directory)
+
+    async def sweep(self) -> None:
+        """Close what has rested for long, again and again, until it is cancelled."""
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            for member in self._stale():
+                await self.close(member.app.workspace.directory)
+
+    async def aclose(self) -> None:
+        """Close all Apps, side by side."""
+        await asyncio.gather(*(self.close(directory) for directory in tuple(self._opening)))
+
+    def _stale(self) -> list[Member]:
+        """The Apps to close: unused for long, or the longest unused of too many."""
+        resting = [
+            member
+            for member in self.members()
+            if member.rests and not self._feed.is_heard(member.app.workspace.directory)
+        ]
+        resting.sort(key=lambda member: member.used_at)
+        limit = time.monotonic() - IDLE_S
+        surplus = max(0, len(self._opening) - MOST_APPS)
+        return [
+            member
+            for place, member in enumerate(resting)
+            if place < surplus or member.used_at < limit
+        ]
+
+    async def _open(self, directory: Path) -> Member:
+        app = await App.open(directory, self._options())
+        statuses: dict[str, SessionStatus] = {}
+        relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
+        for path in app.untrusted:
+            _log.warning("not run, because nobody has trusted it: %s", path)
+        await asyncio.sleep(0)  # the relay listens before anybody uses the App
+        return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)
+
+    async def _relay(self, app: App, statuses: dict[str, SessionStatus]) -> None:
+        """Hand the App's events on until it is closed."""
+        place = str(app.workspace.directory)
+        project = app.workspace.project_id
+        async with app.subscribe(limit=QUEUED_EVENTS) as events:
+            missed = 0
+            while batch := await events.batch():
+                if events.missed > missed:
+                    missed = events.missed
+                    self._feed.say("server.resync", {"missed": missed}, directory=Path(place))
+                for event in batch:
+                    _note(event, statuses)
+                    self._feed.publish(self._json(event), directory=place, project=project)
+
+    def _json(self, event: Event) -> bytes:
+        """The event with an id, which those that are not stored lack."""
+        body = encode_event(event)
+        if event.seq:
+            return body
+        return b'{"id":"%b",%b' % (self._feed.ids.new("event").encode(), body[1:])
+
+
+def _note(event: Event, statuses: dict[str, SessionStatus]) -> None:
+    match event.properties:
+        case SessionStatusChanged(session_id=session_id, status=Idle()):
+            statuses.pop(session_id, None)
+        case SessionStatusChanged(session_id=session_id, status=status):
+            statuses[session_id] = status
+
+
+async def _ended(member: Member) -> None:
+    await member.app.aclose()
+    await member.relay  # it ends with the App, which closes its subscriptions
+
+
+def _resolved(directory: Path) -> Path:
+    try:
+        return directory.expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):
+        return directory

@@ -1,0 +1,134 @@
+"""Where the work is: paths, projects, version control."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from pegboard import App, InvalidInputError, NotFoundError, Places, branch
+from pegboard.schema.session import Project, ProjectTime
+from pegboard.schema.wire import Rest, Wire
+from pegboard_plugins.server.answers import UnsupportedError, answer
+from pegboard_plugins.server.changes import FileChange, changes, differences
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import Here, Served
+
+MOST_CONTEXT = 10_000
+routes = APIRouter()
+
+
+class Paths(Rest, frozen=True):
+    """The folders of the user and of the project, all absolute."""
+
+    home: str
+    state: str
+    config: str
+    worktree: str
+    directory: str
+
+
+class Directory(Rest, frozen=True):
+    """One folder of a project."""
+
+    directory: str
+
+
+class Branch(Wire, frozen=True):
+    """What is checked out; absent without git."""
+
+    branch: str | None = None
+    default_branch: str | None = None
+
+
+@routes.get("/path", **operation("path.get", gives=Paths))
+async def paths(app: Here, house: Served) -> Response:
+    """The folders."""
+    places: Places = house.places
+    found = Paths(
+        home=str(Path.home()),
+        state=str(places.state),
+        config=str(places.config),
+        worktree=str(app.workspace.worktree),
+        directory=str(app.workspace.directory),
+    )
+    return answer(found)
+
+
+@routes.get("/project", **operation("project.list", gives=tuple[Project, ...]))
+async def projects(app: Here) -> Response:
+    """All projects that the database knows, and this one."""
+    known = await app.storage.projects()
+    rest = tuple(each for each in known if each.id != app.workspace.project_id)
+    return answer((await _current(app), *rest))
+
+
+@routes.get("/project/current", **operation("project.current", gives=Project))
+async def current(app: Here) -> Response:
+    """The project of the directory."""
+    return answer(await _current(app))
+
+
+@routes.patch("/project/{projectID}", **operation("project.update", gives=Project))
+async def update(projectID: str) -> Response:
+    """No answer but an error: a project has its folder's name."""
+    raise UnsupportedError(f"project {projectID[:80]} has nothing that can be changed")
+
+
+@routes.get(
+    "/project/{projectID}/directories",
+    **operation("project.directories", gives=tuple[Directory, ...]),
+)
+async def directories(projectID: str, app: Here) -> Response:
+    """The folders that the project is worked on in."""
+    if projectID != app.workspace.project_id:
+        raise NotFoundError("Project", projectID[:80])
+    return answer((Directory(directory=str(app.workspace.worktree)),))
+
+
+@routes.get("/vcs", **operation("vcs.get", gives=Branch))
+async def vcs(app: Here) -> Response:
+    """The branch that is checked out."""
+    name = await asyncio.to_thread(lambda: branch(app.workspace))
+    return answer({"branch": name or ""})
+
+
+@routes.get("/vcs/status", **operation("vcs.status", gives=tuple[FileChange, ...]))
+async def vcs_status(app: Here) -> Response:
+    """The files that differ from the last commit."""
+    found = await changes(app)
+    return answer([_status(change) for change in found])
+
+
+def _status(change: FileChange) -> dict[str, Any]:
+    return {
+        "file": change.path,
+        "additions": change.added,
+        "deletions": change.removed,
+        "status": change.status,
+    }
+
+
+@routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[dict[str, Any], ...]))
+async def vcs_diff(app: Here, mode: str = "git", context: int = 3) -> Response:
+    """What differs from the last commit, file by file."""
+    if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
+        raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")
+    return answer(await differences(app, context))
+
+
+async def _current(app: App) -> Project:
+    """The project as the database has it, or as its folder says."""
+    workspace = app.workspace
+    for each in await app.storage.projects():
+        if each.id == workspace.project_id:
+            return each
+    made = int((await asyncio.to_thread(workspace.worktree.stat)).st_ctime * 1000)
+    return Project(
+        id=workspace.project_id,
+        worktree=str(workspace.worktree),
+        vcs="git" if workspace.git_dir is not None else None,
+        time=ProjectTime(created=made, updated=made),
+        sandboxes=(),
+    )

@@ -1,0 +1,132 @@
+"""Providers, their models and their keys."""
+
+import asyncio
+import re
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from pegboard import App, InvalidInputError, Provider
+from pegboard.schema.model import Model, ProviderListing
+from pegboard.schema.wire import Rest, to_json
+from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
+from pegboard_plugins.server.bodies import ApiAuth, Auth
+from pegboard_plugins.server.configuration import masked
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import Here, Served
+
+routes = APIRouter()
+
+
+class ConfiguredProviders(Rest, frozen=True):
+    """The providers that can be used, and the model of each that is taken unasked."""
+
+    providers: tuple[ProviderListing, ...]
+    default: dict[str, str]
+
+
+class KnownProviders(Rest, frozen=True):
+    """All providers, and those of them that can be used."""
+
+    all: tuple[ProviderListing, ...]
+    default: dict[str, str]
+    connected: tuple[str, ...]
+
+
+@routes.get("/config/providers", **operation("config.providers", gives=ConfiguredProviders))
+async def configured(app: Here) -> Response:
+    """The providers that can be used."""
+    found = listings(app)
+    return answer(ConfiguredProviders(providers=found, default=_defaults(app, found)))
+
+
+@routes.get("/provider", **operation("provider.list", gives=KnownProviders))
+async def known(app: Here) -> Response:
+    """All providers that have models."""
+    found = listings(app)
+    names = tuple(each.id for each in found)
+    return answer(KnownProviders(all=found, default=_defaults(app, found), connected=names))
+
+
+@routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
+async def ways(_app: Here) -> Response:
+    """The ways to sign in beside a key, of which there are none."""
+    return answer({})
+
+
+@routes.post("/provider/{providerID}/oauth/authorize", **operation("provider.oauth.authorize"))
+@routes.post("/provider/{providerID}/oauth/callback", **operation("provider.oauth.callback"))
+async def sign_in(providerID: str) -> Response:
+    """No answer but an error: providers are opened with keys."""
+    raise UnsupportedError(f"provider {providerID[:80]} takes a key, it has no sign-in here")
+
+
+@routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
+async def put_key(request: Request, providerID: str, house: Served) -> Response:
+    """True, when the key is kept; projects that rest use it from then on."""
+    body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
+    if not isinstance(body, ApiAuth):
+        raise UnsupportedError("keys are kept, but no tokens of a sign-in")
+    await asyncio.to_thread(house.keys.put, _named(providerID), to_json(body))
+    await house.pool.renew()
+    return answer(value=True)
+
+
+@routes.delete("/auth/{providerID}", **operation("auth.remove", gives=bool))
+async def drop_key(providerID: str, house: Served) -> Response:
+    """True, when no key is kept for the provider."""
+    await asyncio.to_thread(house.keys.drop, _named(providerID))
+    await house.pool.renew()
+    return answer(value=True)
+
+
+def _named(provider_id: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", provider_id):
+        raise InvalidInputError(f"not the name of a provider: {provider_id[:80]!r}")
+    return provider_id
+
+
+def listings(app: App) -> tuple[ProviderListing, ...]:
+    """The providers that know models; the one of the default model is there in any case."""
+    chosen = {name: {model.id: model for model in each.models()} for name, each in _providers(app)}
+    provider_id, _, model_id = (app.config.model or "").partition("/")
+    provider = app.providers.get(provider_id)
+    if provider is not None and model_id and model_id not in chosen.get(provider_id, {}):
+        model = provider.resolve(model_id)
+        if model is not None:
+            chosen.setdefault(provider_id, {})[model_id] = model
+    return tuple(
+        _listing(app, app.providers[name], models) for name, models in chosen.items() if models
+    )
+
+
+def _providers(app: App) -> tuple[tuple[str, Provider], ...]:
+    return tuple(app.providers.items())
+
+
+def _listing(app: App, provider: Provider, models: dict[str, Model]) -> ProviderListing:
+    said = app.config.provider.get(provider.id)
+    return ProviderListing(
+        id=provider.id,
+        name=provider.name,
+        source="config" if said is not None else "env",
+        env=tuple(provider.env),
+        models={name: _without_secrets(model) for name, model in models.items()},
+        options=masked(said.options) if said is not None else {},
+    )
+
+
+def _without_secrets(model: Model) -> Model:
+    headers = masked(model.headers, "headers")
+    return msgspec.structs.replace(model, headers=headers, options=masked(model.options))
+
+
+def _defaults(app: App, found: tuple[ProviderListing, ...]) -> dict[str, str]:
+    """The model of each provider that is taken when none is named."""
+    defaults = {each.id: next(iter(each.models)) for each in found}
+    provider_id, _, model_id = (app.config.model or "").partition("/")
+    if provider_id in defaults and model_id:
+        defaults[provider_id] = model_id
+    return defaults

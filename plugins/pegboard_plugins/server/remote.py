@@ -1,0 +1,174 @@
+"""The terminal interface by remote control, the log, and the server's own state."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from pegboard import InvalidInputError, __version__
+from pegboard.schema.wire import Rest
+from pegboard_plugins.server.answers import answer, body_of
+from pegboard_plugins.server.bodies import LogBody
+from pegboard_plugins.server.documents import document, operation
+from pegboard_plugins.server.house import Here, Served, checked
+
+routes = APIRouter()
+_APPEND, _EXECUTE, _TOAST = "tui.prompt.append", "tui.command.execute", "tui.toast.show"
+_SELECT = "tui.session.select"
+_NEEDED: dict[str, tuple[str, ...]] = {
+    _APPEND: ("text",),
+    _EXECUTE: ("command",),
+    _TOAST: ("message", "variant"),
+    _SELECT: ("sessionID",),
+}
+"""What can be said to terminal interfaces, with the texts that each must bring."""
+_SPOKEN = {"/tui/append-prompt": _APPEND, "/tui/show-toast": _TOAST}
+_ORDERS = {
+    "/tui/open-help": ("tui.openHelp", "help.show"),
+    "/tui/open-sessions": ("tui.openSessions", "session.list"),
+    "/tui/open-themes": ("tui.openThemes", "theme.switch"),
+    "/tui/open-models": ("tui.openModels", "model.list"),
+    "/tui/submit-prompt": ("tui.submitPrompt", "prompt.submit"),
+    "/tui/clear-prompt": ("tui.clearPrompt", "prompt.clear"),
+}
+_COMMANDS = {
+    "session_new": "session.new",
+    "session_share": "session.share",
+    "session_interrupt": "session.interrupt",
+    "session_compact": "session.compact",
+    "messages_page_up": "session.page.up",
+    "messages_page_down": "session.page.down",
+    "messages_line_up": "session.line.up",
+    "messages_line_down": "session.line.down",
+    "messages_half_page_up": "session.half.page.up",
+    "messages_half_page_down": "session.half.page.down",
+    "messages_first": "session.first",
+    "messages_last": "session.last",
+    "agent_cycle": "agent.cycle",
+}
+"""The keys' names of commands, with those that terminal interfaces know."""
+_LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40}
+_log = logging.getLogger("pegboard.client")
+
+
+class Spoken(Rest, frozen=True):
+    """An event for terminal interfaces."""
+
+    type: str
+    properties: dict[str, Any]
+
+
+class Health(Rest, frozen=True):
+    """That the server answers, and what it is."""
+
+    healthy: bool
+    version: str
+
+
+@routes.get("/global/health", **operation("global.health", gives=Health))
+async def health() -> Response:
+    """That the server answers."""
+    return answer(Health(healthy=True, version=__version__))
+
+
+@routes.get("/doc", **operation("doc", gives=dict[str, Any]))
+async def doc(request: Request) -> Response:
+    """This API as an OpenAPI document."""
+    return answer(document(request.app.state.routers))
+
+
+@routes.post("/log", **operation("app.log", gives=bool, takes=LogBody))
+async def log(request: Request) -> Response:
+    """True, when the line is in the log."""
+    body = await body_of(request, LogBody)
+    _log.log(_LEVELS[body.level], "%s: %r", body.service[:80], body.message[:2000])
+    return answer(value=True)
+
+
+@routes.post("/instance/dispose", **operation("instance.dispose", gives=bool))
+async def dispose(app: Here, house: Served) -> Response:
+    """True, when all that ran in the directory is stopped and put away."""
+    await _dispose(house, app)
+    return answer(value=True)
+
+
+@routes.post("/global/dispose", **operation("global.dispose", gives=bool))
+async def dispose_all(house: Served) -> Response:
+    """True, when all directories are put away."""
+    for member in house.pool.members():
+        await _dispose(house, member.app)
+    house.feed.say("global.disposed", {})
+    return answer(value=True)
+
+
+async def _dispose(house: Served, app: Here) -> None:
+    directory = app.workspace.directory
+    await house.pool.close(directory)
+    told = {"directory": str(directory)}
+    house.feed.say("server.instance.disposed", told, directory=directory)
+    house.feed.hang_up(directory)
+
+
+@routes.post(
+    "/tui/append-prompt", **operation("tui.appendPrompt", gives=bool, takes=dict[str, Any])
+)
+@routes.post("/tui/show-toast", **operation("tui.showToast", gives=bool, takes=dict[str, Any]))
+async def speak(request: Request, app: Here, house: Served) -> Response:
+    """True, when the terminal interfaces of the directory are told."""
+    said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
+    return _say(said, app, house)
+
+
+@routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
+async def publish(request: Request, app: Here, house: Served) -> Response:
+    """True, when the terminal interfaces of the directory are told."""
+    return _say(await body_of(request, Spoken), app, house)
+
+
+@routes.post(
+    "/tui/select-session", **operation("tui.selectSession", gives=bool, takes=dict[str, Any])
+)
+async def select(request: Request, app: Here, house: Served) -> Response:
+    """True, when the terminal interfaces are told to show a session."""
+    body = await body_of(request, dict[str, Any])
+    await app.session(checked("session", str(body.get("sessionID", ""))))
+    return _say(Spoken(type=_SELECT, properties=body), app, house)
+
+
+@routes.post(
+    "/tui/execute-command", **operation("tui.executeCommand", gives=bool, takes=dict[str, str])
+)
+async def execute(request: Request, app: Here, house: Served) -> Response:
+    """True, when the terminal interfaces are told to run one of their commands."""
+    body = await body_of(request, dict[str, str])
+    name = body.get("command", "")
+    known = {"command": _COMMANDS.get(name, name)}
+    return _say(Spoken(type=_EXECUTE, properties=known), app, house)
+
+
+def order_routes() -> APIRouter:
+    """The routes that stand for one command each."""
+    orders = APIRouter()
+    for path, (name, command) in _ORDERS.items():
+        orders.add_api_route(path, _order(command), methods=["POST"], **operation(name, gives=bool))
+    return orders
+
+
+def _order(command: str) -> Callable[..., Awaitable[Response]]:
+    async def order(app: Here, house: Served) -> Response:
+        return _say(Spoken(type=_EXECUTE, properties={"command": command}), app, house)
+
+    order.__doc__ = f"True, when the terminal interfaces are told: {command}."
+    return order
+
+
+def _say(said: Spoken, app: Here, house: Served) -> Response:
+    if said.type not in _NEEDED:
+        raise InvalidInputError(f"not an event for terminal interfaces: {said.type[:80]}")
+    for name in _NEEDED[said.type]:
+        if not isinstance(said.properties.get(name), str):
+            raise InvalidInputError(f'Missing key\n  at ["{name}"]')
+    house.feed.say(said.type, said.properties, directory=app.workspace.directory)
+    return answer(value=True)

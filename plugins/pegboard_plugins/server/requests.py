@@ -1,0 +1,88 @@
+"""What waits for the user: permission requests and questions, and their answers."""
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from pegboard import App
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.question import QuestionRequest
+from pegboard_plugins.server.answers import answer, body_of
+from pegboard_plugins.server.bodies import AnswersBody, ReplyBody, ResponseBody
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import AtSession, Here, House, Served, checked
+
+routes = APIRouter()
+
+
+@routes.get("/permission", **operation("permission.list", gives=tuple[PermissionRequest, ...]))
+async def permissions(app: Here) -> Response:
+    """The permission requests that wait."""
+    return answer(app.permissions.pending())
+
+
+@routes.post(
+    "/permission/{requestID}/reply",
+    **operation("permission.reply", gives=bool, takes=ReplyBody),
+)
+async def reply(request: Request, requestID: str, app: Here, house: Served) -> Response:
+    """True, when the request is answered."""
+    body = await body_of(request, ReplyBody)
+    request_id = checked("permission", requestID)
+    await _permission_app(house, app, request_id).reply(request_id, body.reply, body.message)
+    return answer(value=True)
+
+
+@routes.post(
+    "/session/{sessionID}/permissions/{permissionID}",
+    **operation("permission.respond", gives=bool, takes=ResponseBody),
+)
+async def respond(request: Request, place: AtSession, permissionID: str) -> Response:
+    """True, when the request is answered; the way of older clients."""
+    body = await body_of(request, ResponseBody)
+    await place.app.reply(checked("permission", permissionID), body.response)
+    return answer(value=True)
+
+
+@routes.get("/question", **operation("question.list", gives=tuple[QuestionRequest, ...]))
+async def questions(app: Here) -> Response:
+    """The questions that wait."""
+    return answer(app.questions.pending())
+
+
+@routes.post(
+    "/question/{requestID}/reply",
+    **operation("question.reply", gives=bool, takes=AnswersBody),
+)
+async def answer_question(request: Request, requestID: str, app: Here, house: Served) -> Response:
+    """True, when the questions are answered."""
+    body = await body_of(request, AnswersBody)
+    request_id = checked("question", requestID)
+    await _question_app(house, app, request_id).answer(request_id, body.answers)
+    return answer(value=True)
+
+
+@routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
+async def reject_question(requestID: str, app: Here, house: Served) -> Response:
+    """True, when the questions will not be answered."""
+    request_id = checked("question", requestID)
+    await _question_app(house, app, request_id).reject_question(request_id)
+    return answer(value=True)
+
+
+def _permission_app(house: House, app: App, request_id: str) -> App:
+    """The App that the request waits in; clients do not always name its directory."""
+    for each in _apps(house, app):
+        if any(waiting.id == request_id for waiting in each.permissions.pending()):
+            return each
+    return app
+
+
+def _question_app(house: House, app: App, request_id: str) -> App:
+    for each in _apps(house, app):
+        if any(waiting.id == request_id for waiting in each.questions.pending()):
+            return each
+    return app
+
+
+def _apps(house: House, app: App) -> tuple[App, ...]:
+    return (app, *(member.app for member in house.pool.members()))

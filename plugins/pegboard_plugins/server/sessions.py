@@ -1,0 +1,188 @@
+"""Sessions: made, listed, changed, forked, reverted, deleted."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from pegboard import App, NotFoundError, PutSession, SessionBusyError
+from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
+from pegboard_plugins.server.bodies import ForkBody, RevertBody, SessionBody, SessionChange
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import AtSession, Here, Place, Served, checked
+
+MOST_SESSIONS = 10_000
+routes = APIRouter()
+
+Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
+
+
+@routes.get("/session", **operation("session.list", gives=tuple[Session, ...]))
+async def sessions(  # noqa: PLR0913 - the protocol's filters
+    app: Here,
+    *,
+    directory: str | None = None,
+    roots: Literal["true", "false"] | None = None,
+    start: float | None = None,
+    search: Annotated[str | None, Query(max_length=1000)] = None,
+    limit: Limit = None,
+) -> Response:
+    """The project's sessions, those used last first; a `directory` keeps its own."""
+    found = await app.storage.sessions(
+        app.workspace.project_id,
+        limit=limit,
+        search=search or None,
+        roots=roots == "true",
+        since=int(start) if start is not None else None,
+        directory=str(app.workspace.directory) if directory else None,
+    )
+    return answer(found)
+
+
+@routes.post("/session", **operation("session.create", gives=Session, takes=SessionBody))
+async def create(request: Request, app: Here) -> Response:
+    """A new session."""
+    body = await body_of(request, SessionBody)
+    if body.parent_id is not None:
+        await app.session(checked("session", body.parent_id))
+    session = await app.create_session(
+        title=body.title or None,
+        parent_id=body.parent_id,
+        agent=_known_agent(app, body.agent),
+        permission=body.permission or (),
+    )
+    if body.model is not None or body.metadata is not None:
+        session = replace(session, model=body.model, metadata=body.metadata)
+        await app.storage.commit(PutSession(session))
+    return answer(session)
+
+
+def _known_agent(app: App, name: str | None) -> str | None:
+    if name is not None and name not in app.agents:
+        raise NotFoundError("agent", name)
+    return name
+
+
+@routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
+async def statuses(app: Here, house: Served) -> Response:
+    """The sessions that run, with what they do; those at rest are absent."""
+    return answer(house.pool.member(app).statuses)
+
+
+@routes.get("/session/{sessionID}", **operation("session.get", gives=Session))
+async def session(place: AtSession) -> Response:
+    """The session."""
+    return answer(place.session)
+
+
+@routes.patch(
+    "/session/{sessionID}", **operation("session.update", gives=Session, takes=SessionChange)
+)
+async def update(request: Request, place: AtSession) -> Response:
+    """The session, changed; its rules and its notes only while it rests."""
+    body = await body_of(request, SessionChange)
+    changed = place.session
+    if body.permission is not None or body.metadata is not None:
+        changed = await _redefined(place, body)
+    archived = body.time.archived if body.time is not None else None
+    wanted = None if body.time is None else isinstance(archived, int) and archived > 0
+    if body.title is not None or wanted is not None:
+        changed = await place.app.update_session(
+            place.session.id, title=body.title, archived=wanted
+        )
+    return answer(changed)
+
+
+async def _redefined(place: Place, body: SessionChange) -> Session:
+    must_rest(place)
+    session = place.session
+    changed = replace(
+        session,
+        permission=session.permission if body.permission is None else body.permission,
+        metadata=session.metadata if body.metadata is None else body.metadata,
+    )
+    await place.app.storage.commit(PutSession(changed))
+    return changed
+
+
+def must_rest(place: Place) -> None:
+    """Nothing, when nothing runs in the session.
+
+    :raises SessionBusyError: while something does: it has the session's values in memory.
+    """
+    if place.app.status(place.session.id).__class__.__name__ != "Idle":
+        raise SessionBusyError(place.session.id)
+
+
+@routes.delete("/session/{sessionID}", **operation("session.delete", gives=bool))
+async def delete(place: AtSession) -> Response:
+    """True, when the session and its subagents' are gone."""
+    await place.app.delete_session(place.session.id)
+    return answer(value=True)
+
+
+@routes.get(
+    "/session/{sessionID}/children", **operation("session.children", gives=tuple[Session, ...])
+)
+async def children(place: AtSession) -> Response:
+    """The subagents' sessions."""
+    return answer(await place.app.children(place.session.id))
+
+
+@routes.get("/session/{sessionID}/todo", **operation("session.todo", gives=tuple[Todo, ...]))
+async def todos(place: AtSession) -> Response:
+    """The session's list."""
+    return answer(await place.app.storage.todos(place.session.id))
+
+
+@routes.get("/session/{sessionID}/diff", **operation("session.diff", gives=tuple[FileDiff, ...]))
+async def diff(
+    place: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
+) -> Response:
+    """What the session, or the answer to one prompt, changed in files."""
+    return answer(await place.app.diff(place.session.id, message_id=message_id))
+
+
+@routes.post(
+    "/session/{sessionID}/fork", **operation("session.fork", gives=Session, takes=ForkBody)
+)
+async def fork(request: Request, place: AtSession) -> Response:
+    """A new session with the messages before one, or with all."""
+    body = await body_of(request, ForkBody)
+    return answer(await place.app.fork(place.session.id, body.message_id))
+
+
+@routes.post("/session/{sessionID}/abort", **operation("session.abort", gives=bool))
+async def abort(sessionID: str, app: Here, house: Served) -> Response:
+    """True, when nothing runs in the session any more, or never did."""
+    for member in (house.pool.member(app), *house.pool.members()):
+        if await member.app.abort(sessionID):
+            break
+    return answer(value=True)
+
+
+@routes.post(
+    "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
+)
+async def revert(request: Request, place: AtSession) -> Response:
+    """The session and its files as they were before a message."""
+    body = await body_of(request, RevertBody)
+    done = await place.app.revert(place.session.id, body.message_id, body.part_id)
+    return answer(done.session)
+
+
+@routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
+async def unrevert(place: AtSession) -> Response:
+    """The session and its files as they were before the revert."""
+    return answer((await place.app.unrevert(place.session.id)).session)
+
+
+@routes.post("/session/{sessionID}/share", **operation("session.share", gives=Session))
+@routes.delete("/session/{sessionID}/share", **operation("session.unshare", gives=Session))
+async def share(place: AtSession) -> Response:
+    """No answer but an error: sessions are not published anywhere."""
+    raise UnsupportedError(
+        f"session {place.session.id} stays here: there is no site to share it on"
+    )

@@ -1,0 +1,97 @@
+"""Event streams: `/event` of one directory, `/global/event` of all."""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.feed import Feed, Frame
+from pegboard_plugins.server.house import Here, Served
+
+HEARTBEAT_S = 10.0
+_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+routes = APIRouter()
+
+LastId = Annotated[str | None, Header(alias="last-event-id")]
+WithIds = Annotated[bool, Query(description="Number the frames, so that a client can resume")]
+Wrap = Callable[[Frame], bytes]
+
+
+@routes.get("/event", **operation("event.subscribe", stream=True))
+async def directory_events(
+    app: Here, house: Served, last_event_id: LastId = None, *, ids: WithIds = False
+) -> Response:
+    """The events of one directory, each as it is."""
+    stream = _Stream(house.feed, _bare, ids=ids or last_event_id is not None)
+    return _EventStream(stream.frames(app.workspace.directory, last_event_id))
+
+
+@routes.get("/global/event", **operation("global.event", stream=True))
+async def all_events(
+    house: Served, last_event_id: LastId = None, *, ids: WithIds = False
+) -> Response:
+    """The events of all directories, each in an envelope that names its own."""
+    stream = _Stream(house.feed, Frame.envelope, ids=ids or last_event_id is not None)
+    return _EventStream(stream.frames(None, last_event_id))
+
+
+class _EventStream(StreamingResponse):
+    """A stream whose listener is gone as soon as its client is."""
+
+    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(frames, headers=_HEADERS, media_type="text/event-stream")
+        self._frames = frames
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with aclosing(self._frames):
+            await super().__call__(scope, receive, send)
+
+
+class _Stream:
+    """How one client gets its frames; only who asks gets `id:` lines, with which it can resume."""
+
+    def __init__(self, feed: Feed, wrap: Wrap, *, ids: bool) -> None:
+        self._feed = feed
+        self._wrap = wrap
+        self._ids = ids
+
+    async def frames(
+        self, directory: Path | None, after: str | None
+    ) -> AsyncGenerator[bytes, None]:
+        """What goes over the wire; it ends with the client, or when the server hangs up."""
+        number = self._feed.last
+        listener = self._feed.listen(directory, after=after)
+        try:
+            yield self._own("server.connected", {})
+            while True:
+                frames = await listener.frames(HEARTBEAT_S)
+                if listener.missed:
+                    missed, listener.missed = listener.missed, 0
+                    yield self._own("server.resync", {"missed": missed})
+                if frames:
+                    number = frames[-1].number
+                    yield b"".join(self._line(frame) for frame in frames)
+                elif listener.closed:
+                    return
+                else:
+                    yield self._own("server.heartbeat", {}, number)
+        finally:
+            self._feed.forget(listener)
+
+    def _own(self, kind: str, properties: dict[str, object], number: int = 0) -> bytes:
+        return self._line(Frame(number, None, None, self._feed.own(kind, properties)))
+
+    def _line(self, frame: Frame) -> bytes:
+        line = b"data: %b\n\n" % self._wrap(frame)
+        if not (self._ids and frame.number):
+            return line
+        return b"id: %b\n%b" % (self._feed.frame_id(frame.number).encode(), line)
+
+
+def _bare(frame: Frame) -> bytes:
+    return frame.event

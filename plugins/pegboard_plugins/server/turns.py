@@ -1,0 +1,187 @@
+"""What makes a session run: prompts, slash commands, shell lines, summaries."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response, StreamingResponse
+
+from pegboard import CommandOrder, PegboardError, ShellOrder, check_id
+from pegboard.schema.event import MessageUpdated
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.wire import encode
+from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
+from pegboard_plugins.server.bodies import (
+    CommandBody,
+    InitBody,
+    PromptBody,
+    ShellBody,
+    SummarizeBody,
+)
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import AtSession, House, Place, Served
+
+HEADERS_AFTER_S = 5.0
+"""A turn that takes longer has its status sent; what can be refused is refused before."""
+SIGN_OF_LIFE_S = 20.0
+"""JSON may begin with blanks: now and then one keeps a client from asking twice."""
+STORED_WITHIN_S = 10.0
+MOST_WAITING = 100
+"""Prompts of one session that wait at once."""
+routes = APIRouter()
+
+Work = Coroutine[Any, Any, Turn]
+Shape = Callable[[Turn], bytes]
+
+
+@routes.post(
+    "/session/{sessionID}/message", **operation("session.prompt", gives=Turn, takes=PromptBody)
+)
+async def prompt(request: Request, place: AtSession, house: Served) -> Response:
+    """The last answer, once the prompt is answered; that may take as long as it takes."""
+    body = await body_of(request, PromptBody)
+    return await _outcome(house, place, _prompted(place, body))
+
+
+@routes.post(
+    "/session/{sessionID}/prompt_async",
+    **operation("session.prompt_async", takes=PromptBody, status=204),
+)
+async def prompt_async(request: Request, place: AtSession, house: Served) -> Response:
+    """Nothing, as soon as the prompt is stored; all else comes as events."""
+    body = await body_of(request, PromptBody)
+    async with place.app.subscribe() as events:
+        work = _spoken(house, place, _prompted(place, body))
+        task = _started(house, place, work)
+        stored = house.start(_stored(events, place.session.id), "wait for a prompt")
+        await asyncio.wait(
+            {task, stored}, timeout=STORED_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
+        )
+        stored.cancel()
+    if task.done():
+        task.result()
+    return Response(status_code=204)
+
+
+@routes.post(
+    "/session/{sessionID}/command", **operation("session.command", gives=Turn, takes=CommandBody)
+)
+async def command(request: Request, place: AtSession, house: Served) -> Response:
+    """The answer to a slash command."""
+    body = await body_of(request, CommandBody)
+    order = CommandOrder(
+        name=body.command,
+        arguments=body.arguments,
+        agent=body.agent,
+        model=body.model,
+        message_id=_message_id(body.message_id),
+        variant=body.variant,
+        files=body.parts,
+    )
+    return await _outcome(house, place, place.app.command(place.session.id, order))
+
+
+@routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
+async def init(request: Request, place: AtSession, house: Served) -> Response:
+    """True, when the `init` command is done."""
+    body = await body_of(request, InitBody)
+    order = CommandOrder(
+        name="init",
+        arguments="",
+        model=f"{body.provider_id}/{body.model_id}",
+        message_id=_message_id(body.message_id),
+    )
+    return await _outcome(house, place, place.app.command(place.session.id, order), _true)
+
+
+@routes.post(
+    "/session/{sessionID}/shell", **operation("session.shell", gives=Turn, takes=ShellBody)
+)
+async def shell(request: Request, place: AtSession, house: Served) -> Response:
+    """The message with the output of the user's command."""
+    body = await body_of(request, ShellBody)
+    model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
+    order = ShellOrder(command=body.command, agent=body.agent, model=model)
+    return await _outcome(house, place, place.app.shell(place.session.id, order))
+
+
+@routes.post(
+    "/session/{sessionID}/summarize",
+    **operation("session.summarize", gives=bool, takes=SummarizeBody),
+)
+async def summarize(request: Request, place: AtSession, house: Served) -> Response:
+    """True, when the history is summarised."""
+    body = await body_of(request, SummarizeBody)
+    work = place.app.summarize(place.session.id, model=f"{body.provider_id}/{body.model_id}")
+    return await _outcome(house, place, work, _true)
+
+
+def _prompted(place: Place, body: PromptBody) -> Work:
+    return place.app.prompt(
+        place.session.id,
+        body.parts,
+        agent=body.agent,
+        model=body.model_name(),
+        message_id=_message_id(body.message_id),
+        system=body.system,
+        tools=body.tools,
+        variant=body.variant,
+        no_reply=bool(body.no_reply),
+    )
+
+
+def _message_id(text: str | None) -> str | None:
+    return None if text is None else check_id("message", text)
+
+
+async def _outcome(house: House, place: Place, work: Work, shape: Shape = encode) -> Response:
+    """The work's answer; the work goes on when the client does not wait for it."""
+    task = _started(house, place, work)
+    await asyncio.wait({task}, timeout=HEADERS_AFTER_S)
+    if task.done():
+        return Response(shape(task.result()), media_type=JSON)
+    return StreamingResponse(_drip(task, shape), media_type=JSON)
+
+
+async def _drip(task: "asyncio.Task[Turn]", shape: Shape) -> AsyncIterator[bytes]:
+    """Blanks until there is an answer; without a limit, for a turn has none."""
+    while not task.done():
+        yield b" "
+        await asyncio.wait({task}, timeout=SIGN_OF_LIFE_S)
+    try:
+        yield shape(task.result())
+    except PegboardError as error:
+        yield bytes(failure(error).body)
+
+
+def _started(house: House, place: Place, work: Work) -> "asyncio.Task[Turn]":
+    name = f"turn {place.session.id}"
+    if sum(task.get_name() == name for task in house.work) >= MOST_WAITING:
+        work.close()
+        raise TooManyError(f"{MOST_WAITING} prompts of session {place.session.id} wait already")
+    return house.start(work, name)
+
+
+async def _spoken(house: House, place: Place, work: Work) -> Turn:
+    """The work's answer; what refuses it is told as an event, since nobody waits for it."""
+    try:
+        return await work
+    except PegboardError as error:
+        told = {
+            "sessionID": place.session.id,
+            "error": {"name": "UnknownError", "data": {"message": str(error)}},
+        }
+        house.feed.say("session.error", told, directory=place.app.workspace.directory)
+        raise
+
+
+async def _stored(events: Any, session_id: str) -> None:  # noqa: ANN401 - a Subscription, which is not public
+    async for event in events:
+        match event.properties:
+            case MessageUpdated(session_id=at, info=UserMessage()) if at == session_id:
+                return
+
+
+def _true(_turn: Turn) -> bytes:
+    return b"true"
