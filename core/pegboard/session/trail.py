@@ -205,8 +205,6 @@ class Trail:
             step.processor.put(replace(finish, snapshot=tree))
         if not files or step.tree is None:
             return
-        way = Way(before=step.tree, after=tree)
-        await snapshots.keep(self._run.session.id, step.message.id, way)
         patch = PatchPart(
             id=self._run.ids.part(),
             session_id=step.message.session_id,
@@ -215,8 +213,10 @@ class Trail:
             files=tuple(str(path) for path in files),
             after=tree,
         )
-        self._patches.append(patch)
+        self._patches.append(patch)  # nothing waits since `take`: from here on nobody cancels this
         step.processor.put(patch)
+        way = Way(before=step.tree, after=tree)
+        await snapshots.keep(self._run.session.id, step.message.id, way)
 
     def _is_there(self, step: _Step) -> bool:
         """Whether the message is still there: one whose request was too long is dropped."""

@@ -96,11 +96,11 @@ class Snapshots:
         try:
             yield writing
         finally:
-            writing.end_ns = time.time_ns()
             if tells and writing.spoke:
                 self._told |= writing.told
             else:
                 self._stirred = True
+            writing.end_ns = time.time_ns()  # last: a look that begins now knows of the call
 
     def tell(self, writing: Writing, path: Path) -> None:
         """The call has written this file."""
@@ -221,7 +221,7 @@ class Snapshots:
     def _arm(self) -> None:
         with self._busy:
             folders = self._state.folders
-        self._watch.arm(folders)
+        self._watch.arm(folders, self._git.ignored)
 
     def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
         moves, _ = self._moves(ways)

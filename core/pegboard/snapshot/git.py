@@ -107,6 +107,13 @@ class ShadowGit:
         )
         return _parsed(output, whole=whole)
 
+    def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
+        """Those of the paths that the rules leave out; one process."""
+        output = self._run(
+            "check-ignore", "-z", "--stdin", given=b"\0".join(paths) + b"\0", fine=(0, 1)
+        )
+        return set(output.split(b"\0")[:-1])
+
     def converts(self, listing: Listing) -> bool:
         """Whether files may differ from their blobs though git takes them for unchanged."""
         names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
@@ -168,7 +175,7 @@ class ShadowGit:
         users = _read(self._shared / "info" / "exclude") if self._shared else b""
         _put(self.folder / "info" / "exclude", own + users)
 
-    def _run(self, *words: str, given: bytes = b"") -> bytes:
+    def _run(self, *words: str, given: bytes = b"", fine: Sequence[int] = (0,)) -> bytes:
         if self._closed:
             raise GitError("the snapshots are closed")
         env = {**self._env, "GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.worktree)}
@@ -189,7 +196,7 @@ class ShadowGit:
                 raise GitError(f"git {words[0]} took more than {TIME_LIMIT_S:g} s") from error
             finally:
                 self._running = None
-        if process.returncode:
+        if process.returncode not in fine:
             raise GitError(errors.decode(errors="replace").strip() or f"git {words[0]} failed")
         return output
 

@@ -4,17 +4,17 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class Move(msgspec.Struct, frozen=True, kw_only=True):
     """One file's way: it is put into the state `wanted` if it is found as `expected`.
 
     None stands for no file.
@@ -25,16 +25,14 @@ class Move:
     wanted: Entry | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class Left(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`."""
 
     path: Path
     reason: Literal["changed", "lost", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the files; those that were as wanted already are in neither."""
 
     changed: tuple[Path, ...] = ()

@@ -4,7 +4,8 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pegboard.snapshot.git import Listing, ShadowGit
 from pegboard.snapshot.objects import (
@@ -30,8 +31,7 @@ _RACY_NS = 20_000_000
 """Clocks of file systems are this coarse: a file this young may change without a new time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(msgspec.Struct, frozen=True):
     """A file as it was when its content was read; `sure` when its times would tell a change."""
 
     facts: tuple[int, ...]

@@ -1,7 +1,7 @@
 """What changed in a worktree, told by the kernel: a look at everything is then not needed.
 
-Linux's inotify, by way of the C library. Each folder that has files of the snapshot is watched,
-and so are folders beside them that are empty or ignored. Whenever the kernel's word may not be
+Linux's inotify, by way of the C library. Each folder is watched but those inside of ignored
+ones. Whenever the kernel's word may not be
 the whole truth (folders come and go, the queue runs over, an ignore rule changes) the answer
 is that everything has to be looked at.
 """
@@ -10,7 +10,7 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 
 MOST_FOLDERS = 10_000
@@ -28,6 +28,9 @@ _HEAD = struct.Struct("iIII")
 _READ_BYTES = 1 << 16
 _RULES = (b".gitignore", b".gitattributes")
 
+Ignored = Callable[[Sequence[bytes]], set[bytes]]
+"""Which of some paths git ignores; it may raise `OSError`."""
+
 
 class Watch:
     """Notes which files below `root` change, from `arm` on; threads may share it.
@@ -44,17 +47,25 @@ class Watch:
         self._lock = threading.Lock()
         self._off = not sys.platform.startswith("linux")
 
-    def arm(self, folders: Collection[bytes]) -> None:
+    def arm(self, folders: Collection[bytes], ignored: Ignored) -> None:
         """Watch these folders too, and what lies beside their files."""
         with self._lock:
-            known = set(self._folders.values())
-            new = [folder for folder in {*folders, *self._new} if folder not in known]
-            self._new.clear()
-            if self._off or not new:
-                return
+            known, noted = set(self._folders.values()), set(self._new)
+        new = [folder for folder in {*folders, *noted} if folder not in known]
+        if self._off or not (new or noted):
+            return
+        try:
+            found = _with_neighbours(self._root, new, set(folders), ignored)
+        except OSError:
+            found = None
+        with self._lock:
+            self._new -= noted
             try:
-                self._add(_with_neighbours(self._root, new, set(folders)))
+                if found is not None:
+                    self._add(found)
             except OSError:
+                found = None
+            if found is None:
                 self._stop()
             else:
                 self.generation += 1
@@ -131,21 +142,39 @@ class Watch:
                     place += length
 
 
-def _with_neighbours(root: bytes, folders: Iterable[bytes], known: set[bytes]) -> Iterator[bytes]:
-    """The folders, and folders in them that are not known: where these have no files, theirs too.
+def _with_neighbours(
+    root: bytes, folders: Iterable[bytes], known: Collection[bytes], ignored: Ignored
+) -> list[bytes]:
+    """The folders, and all folders in them that are not known; of ignored ones the first level.
 
-    A folder that has files and is not known is ignored, so only its own level is watched.
+    What is ignored is asked only of folders that have files and are not known.
     """
+    found: list[bytes] = []
     waiting = list(folders)
     while waiting:
-        folder = waiting.pop()
-        yield folder
-        below, has_files = [], False
-        with suppress(OSError), os.scandir(root + folder) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    below.append(folder + b"/" + entry.name if folder else entry.name)
-                else:
-                    has_files = True
-        if folder in known or not has_files:
-            waiting += [path for path in below if path not in known and path != b".git"]
+        found += waiting
+        below: list[bytes] = []
+        held: dict[bytes, list[bytes]] = {}
+        for folder in waiting:
+            inside, has_files = _inside(root, folder)
+            new = [path for path in inside if path not in known and path != b".git"]
+            if has_files and folder not in known:
+                held[folder] = new
+            else:
+                below += new
+        for folder in held.keys() - (ignored(tuple(held)) if held else set()):
+            below += held[folder]
+        waiting = below
+    return found
+
+
+def _inside(root: bytes, folder: bytes) -> tuple[list[bytes], bool]:
+    """The folders in a folder, and whether it has anything else."""
+    below, has_files = [], False
+    with suppress(OSError), os.scandir(root + folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                below.append(folder + b"/" + entry.name if folder else entry.name)
+            else:
+                has_files = True
+    return below, has_files
