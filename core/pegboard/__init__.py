@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pegboard.app import App as App
+    from pegboard.bus import encode_event as encode_event
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
@@ -21,14 +22,20 @@ if TYPE_CHECKING:
     from pegboard.errors import AbortedError as AbortedError
     from pegboard.errors import ContextOverflowError as ContextOverflowError
     from pegboard.errors import InvalidInputError as InvalidInputError
+    from pegboard.errors import ModelNotFoundError as ModelNotFoundError
+    from pegboard.errors import NotFoundError as NotFoundError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ProviderAuthError as ProviderAuthError
     from pegboard.errors import ProviderError as ProviderError
     from pegboard.errors import QuestionRejectedError as QuestionRejectedError
+    from pegboard.errors import SessionBusyError as SessionBusyError
     from pegboard.errors import ToolError as ToolError
     from pegboard.hookspecs import hookimpl as hookimpl
+    from pegboard.ids import IdSource as IdSource
+    from pegboard.ids import check_id as check_id
     from pegboard.opening import AppOptions as AppOptions
+    from pegboard.paths import Places as Places
     from pegboard.permissions import judge as judge
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
@@ -54,17 +61,25 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.session.command import CommandOrder as CommandOrder
+    from pegboard.session.shell import ShellOrder as ShellOrder
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
+    from pegboard.storage.changes import DropMessage as DropMessage
+    from pegboard.storage.changes import DropPart as DropPart
+    from pegboard.storage.changes import PutPart as PutPart
+    from pegboard.storage.changes import PutSession as PutSession
     from pegboard.tools import Attachment as Attachment
     from pegboard.tools import PendingCall as PendingCall
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import tool as tool
     from pegboard.walk import walk_files as walk_files
+    from pegboard.workspace import branch as branch
 
 _MODULES = {
     "app": ("App",),
+    "bus": ("encode_event",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
     "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
     "diffs": ("Diff", "diff_texts"),
@@ -72,15 +87,20 @@ _MODULES = {
         "AbortedError",
         "ContextOverflowError",
         "InvalidInputError",
+        "ModelNotFoundError",
+        "NotFoundError",
         "PegboardError",
         "PermissionDeniedError",
         "ProviderAuthError",
         "ProviderError",
         "QuestionRejectedError",
+        "SessionBusyError",
         "ToolError",
     ),
     "hookspecs": ("hookimpl",),
+    "ids": ("IdSource", "check_id"),
     "opening": ("AppOptions",),
+    "paths": ("Places",),
     "permissions": ("judge", "rules_from_config", "strictest"),
     "providers": (
         "Call",
@@ -106,9 +126,13 @@ _MODULES = {
         "ToolInputStart",
         "Usage",
     ),
+    "session.command": ("CommandOrder",),
+    "session.shell": ("ShellOrder",),
     "stash": ("Stash", "StashKey"),
+    "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "walk": ("walk_files",),
+    "workspace": ("branch",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605 - built from the one table, so that it cannot differ
