@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pegboard.ids import check_id as check_id
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
+    from pegboard.permissions import UNCLEAR as UNCLEAR
     from pegboard.permissions import judge as judge
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.sensitive import protected_path as protected_path
+    from pegboard.sensitive import secret_path as secret_path
     from pegboard.session.command import CommandOrder as CommandOrder
     from pegboard.session.shell import ShellOrder as ShellOrder
     from pegboard.stash import Stash as Stash
@@ -101,7 +104,7 @@ _MODULES = {
     "ids": ("IdSource", "check_id"),
     "opening": ("AppOptions",),
     "paths": ("Places",),
-    "permissions": ("judge", "rules_from_config", "strictest"),
+    "permissions": ("UNCLEAR", "judge", "rules_from_config", "strictest"),
     "providers": (
         "Call",
         "Media",
@@ -128,6 +131,7 @@ _MODULES = {
     ),
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
+    "sensitive": ("protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),

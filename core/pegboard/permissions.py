@@ -18,6 +18,11 @@ from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, V
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ANYTHING = ("*",)
+UNCLEAR = "[unclear] "
+"""Begins the pattern of what nobody can know before it happens, such as a line with `$CMD`.
+
+No rule narrower than `*` allows it, but one that is this very pattern.
+"""
 _SHOWN_CHARACTERS = 200
 
 
@@ -71,6 +76,8 @@ def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False
+    if text.startswith(UNCLEAR) and rule.action == "allow":
+        return rule.pattern in ("*", text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:
         return matches(rule.pattern, text)
@@ -88,18 +95,32 @@ def _sentence(rule: Rule, source: str) -> str:
             return f"allowed by {name}"
 
 
+def deciding(
+    ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
+) -> Rule | None:
+    """The rule of one source that speaks about a pattern: the last that fits."""
+    return _last(ruleset, permission, text, None if home is None else str(home))
+
+
+def _last(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Rule | None:
+    fitting = (rule for rule in reversed(ruleset.rules) if _fits(rule, permission, text, home))
+    return next(fitting, None)
+
+
 def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Verdict | None:
-    for rule in reversed(ruleset.rules):
-        if _fits(rule, permission, text, home):
-            reason = _sentence(rule, ruleset.source)
-            return Verdict(action=rule.action, reason=reason, source=ruleset.source)
-    return None
+    rule = _last(ruleset, permission, text, home)
+    if rule is None:
+        return None
+    reason = _sentence(rule, ruleset.source)
+    return Verdict(action=rule.action, reason=reason, source=ruleset.source)
 
 
 def strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
     """The first of the strictest verdicts, None when nobody has an opinion."""
     opinions = [verdict for verdict in verdicts if verdict is not None]
-    return max(opinions, key=lambda verdict: _STRICTNESS[verdict.action], default=None)
+    return max(
+        opinions, key=lambda verdict: (_STRICTNESS[verdict.action], verdict.firm), default=None
+    )
 
 
 def opinion(

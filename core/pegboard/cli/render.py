@@ -166,6 +166,8 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 def always_line(request: PermissionRequest) -> Line:
     """What `always` would allow from now on."""
+    if request.metadata.get("once"):
+        return Line(text="this is asked every time", style="dim", indent=1)
     patterns = ", ".join(visible(pattern) for pattern in request.always)
     return Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1)
 

@@ -39,8 +39,12 @@ class PermissionRequest(Wire, frozen=True):
 
 
 class Verdict(Rest, frozen=True):
-    """An opinion about a request, with the sentence that a user reads when it is not allow."""
+    """An opinion about a request, with the sentence that a user reads when it is not allow.
+
+    `firm`: what was approved before does not answer this ask; it is asked every time.
+    """
 
     action: Action
     reason: str = ""
     source: str = ""
+    firm: bool = False

@@ -11,7 +11,7 @@ from pegboard.errors import (
     PermissionDeniedError,
     PermissionRejectedError,
 )
-from pegboard.permissions import Answer, unapproved
+from pegboard.permissions import UNCLEAR, Answer, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.permission import PermissionRequest, Rule, ToolReference, Verdict
 from pegboard.session.engine import Engine
@@ -19,6 +19,8 @@ from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
 
 _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
+ONCE = "once"
+"""In a request's metadata: it is asked every time, and cannot be approved for good."""
 REJECTED = "The user rejected permission to use this specific tool call."
 
 
@@ -58,6 +60,8 @@ async def settle(
         return
     if verdict.action == "deny":
         raise PermissionDeniedError(verdict.reason or f"{request.permission} is denied")
+    if verdict.firm or any(pattern.startswith(UNCLEAR) for pattern in request.patterns):
+        request = replace(request, always=(), metadata={**request.metadata, ONCE: True})
     answer = await _asked(engine, request, writer)
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
@@ -68,7 +72,7 @@ async def settle(
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good."""
     verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
-    if verdict.action != "ask" or not engine.approvals:
+    if verdict.action != "ask" or verdict.firm or not engine.approvals:
         return verdict
     rest = unapproved(engine.approvals, request.permission, request.patterns)
     if not rest:
@@ -82,7 +86,7 @@ async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> 
         return await engine.desk.wait(request)  # says why nobody can be asked
     writer.say(PermissionAsked(request=request))
     answer = await engine.desk.wait(request)
-    if answer.reply == "always":
+    if answer.reply == "always" and not request.metadata.get(ONCE):
         rules = tuple(
             Rule(permission=request.permission, pattern=pattern, action="allow")
             for pattern in request.always or request.patterns
@@ -91,7 +95,10 @@ async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> 
         await writer.barrier()
         engine.approvals.extend(rules)
         engine.desk.recheck(
-            lambda other: not unapproved(engine.approvals, other.permission, other.patterns)
+            lambda other: (
+                not other.metadata.get(ONCE)
+                and not unapproved(engine.approvals, other.permission, other.patterns)
+            )
         )
     writer.say(
         PermissionReplied(session_id=request.session_id, request_id=request.id, reply=answer.reply)

@@ -9,7 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import ProcessResult, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    UNCLEAR,
+    ProcessResult,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_wrapper
@@ -24,8 +33,8 @@ SHOWN_LETTERS = 30_000
 SHOW_EVERY_S = 0.1
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
-UNCLEAR = "[unclear] "
-"""Stands before a line that no rule about its parts may allow: only `*` fits it."""
+_METADATA_PATHS = 200
+"""So many paths go with a request, for the policies that look at them."""
 
 
 @tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60)
@@ -48,8 +57,7 @@ async def bash(
         raise ToolError("the command holds a zero byte, which no shell can be given")
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
-    cwd = await context.ask_path(context.directory / workdir)
-    await _ask(context, command, cwd)
+    cwd = await _requests(context, command, workdir)
     live = _Live(context, description)
     try:
         result = await context.run(
@@ -63,13 +71,17 @@ async def bash(
     return _result(result, command, description, timeout)
 
 
-async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
+async def _requests(context: ToolContext, command: str, workdir: str = "") -> Path:
+    """The folder of the call, once all that it would do is allowed."""
+    cwd = await context.ask_path(context.directory / workdir)
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd)
     else:
         scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd)
     for path in outside:
         await context.ask_path(path)
+    if inside := _inside(scanned.writes, context):
+        await context.ask("edit", inside, always=["*"], metadata={"command": command})
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
         patterns.append(UNCLEAR + command)
@@ -77,15 +89,28 @@ async def _ask(context: ToolContext, command: str, cwd: Path) -> None:
         "bash",
         patterns,
         always=() if scanned.unclear else _always(scanned),
-        metadata={"command": command, "unclear": scanned.unclear},
+        metadata=_facts(scanned, command),
     )
+    return cwd
+
+
+def _facts(scanned: "Scan", command: str) -> dict[str, object]:
+    """What a policy may look at: the paths are absolute, as the line names them."""
+    return {
+        "command": command,
+        "unclear": list(scanned.unclear),
+        "paths": [str(path) for path in scanned.paths[:_METADATA_PATHS]],
+        "writes": [str(path) for path in scanned.writes[:_METADATA_PATHS]],
+        "destroys": list(scanned.destroys[:_METADATA_PATHS]),
+    }
 
 
 def _scanned(context: ToolContext, command: str, cwd: Path) -> "tuple[Scan, list[Path]]":
     # The first command pays 15 ms for the scanner, not the start of the program.
     from pegboard_plugins.bash.scan import scan
 
-    scanned = scan(command, cwd=cwd, home=Path.home())
+    home = Path.home()
+    scanned = scan(command, cwd=cwd, home=home, worktree=context.worktree)
     return scanned, _outside(scanned.paths, context)
 
 
@@ -98,6 +123,13 @@ def _outside(paths: Iterable[Path], context: ToolContext) -> list[Path]:
         if not any(real.is_relative_to(root) for root in roots):
             folders.setdefault(real if real.is_dir() else real.parent, path)
     return list(folders.values())
+
+
+def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
+    """The paths in the project, as rules about edits name them."""
+    real = (Path(os.path.realpath(path)) for path in paths)
+    root = context.worktree
+    return _unique(str(path.relative_to(root)) for path in real if path.is_relative_to(root))
 
 
 def _always(scanned: "Scan") -> list[str]:

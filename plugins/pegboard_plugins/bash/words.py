@@ -9,63 +9,88 @@ if TYPE_CHECKING:
 
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _QUOTED_ESCAPE = re.compile(r"\\([$`\"\\])")
-_ANSI = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
-_ANSI_LETTERS = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "0": "\0"}
-_DYNAMIC = frozenset(
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})"
+    r"|c(.)|(.))",
+    re.DOTALL,
+)
+_ANSI_LETTERS = {
+    **dict.fromkeys("eE", "\x1b"),
+    **dict(zip("ntrabfv", "\n\t\r\a\b\f\v", strict=True)),
+}
+_LAST_CHARACTER = 0x10FFFF
+_COMPUTED = frozenset(
     {
-        *("simple_expansion", "expansion", "command_substitution", "process_substitution"),
-        *("arithmetic_expansion", "translated_string", "brace_expression"),
+        *("command_substitution", "arithmetic_expansion", "translated_string"),
+        *("brace_expression", "process_substitution"),
     }
 )
-_HOME = frozenset({"$HOME", "${HOME}"})
+_DYNAMIC = _COMPUTED | {"simple_expansion", "expansion"}
+_JOINED = frozenset({"concatenation", "command_name", "variable_assignment"})
+_PLAIN_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
     """`text` without quotes; `dynamic` when only the shell knows what stands there at last.
 
-    `bare`: it begins outside of quotes, so that a `~` there means a home.
+    `bare`: it begins outside of quotes, so that a `~` there means a home. `computed`: not even
+    the values of variables would tell. `leads`: what is dynamic stands first, so that it may be
+    an option or any path. `splits`: it may become several words.
     """
 
     text: str
     dynamic: bool = False
     bare: bool = True
+    computed: bool = False
+    leads: bool = False
+    splits: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether it may become anything, not only a text with a known beginning."""
+        return self.dynamic and (self.leads or self.splits)
 
 
 def read_word(node: "Node", home: str) -> Word:
-    """The word of a node; `$HOME` is the only variable whose value is known."""
+    """The word of a node; `$HOME` is the only variable whose value is known here."""
     raw = (node.text or b"").decode(errors="surrogateescape")
-    if raw in _HOME:
+    if raw in ("$HOME", "${HOME}"):
         return Word(home, bare=False)
     match node.type:
-        case "raw_string":
-            return Word(raw[1:-1], bare=False)
-        case "ansi_c_string":
-            return Word(_ANSI.sub(_ansi, raw[2:-1]), bare=False)
+        case "raw_string" | "ansi_c_string":
+            text = raw[1:-1] if raw[0] == "'" else _ANSI.sub(_ansi, raw[2:-1]).partition("\0")[0]
+            return Word(text, bare=False)
         case "string":
             return _quoted(node, home)
-        case "concatenation" | "command_name" | "variable_assignment":
+        case kind if kind in _JOINED:
             return _joined([read_word(child, home) for child in node.children], raw)
-        case kind:
-            return Word(raw, dynamic=True) if kind in _DYNAMIC else Word(_ESCAPE.sub(r"\1", raw))
+        case kind if kind in _DYNAMIC:
+            leads = kind != "process_substitution"  # it stands for a file of the shell's own
+            computed = kind in _COMPUTED or _PLAIN_VARIABLE.fullmatch(raw) is None
+            return Word(raw, dynamic=True, computed=computed, leads=leads, splits=leads)
+        case _:
+            return Word(_ESCAPE.sub(r"\1", raw), bare=not raw.startswith("\\"))
 
 
 def _quoted(node: "Node", home: str) -> Word:
     """The content of double quotes, where blanks between two parts belong to no node."""
     raw = node.text or b""
-    pieces, done, dynamic = [], 1, False
+    pieces: list[Word] = []
+    done = 1
     for child in node.named_children:
         start, end = child.start_byte - node.start_byte, child.end_byte - node.start_byte
-        pieces.append(_unescaped(raw[done:start]))
+        pieces.append(Word(_unescaped(raw[done:start])))
         if child.type == "string_content":
-            pieces.append(_unescaped(raw[start:end]))
+            pieces.append(Word(_unescaped(raw[start:end])))
         else:
-            word = read_word(child, home)
-            pieces.append(word.text)
-            dynamic = dynamic or word.dynamic
+            pieces.append(read_word(child, home))
         done = end
-    pieces.append(_unescaped(raw[done:-1]))
-    return Word("".join(pieces), dynamic=dynamic, bare=False)
+    pieces.append(Word(_unescaped(raw[done:-1])))
+    word = _together(pieces)
+    return Word(
+        word.text, dynamic=word.dynamic, bare=False, computed=word.computed, leads=word.leads
+    )
 
 
 def _unescaped(raw: bytes) -> str:
@@ -75,17 +100,27 @@ def _unescaped(raw: bytes) -> str:
 def _joined(words: list[Word], raw: str) -> Word:
     if not words:
         return Word(_ESCAPE.sub(r"\1", raw))
+    return _together(words)
+
+
+def _together(words: list[Word]) -> Word:
+    first = next((word for word in words if word.text), words[0])
     return Word(
         "".join(word.text for word in words),
         dynamic=any(word.dynamic for word in words),
         bare=words[0].bare,
+        computed=any(word.computed for word in words),
+        leads=first.dynamic and first.leads,
+        splits=any(word.splits for word in words),
     )
 
 
 def _ansi(match: re.Match[str]) -> str:
-    hexadecimal, unicode, octal, letter = match.groups()
-    if hexadecimal or unicode:
-        return chr(int(hexadecimal or unicode, 16))
+    short, unicode, long, octal, control, letter = match.groups()
+    if digits := short or unicode or long:
+        return chr(min(int(digits, 16), _LAST_CHARACTER))
     if octal:
         return chr(int(octal, 8) % 256)
-    return _ANSI_LETTERS.get(letter, letter)
+    if control:
+        return chr(ord(control) & 0x1F)
+    return _ANSI_LETTERS.get(letter, letter if letter in "\\'\"?" else f"\\{letter}")

@@ -4,8 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from pegboard_plugins.bash.words import Word
 
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish"})
-INTERPRETERS = frozenset({"python", "python3", "node", "perl", "ruby", "php", "awk", "deno", "bun"})
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "rbash", "mksh"})
+INTERPRETERS = frozenset(
+    {
+        *("python", "python2", "python3", "pypy", "pypy3", "node", "nodejs", "perl", "ruby"),
+        *("php", "lua", "luajit", "awk", "gawk", "mawk", "nawk", "deno", "bun", "tclsh", "guile"),
+        *("Rscript", "osascript", "julia", "irb", "ghci", "elixir", "scala", "jshell", "pwsh"),
+    }
+)
 _VALUES = {
     "sudo": "CDghpRrTtUu",
     "doas": "Cu",
@@ -15,29 +21,96 @@ _VALUES = {
     "timeout": "ks",
     "stdbuf": "ioe",
     "xargs": "adEILnPs",
-    "watch": "n",
+    "watch": "nq",
     "time": "fo",
     "exec": "a",
     "setpriv": "",
     "chroot": "",
     "flock": "wE",
-    "strace": "aeopsuE",
+    "strace": "aeopsuEIOPSX",
+    "ltrace": "aelnopsuDFx",
     "nohup": "",
     "setsid": "",
     "command": "",
     "builtin": "",
     "busybox": "",
-    "parallel": "jSN",
-    "trap": "",
+    "toybox": "",
+    "parallel": "jSNaIlLns",
+    "coproc": "",
+    "unshare": "RSGw",
+    "nsenter": "tSGrw",
+    "runuser": "ugG",
+    "setarch": "",
+    "linux64": "",
+    "linux32": "",
+    "taskset": "",
+    "chrt": "TPD",
+    "prlimit": "p",
+    "catchsegv": "",
+    "valgrind": "",
+    "xvfb-run": "aefnps",
+    "unbuffer": "",
+    "dbus-run-session": "",
+    "fakeroot": "lsib",
+    "proot": "rbwq",
+    "firejail": "",
+    "bwrap": "",
+    "systemd-run": "pMEut",
+    "systemd-inhibit": "",
+    "caffeinate": "tw",
+    "entr": "",
+    "gtime": "fo",
+    "gtimeout": "ks",
+    "genv": "uCS",
+    "gnice": "n",
+    "eatmydata": "",
+    "faketime": "f",
+    "torsocks": "",
+    "proxychains": "f",
+    "proxychains4": "f",
+    "tsocks": "",
+    "chpst": "ubenmlfo",
+    "softlimit": "amdlsfoprcn",
+    "dotenv": "ef",
+    "npx": "pc",
+    "bunx": "",
+    "pipx": "",
+    "uvx": "p",
 }
 """The short options of each that take a value in the next word."""
-_OPERANDS = {"timeout": 1, "chroot": 1, "flock": 1}
-"""How many words come before the command."""
+_WITH_OPERAND = frozenset(
+    {
+        *("timeout", "gtimeout", "chroot", "flock", "taskset", "chrt", "faketime", "setarch"),
+        "pipx",
+    }
+)
+"""One word of their own comes before the command."""
+_RUNNERS = {
+    **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv", "conda"), "run"),
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bundle", "direnv", "mise", "rbenv", "pyenv"), "exec"),
+}
+"""The subcommand of each that runs the words after it."""
+_ASSIGNING = frozenset({"env", "genv", "sudo", "doas", "dotenv"})
+_LOADERS = ("ld-linux", "ld.so", "ld-musl")
+_FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_CODE_OPTIONS = {"flock": "-c", "su": "-c", "script": "-c", "runuser": "-c", "npx": "-c"}
+"""Where the next word is a line for a shell."""
+FEEDERS = frozenset({"xargs", "parallel"})
+"""They give the command arguments from their input."""
+
+
+CODE = Word("code")
+"""Stands, by identity, before a line that a wrapper gives to a shell."""
 
 
 def is_wrapper(name: str) -> bool:
-    """Whether the command runs another one."""
-    return name in _VALUES or name == "find"
+    """Whether the command may run another one that it names."""
+    return (
+        name in _VALUES
+        or name in ("find", "trap", "su", "script")
+        or name in _RUNNERS
+        or name.startswith(_LOADERS)
+    )
 
 
 def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
@@ -45,15 +118,63 @@ def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     if name == "find":
         yield from _of_find(words)
     elif name == "trap":
-        yield from ([Word("eval"), word] for word in words[:1] if word.text not in ("-", ""))
-    elif inner := _skipped(name, words):
-        yield inner
+        yield from _code(_rest_of_trap(words))
+    elif option := _CODE_OPTIONS.get(name):
+        yield from _after_option(option, name, words)
+    elif name in _RUNNERS:
+        if words[:1] and words[0].text == _RUNNERS[name]:
+            yield from _skipped(name, words[1:])
+    elif name == "env" and (split := _env_split(words)):
+        yield from _code(split)
+    else:
+        for inner in _skipped(name, words):
+            yield _command_of(name, inner)
+
+
+def _command_of(name: str, inner: Sequence[Word]) -> Sequence[Word]:
+    """What the rest of a wrapper's words means: parallel's end at `:::`, watch gives a shell."""
+    if name == "parallel":
+        end = next((at for at, word in enumerate(inner) if word.text.startswith(":::")), None)
+        return inner[:end]
+    if name == "watch":
+        return [CODE, *inner]
+    return inner
+
+
+def _rest_of_trap(words: Sequence[Word]) -> Sequence[Word]:
+    rest = [word for word in words if word.text != "--"][:1]
+    return [word for word in rest if word.text not in ("", "-", "-l", "-p")]
+
+
+def _code(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    if words:
+        yield [CODE, *words]
+
+
+def _env_split(words: Sequence[Word]) -> Sequence[Word]:
+    """What `env -S 'a b'` splits into words."""
+    for at, word in enumerate(words):
+        if word.text in ("-S", "--split-string"):
+            return words[at + 1 :]
+        if word.text.startswith(("-S", "--split-string=")):
+            code = word.text.removeprefix("--split-string=").removeprefix("-S")
+            return [Word(code, dynamic=word.dynamic), *words[at + 1 :]]
+        if not word.text.startswith("-"):
+            break
+    return ()
+
+
+def _after_option(option: str, name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    for at, word in enumerate(words):
+        if word.text in (option, "--command", "--call"):
+            yield from _code(words[at + 1 : at + 2])
+            return
+    if name in _VALUES:
+        yield from _skipped(name, words)
 
 
 def _of_find(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    starts = [
-        at for at, word in enumerate(words) if word.text in ("-exec", "-execdir", "-ok", "-okdir")
-    ]
+    starts = [at for at, word in enumerate(words) if word.text in _FIND_ACTIONS]
     for start in starts:
         rest = words[start + 1 :]
         end = next((at for at, word in enumerate(rest) if word.text in (";", "+")), len(rest))
@@ -61,22 +182,28 @@ def _of_find(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
             yield rest[:end]
 
 
-def _skipped(name: str, words: Sequence[Word]) -> Sequence[Word]:
-    """The words after the wrapper's own options, assignments and operands."""
-    at = 0
+def _skipped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """The words after the wrapper's own options, assignments and operands.
+
+    Of a long option we do not know whether the next word is its value: then both are given.
+    """
+    at, unsure = 0, False
     while at < len(words):
         text = words[at].text
         if text == "--":
             at += 1
             break
+        if name == "command" and text in ("-v", "-V"):
+            return
         if text.startswith("-") and len(text) > 1:
-            takes_value = not text.startswith("--") and text[-1] in _VALUES[name]
-            at += 2 if takes_value and len(text) == len("-x") else 1
-        elif name in ("env", "sudo") and "=" in text and not text.startswith("="):
+            unsure = unsure or (text.startswith("--") and "=" not in text)
+            takes_value = not text.startswith("--") and text[-1] in _VALUES.get(name, "")
+            at += 2 if takes_value else 1
+        elif name in _ASSIGNING and "=" in text and not text.startswith("="):
             at += 1
         else:
             break
-    inner = words[at + _OPERANDS.get(name, 0) :]
-    if name == "flock" and inner[:1] and inner[0].text == "-c":
-        return [Word("sh"), *inner]
-    return inner
+    at += int(name in _WITH_OPERAND)
+    for start in range(at, at + 2 if unsure else at + 1):
+        if words[start:]:
+            yield words[start:]

@@ -136,11 +136,17 @@ async def test_paths_outside_are_asked_for_with_symlinks_resolved(context, tmp_p
     assert context.asked("external_directory") == ["/etc/*", "/usr/*"]
 
 
+async def test_what_a_line_writes_in_the_project_is_an_edit(context, tmp_path):
+    await call(bash, context, command="echo x > made; cp made src/copy; cat made > /dev/null")
+
+    assert context.asked("edit") == ["made", "src/copy"]
+
+
 async def test_an_unclear_line_is_asked_for_as_a_whole_and_never_for_good(context):
     await call(bash, context, command="X=ls; $X src")
 
     (ask,) = [ask for ask in context.asks if ask.permission == "bash"]
-    assert ask.patterns == ("$X src", "[unclear] X=ls; $X src")
+    assert ask.patterns == ("X=ls", "$X src", "ls src", "[unclear] X=ls; $X src")
     assert ask.always == ()
 
 
@@ -157,8 +163,8 @@ async def test_what_could_run_anything_is_never_approved_for_good(context):
         ("ls & rm -rf x", ["ls", "rm -rf x"]),
         ("(rm x); { rm y; }", ["rm x", "rm y"]),
         ("echo `rm x`", ["rm x", "echo `rm x`"]),
-        ("cat <<EOF\n$(rm x)\nEOF", ["cat", "rm x"]),
-        ("for f in $(a); do b $f; done", ["a", "b $f"]),
+        ("cat <<EOF\n$(rm x)\nEOF", ["rm x", "cat"]),
+        ("for f in a b; do c $f; done", ["c $f"]),
         ("if a; then b; elif c; then d; fi", ["a", "b", "c", "d"]),
         ("'r'm \"-rf\" build", ["rm -rf build"]),
         ("$'\\x72\\x6d' x", ["rm x"]),
@@ -171,7 +177,7 @@ async def test_what_could_run_anything_is_never_approved_for_good(context):
 )
 def test_the_commands_of_a_line(text, expected):
     assert commands(text) == expected
-    assert seen(text).unclear == ""
+    assert seen(text).unclear == ()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +190,7 @@ def test_the_commands_of_a_line(text, expected):
         "echo x > $FILE",
         "if then",
         "cd $DIR && ls",
-        "> x",
+        "for f in $(a); do b $f; done",
         "PATH=. ls",
         "ls \x1b[2K",
         "f() { rm x; }; f",

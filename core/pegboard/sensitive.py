@@ -1,0 +1,118 @@
+"""Paths that take more than a rule for files: what runs by itself, and what is secret."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+_PROJECT_FOLDERS = frozenset({".git", ".pegboard", ".opencode"})
+_PROJECT_FILES = frozenset(
+    {"pegboard.toml", "opencode.json", "opencode.jsonc", ".envrc", ".gitmodules", ".mcp.json"}
+)
+_EDITOR_FILES = frozenset({"tasks.json", "launch.json", "settings.json", "extensions.json"})
+_TOOL_FOLDERS = frozenset({"tool", "tools", "plugin", "plugins"})
+_HOME_FILES = re.compile(
+    r"\.(bash|zsh|ksh|csh|tcsh|mksh)\w*|\.(profile|login|logout|zprofile|zlogin|kshrc|inputrc)"
+    r"|\.(vimrc|exrc|gitconfig|npmrc|yarnrc|pypirc|netrc|pythonrc|Rprofile|xprofile|xsession\w*"
+    r"|xinitrc|pam_environment|curlrc|wgetrc|gdbinit|screenrc|tmux\.conf|hgrc|lldbinit)"
+)
+_HOME_FOLDERS = (
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".config/fish",
+    ".config/git",
+    ".config/autostart",
+    ".config/systemd",
+    ".config/environment.d",
+    ".config/pegboard",
+    ".local/share/pegboard",
+    ".local/state/pegboard",
+    ".pegboard",
+    ".oh-my-zsh",
+    "Library/LaunchAgents",
+)
+_SECRET_NAME = re.compile(
+    r"\.env|\.env\..+|.+\.env|\.envrc|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|ppk|ovpn)"
+    r"|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.npmrc|\.pypirc"
+    r"|\.git-credentials|\.htpasswd|credentials(\.(json|ya?ml|toml|ini|xml|csv))?|auth\.json"
+    r"|client_secret.*\.json|service[-_]?account.*\.json|secrets?\.(json|ya?ml|toml|ini)"
+    r"|\.dockercfg|kubeconfig|terraform\.tfstate(\.backup)?|.+\.tfvars|wallet\.dat|shadow|gshadow",
+    re.IGNORECASE,
+)
+_NO_SECRET_NAME = re.compile(
+    r".*\.env\.(example|sample|template|dist|test|defaults?)|.*\.pub|(example|sample)\.env"
+    r"|.*(example|sample|template).*|cacert\.pem|ca-bundle.*",
+    re.IGNORECASE,
+)
+_SECRET_FOLDERS = (
+    (".ssh",),
+    (".gnupg",),
+    (".aws",),
+    (".azure",),
+    (".kube",),
+    (".docker", "config.json"),
+    (".config", "gcloud"),
+    (".config", "gh"),
+    (".password-store",),
+)
+_NO_SECRET_FILES = frozenset({"known_hosts", "config", "authorized_keys"})
+_PROCESS_SECRETS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?(environ|mem|auxv|maps)")
+
+
+def protected_path(
+    path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
+) -> str | None:
+    """Why a change of this path could run code later or change what is allowed, None if not.
+
+    `path` is absolute with symlinks resolved; it need not exist. `private` are folders of
+    Pegboard itself. So are found: the inside of `.git`, Pegboard's configuration and tools in
+    the project, what editors and shells run by themselves, and keys.
+    """
+    if any(path.is_relative_to(folder) for folder in private):
+        return "it belongs to Pegboard itself"
+    if path.is_relative_to(worktree):
+        return _in_project(path.relative_to(worktree).parts)
+    if path.is_relative_to(home):
+        return _in_home(path.relative_to(home))
+    if _PROJECT_FOLDERS & {part.lower() for part in path.parts}:
+        return "git or an agent runs what stands there"
+    return None
+
+
+def secret_path(path: Path) -> bool:
+    """Whether a file of this name is likely to hold a key, a token or a password."""
+    if _PROCESS_SECRETS.fullmatch(str(path)):
+        return True
+    if _SECRET_NAME.fullmatch(path.name):
+        return _NO_SECRET_NAME.fullmatch(path.name) is None
+    return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
+        path.name in _NO_SECRET_FILES or path.suffix == ".pub"
+    )
+
+
+def _in_project(parts: tuple[str, ...]) -> str | None:
+    lower = tuple(part.lower() for part in parts)  # a disk may not tell them apart
+    if ".git" in lower:
+        return "git runs what stands there"
+    if _PROJECT_FOLDERS & set(lower) or (lower and lower[-1] in _PROJECT_FILES):
+        return "it decides what Pegboard and others run in this project"
+    if lower[-2:-1] == (".vscode",) and lower[-1] in _EDITOR_FILES:
+        return "an editor runs what it says"
+    is_tool = len(lower) == len(("tool", "hello.py")) and lower[0] in _TOOL_FOLDERS
+    if is_tool and lower[1].endswith(".py"):
+        return "Pegboard may load it as a tool"
+    return None
+
+
+def _in_home(path: Path) -> str | None:
+    if len(path.parts) == 1 and _HOME_FILES.fullmatch(path.name):
+        return "a program runs it when it starts"
+    if any(path.is_relative_to(folder) for folder in _HOME_FOLDERS):
+        return "it decides what may log in, or what runs at a start"
+    if {".git", ".pegboard"} & {part.lower() for part in path.parts}:
+        return "git or Pegboard runs what stands there"
+    return None
+
+
+def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
+    return any(parts[at : at + len(folder)] == folder for at in range(len(parts)))

@@ -1,0 +1,167 @@
+"""What a command reads, writes and destroys, by its operands and the values of its options."""
+
+import re
+from collections.abc import Sequence
+
+from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.flags import sed_files
+from pegboard_plugins.bash.words import Word
+
+_WORDS_ONLY = frozenset(
+    {
+        *("echo", "printf", "true", "false", ":", "exit", "return", "kill", "sleep", "seq"),
+        *("break", "continue", "shift", "wait", "jobs", "times", "umask", "ulimit", "set", "expr"),
+        *("export", "declare", "local", "readonly", "typeset", "unset", "read", "let", "shopt"),
+        *("which", "type", "whoami", "id", "date", "uname", "basename", "dirname", "pgrep", "ps"),
+        *("alias", "getopts", "mapfile", "readarray", "eval", "trap", "killall", "pkill", "tr"),
+    }
+)
+_PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "jq", "ag"})
+_WRITERS = frozenset(
+    {
+        *("tee", "touch", "mkdir", "rm", "rmdir", "unlink", "truncate", "shred", "mv", "ln"),
+        *("chmod", "chown", "chgrp", "chattr", "setfacl", "mkfifo", "mknod", "wipe", "srm"),
+    }
+)
+_LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
+_DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive|--no-preserve-root")
+_EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
+_SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
+_MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
+_MESSENGERS = frozenset({"git", "gh", "hg", "glab"})
+_FOLDER_OPTIONS = frozenset({"-C", "--directory", "--git-dir", "--work-tree"})
+_FIND_FILTER = re.compile(
+    r"-(i?name|i?path|i?regex|type|mindepth|[acm]time|[acm]min|newer.*|size|empty|user|group"
+    r"|perm|i?lname|inum|links|samefile|i?wholename)"
+)
+_WRITE_OPTIONS = {
+    "sort": ("-o", "--output"),
+    "find": ("-fprint", "-fprint0", "-fprintf", "-fls"),
+    "curl": ("-o", "--output", "-c", "--cookie-jar", "-D", "--dump-header"),
+    "wget": ("-O", "--output-document", "-o", "-P"),
+    "git": ("--output",),
+}
+
+
+def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """Add what the command would do with files; `words` are its arguments."""
+    if base in _WORDS_ONLY:
+        return
+    operands = _known(_candidates(base, words), findings)
+    writes = _is_writer(base, operands)
+    for word in operands:
+        _touch(word, findings, write=writes)
+    texts = [word.text for word in operands]
+    if base == "sed":
+        for path in sed_files([word.text for word in words]):
+            findings.touch(Word(path), write=True)
+    if base in _LAST_WRITTEN and operands:
+        _touch(operands[-1], findings, write=True)
+    if base == "dd":
+        for text in texts:
+            if text.startswith(("of=", "if=")):
+                findings.touch(Word(text[len("of=") :]), write=text.startswith("of="))
+    _written_by_option(base, operands, findings)
+    _destroy(base, words, operands, findings)
+
+
+def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
+    """The words that may name files: not a pattern, not a message."""
+    rest = list(words)
+    if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in rest):
+        first = next((word for word in rest if not word.text.startswith("-")), None)
+        rest = [word for word in rest if word is not first]
+    if base in _MESSENGERS:
+        rest = [
+            word
+            for at, word in enumerate(rest)
+            if not (at and rest[at - 1].text in _MESSAGES and not word.splits)
+        ]
+    return rest
+
+
+def _known(words: Sequence[Word], findings: Findings) -> list[Word]:
+    """The words with the values of variables; what stays unknown is doubted."""
+    known: list[Word] = []
+    for word in words:
+        values = findings.known(word)
+        if values is not None:
+            known += values
+            continue
+        if word.open:
+            findings.doubt("dynamic-args")
+        known.append(word)
+    return known
+
+
+def _touch(word: Word, findings: Findings, *, write: bool) -> None:
+    text = word.text
+    if text.startswith("-"):
+        option, equals, value = text.partition("=")
+        glued = _SHORT_WITH_PATH.fullmatch(text)
+        if glued is not None:
+            text = glued[1]
+        elif equals and option.startswith("--"):
+            text = value
+        else:
+            return
+    text = text.removeprefix("@")
+    if text and "://" not in text and "\n" not in text and not (word.dynamic and word.leads):
+        fixed = Word(re.split(r"[$`]", text)[0] if word.dynamic else text, bare=word.bare)
+        findings.touch(fixed, write=write)
+
+
+def _is_writer(base: str, operands: Sequence[Word]) -> bool:
+    if base == "sed":
+        return any(re.match(r"-[a-zA-Z]*i|--in-place", word.text) for word in operands)
+    return base in _WRITERS
+
+
+def _written_by_option(base: str, operands: Sequence[Word], findings: Findings) -> None:
+    names = _WRITE_OPTIONS.get(base, ())
+    for at, word in enumerate(operands[1:], start=1):
+        if operands[at - 1].text in names:
+            findings.touch(word, write=True)
+    for word in operands:
+        option, equals, value = word.text.partition("=")
+        if equals and option in names:
+            findings.touch(Word(value), write=True)
+
+
+def _destroy(
+    base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings
+) -> None:
+    texts = [word.text for word in words]
+    named = [word for word in operands if not word.text.startswith("-")]
+    if base in _DELETERS and any(_RECURSIVE.fullmatch(text) for text in texts):
+        targets = named
+    elif base == "mv":
+        targets = [word for word in named[:-1] if not re.search(r"[*?\[]", word.text)]
+    elif base == "find":
+        targets = _found(texts, named)
+    elif base == "rsync" and any(text.startswith("--del") for text in texts):
+        targets = named[-1:]
+    elif base == "dd":
+        targets = [Word(text[len("of=") :]) for text in texts if text.startswith("of=")]
+    elif base.startswith("mkfs"):
+        targets = named[-1:]
+    else:
+        return
+    for word in targets:
+        if word.dynamic and not (word.text and not word.open):
+            findings.destroys[""] = None
+        else:
+            findings.destroy(word)
+
+
+def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
+    """Where a find starts that deletes whatever it comes by."""
+    start = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
+    deletes = "-delete" in texts or (
+        any(text.startswith(("-exec", "-ok")) for text in texts)
+        and any(text.rpartition("/")[2] in _DELETERS for text in texts)
+    )
+    if not deletes or any(_FIND_FILTER.fullmatch(text) for text in texts):
+        return []
+    return list(named[: max(start, 0)]) or [Word(".")]

@@ -1,0 +1,140 @@
+"""What a scan has found so far, and the words of its doubts."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice, product
+
+from pegboard_plugins.bash.words import Word
+
+MOST_FOLDERS = 16
+MOST_VALUES = 32
+_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_GLOB = re.compile(r"[*?\[]")
+_DEVICES = frozenset(
+    f"/dev/{name}" for name in ("null", "zero", "random", "urandom", "full", "tty")
+)
+_STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/")
+
+Values = dict[str, frozenset[str] | None]
+"""What a variable may hold, None when only the shell will know."""
+
+
+@dataclass(slots=True)
+class Findings:
+    """The state of a walk through a command line; `cwd` are the folders that it may be in.
+
+    `fed`: what is visited reads from a pipe or from the line itself. `branches`: it may be
+    skipped, so that a change of directory may happen or not.
+    """
+
+    home: str
+    cwd: tuple[str, ...]
+    commands: dict[tuple[str, ...], None] = field(default_factory=dict)
+    paths: dict[str, None] = field(default_factory=dict)
+    writes: dict[str, None] = field(default_factory=dict)
+    destroys: dict[str, None] = field(default_factory=dict)
+    unclear: dict[str, None] = field(default_factory=dict)
+    values: Values = field(default_factory=dict)
+    descriptors: set[str] = field(default_factory=set)
+    fed: bool = False
+    branches: int = 0
+    calculates: bool = False
+    untold: bool = False
+    """A variable got a value that could run a command when it is calculated with."""
+
+    def doubt(self, reason: str) -> None:
+        """Keep every rule about a part of the line from allowing the whole."""
+        self.unclear[reason] = None
+
+    def run(self, argv: tuple[str, ...]) -> None:
+        """A command that would run, with quotes taken away."""
+        self.commands[argv] = None
+
+    def assign(self, name: str, values: frozenset[str] | None) -> None:
+        """What a variable may hold from here on, besides what it held before in a branch."""
+        if values is None or any(re.search(r"[\[`$]", value) for value in values):
+            self.untold = True
+        old = self.values.get(name, frozenset())
+        if self.branches and name in self.values and values is not None and old is not None:
+            values = values | old
+        self.values[name] = None if values is None or len(values) > MOST_VALUES else values
+
+    def move(self, folders: Iterable[str]) -> None:
+        """The line goes on in one of these folders."""
+        kept = self.cwd if self.branches else ()
+        self.cwd = tuple(dict.fromkeys([*kept, *folders]))
+        if len(self.cwd) > MOST_FOLDERS:
+            self.doubt("dynamic-cwd")
+            self.cwd = self.cwd[:MOST_FOLDERS]
+
+    def known(self, word: Word) -> tuple[Word, ...] | None:
+        """What a word may be at last, None when only the shell will know."""
+        if not word.dynamic:
+            return tuple(_braced(word))
+        if word.computed:
+            return None
+        names = [first or second for first, second in _VARIABLE.findall(word.text)]
+        held = [self.values.get(name) for name in names]
+        if not names or any(values is None for values in held):
+            return None
+        texts = (
+            _filled(word.text, chosen)
+            for chosen in islice(product(*(sorted(values or ()) for values in held)), MOST_VALUES)
+        )
+        if word.splits:
+            return tuple(Word(piece, bare=word.bare) for text in texts for piece in text.split())
+        return tuple(Word(text, bare=word.bare) for text in texts)
+
+    def places(self, word: Word) -> Iterator[str]:
+        """The word as a path from each folder; `..` stays behind what may be a symlink."""
+        text = self._without_tilde(word)
+        for folder in self.cwd:
+            path = os.path.join(folder, text)  # noqa: PTH118 - `..` must stay behind a symlink
+            if path not in _DEVICES and not path.startswith(_STREAMS):
+                yield path
+
+    def touch(self, word: Word, *, write: bool = False) -> None:
+        """A path that would be read or written; of a glob the part before its first sign."""
+        for path in self.places(word):
+            fixed = before_glob(path)
+            self.paths[fixed] = None
+            if write:
+                self.writes[fixed] = None
+
+    def destroy(self, word: Word) -> None:
+        """A path, perhaps a glob, that would be gone with all that is in it."""
+        self.destroys.update(dict.fromkeys(self.places(word)))
+
+    def _without_tilde(self, word: Word) -> str:
+        if not (word.bare and word.text.startswith("~")):
+            return word.text
+        user, slash, rest = word.text[1:].partition("/")
+        if user == "+":
+            return "." + slash + rest
+        home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
+        return home + slash + rest
+
+
+def before_glob(path: str) -> str:
+    """The folder before the first wildcard, the path itself when it has none."""
+    found = _GLOB.search(path)
+    return path if found is None else path[: found.start()].rpartition("/")[0] or "/"
+
+
+def _filled(text: str, chosen: Iterable[str]) -> str:
+    values = iter(chosen)
+    return _VARIABLE.sub(lambda _: next(values), text)
+
+
+def _braced(word: Word) -> Iterator[Word]:
+    """`{a,b}` outside of quotes as the words that it stands for."""
+    found = _BRACES.search(word.text) if word.bare else None
+    if found is None:
+        yield word
+        return
+    for piece in found[1].split(",")[:MOST_VALUES]:
+        text = word.text[: found.start()] + piece + word.text[found.end() :]
+        yield from _braced(Word(text, bare=True))

@@ -1,0 +1,216 @@
+"""One command: what it is, what it would start in turn, and what it does with files."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from pegboard_plugins.bash.effects import apply
+from pegboard_plugins.bash.environment import assigned, hijacks
+from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.flags import reads_code, sayings
+from pegboard_plugins.bash.words import Word
+from pegboard_plugins.bash.wrappers import CODE, FEEDERS, SHELLS, is_wrapper, unwrapped
+
+DEEPEST = 8
+"""Levels of `sh -c '...'` and of wrappers that are followed."""
+_MOVERS = frozenset({"cd", "pushd", "chdir"})
+_CHANGERS = frozenset({"alias", "hash", "enable", "source", ".", "complete", "bind", "compgen"})
+_DECLARERS = frozenset({"export", "declare", "local", "readonly", "typeset"})
+_SUBSCRIPTED = _DECLARERS | {"printf", "read", "test", "[", "unset", "let", "mapfile"}
+_SUBSCRIPTED |= {"readarray", "getopts", "wait"}
+_FOLDER_BEFORE = {"env": ("-C", "--chdir"), "genv": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
+_IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
+
+_ANYTHING = Word("", dynamic=True, computed=True, leads=True, splits=True)
+
+ScanText = Callable[[str, Findings, int], None]
+
+
+def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText) -> None:
+    """Add a command, and those that it would start in turn, to what is found."""
+    if words[0] is CODE:
+        _run_code(words[1:], findings, depth, scan_text)
+        return
+    base = words[0].text.rpartition("/")[2]
+    _name(words, base, findings)
+    if depth > DEEPEST:
+        findings.doubt("nested-too-deep")
+        return
+    rest = words[1:]
+    for doubt in sayings(base, rest):
+        findings.doubt(doubt)
+    _builtin(base, rest, findings)
+    _in_its_folder(base, rest, findings)
+    if findings.fed and reads_code(base, [word.text for word in rest]):
+        findings.doubt("code-on-stdin")
+    if base in _MOVERS:
+        _move(rest, findings)
+    elif base == "popd":
+        findings.doubt("dynamic-cwd")
+    elif base in SHELLS:
+        _shell(rest, findings, depth, scan_text)
+    elif base == "eval":
+        _run_code(rest, findings, depth, scan_text, here=True)
+    elif is_wrapper(base):
+        _wrapper(base, rest, findings, depth, scan_text)
+
+
+def _name(words: Sequence[Word], base: str, findings: Findings) -> None:
+    argv = tuple(word.text for word in words)
+    findings.run(argv)
+    if base != argv[0] and base:
+        findings.run((base, *argv[1:]))
+    values = findings.known(words[0])
+    for value in values or ():
+        if value.text and value.text != argv[0]:
+            findings.run((value.text, *argv[1:]))
+    is_glob = argv[0] not in ("[", "[[") and re.search(r"[*?]|\[[^\]]", argv[0]) is not None
+    if words[0].dynamic or not argv[0] or is_glob:
+        findings.doubt("dynamic-command")
+
+
+def _builtin(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """What builtins of the shell do to the commands that come after them."""
+    texts = [word.text for word in words]
+    if base in _CHANGERS:
+        findings.doubt("dynamic-code")
+    if base in ("mapfile", "readarray") and any(text.startswith("-C") for text in texts):
+        findings.doubt("dynamic-code")
+    if base in _SUBSCRIPTED and any(_is_subscript(text) for text in texts):
+        findings.doubt("arith-eval")
+    if base == "let":
+        findings.calculates = True
+    if base in ("read", "mapfile", "readarray", "getopts", "printf"):
+        _assign_unknown(base, words, findings)
+    if base in _DECLARERS:
+        assign(assigned(words), findings)
+    if base == "set" and words:
+        findings.values.clear()
+
+
+def _is_subscript(text: str) -> bool:
+    """Whether a name has an index that the shell would calculate: `a[$(rm x)]`."""
+    found = re.match(r"-?v?\w*\[(.*)", text, re.DOTALL)
+    return found is not None and re.search(r"[$`A-Za-z_]", found[1].rpartition("]")[0]) is not None
+
+
+def _assign_unknown(base: str, words: Sequence[Word], findings: Findings) -> None:
+    names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
+    if base == "printf" and not any(word.text.startswith("-v") for word in words):
+        return
+    for name in [*names, "REPLY", "MAPFILE"]:
+        findings.assign(name, None)
+
+
+def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
+    """Note what variables hold from here on, and which of them make programs run others."""
+    for name, value in pairs:
+        if hijacks(name, value):
+            findings.doubt("env-hijack")
+        values = findings.known(value)
+        texts = None if values is None else frozenset(each.text for each in values)
+        findings.assign(name, _made_up(value) or texts)
+
+
+def _made_up(value: Word) -> frozenset[str] | None:
+    """The place of a new temporary file, which nobody else has anything in."""
+    if re.fullmatch(r"\$\(mktemp(\s+-[dqu]+)*\)", value.text):
+        return frozenset({"/tmp/mktemp/new"})  # noqa: S108 - a name, nothing is made there
+    return None
+
+
+def _in_its_folder(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """What it does with files, `-C folder` of some programs included."""
+    before = findings.cwd
+    if base in _IN_FOLDER:
+        for at, word in enumerate(words[:-1]):
+            if word.text == "-C":
+                findings.touch(words[at + 1])
+                findings.branches += 1
+                _move(words[at + 1 : at + 2], findings)
+                findings.branches -= 1
+    if is_wrapper(base) and base != "find":
+        longest = max((len(inner) for inner in unwrapped(base, words)), default=0)
+        words = words[: len(words) - longest]
+    apply(base, words, findings)
+    findings.cwd = before
+
+
+def _wrapper(
+    base: str, words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText
+) -> None:
+    before, fed = findings.cwd, findings.fed
+    if base in ("env", "genv", "sudo", "doas"):
+        for name, value in _environment(words):
+            if hijacks(name, value):
+                findings.doubt("env-hijack")
+    for at, word in enumerate(words[:-1]):
+        if word.text in _FOLDER_BEFORE.get(base, ()):
+            _move(words[at + 1 : at + 2], findings)
+    inner = list(unwrapped(base, words))
+    if base in FEEDERS:
+        findings.doubt("dynamic-args")
+    for each in inner:
+        if base in FEEDERS:
+            _fed([*each, _ANYTHING], findings)
+        judge(each, findings, depth + 1, scan_text)
+    findings.cwd, findings.fed = before, fed
+
+
+def _fed(words: Sequence[Word], findings: Findings) -> None:
+    """The files of a command whose arguments come from its input."""
+    if words[0] is not CODE and len(words) > 1:
+        apply(words[0].text.rpartition("/")[2], words[1:], findings)
+
+
+def _environment(words: Sequence[Word]) -> list[tuple[str, Word]]:
+    pairs = []
+    for word in words:
+        name, equals, _ = word.text.partition("=")
+        if equals and re.fullmatch(r"\w+", name):
+            pairs += assigned([word])
+    return pairs
+
+
+def _shell(words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText) -> None:
+    """`sh -c 'code'`: the code is judged like the line itself, in a shell of its own."""
+    flags = next((at for at, word in enumerate(words) if re.match(r"-\w*c", word.text)), None)
+    if flags is None:
+        script = next((word for word in words if not re.match(r"[-+].", word.text)), None)
+        is_script = script is not None and not any(word.text == "-s" for word in words)
+        if findings.fed and not is_script:
+            findings.doubt("code-on-stdin")
+        if any(re.match(r"--(rcfile|init-file)|-\w*[iO]", word.text) for word in words):
+            findings.doubt("dynamic-code")
+        return
+    after = [word for word in words[flags + 1 :] if not re.match(r"[-+]\w", word.text)]
+    _run_code(after[:1], findings, depth, scan_text)
+
+
+def _run_code(
+    words: Sequence[Word],
+    findings: Findings,
+    depth: int,
+    scan_text: ScanText,
+    *,
+    here: bool = False,
+) -> None:
+    """Words that are code; `here` when a change of directory in it stays."""
+    if any(word.dynamic for word in words):
+        findings.doubt("dynamic-code")
+    before, fed = findings.cwd, findings.fed
+    scan_text(" ".join(word.text for word in words), findings, depth + 1)
+    findings.fed = fed
+    if not here:
+        findings.cwd = before
+
+
+def _move(words: Sequence[Word], findings: Findings) -> None:
+    target = next((word for word in words if not re.match(r"-[LPe@n]", word.text)), None)
+    if target is None:
+        findings.move([findings.home])
+        return
+    values = findings.known(target)
+    if values is None or target.text == "-" or re.match(r"[-+]\d", target.text):
+        findings.doubt("dynamic-cwd")
+        return
+    findings.move([path for value in values for path in findings.places(value)])

@@ -1,0 +1,306 @@
+"""A walk through the tree of a command line: each part is told to the findings."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.judging import DEEPEST, assign, judge
+from pegboard_plugins.bash.nodes import (
+    CARRIAGE_RETURN,
+    gaps,
+    inside_of_test,
+    is_input,
+    left_over,
+    returned,
+    squeezed,
+    text_of,
+)
+from pegboard_plugins.bash.signs import suspicions
+from pegboard_plugins.bash.words import Word, read_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+LONGEST_COMMAND = 16 << 10
+"""Letters: the parser takes quadratic time for some wrong lines, a second for so long a one."""
+_ARITHMETIC = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript"})
+_REDIRECTIONS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+_WITHOUT_GAPS = frozenset(
+    {
+        *("program", "list", "pipeline", "command", "redirected_statement", "subshell"),
+        *("compound_statement", "do_group", "negated_command", "command_substitution"),
+        *("process_substitution", "declaration_command", "unset_command", "if_statement"),
+    }
+)
+"""What the parser skips in them without a word is no blank."""
+_TRANSFORMED = re.compile(r"\$\{!|@[A-Za-z]\}$|^\$\{\w+(\[[^\]]*\])?:?=")
+_BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
+_COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
+
+
+def _parser() -> "Parser":
+    # 30 ms that a session without shell commands does not pay.
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def walk_text(text: str, findings: Findings, depth: int) -> None:
+    """Tell all that the text would run and touch; `depth` counts levels of `sh -c`."""
+    if len(text) > LONGEST_COMMAND or depth > DEEPEST:
+        findings.doubt("nested-too-deep" if depth > DEEPEST else "too-long")
+        return
+    for suspicion in suspicions(text):
+        findings.doubt(suspicion)
+    if "\\\n" in text:
+        if re.search(r"['\"#]|<<|\S\\\n\S", text):
+            findings.doubt("line-continuation")
+        text = text.replace("\\\n", "")
+    _visit_tree(text, findings, depth)
+    if _BRACED_COMMAND.search(text):
+        _visit_tree(_BRACED_COMMAND.sub(_without_braces, text), findings, depth)
+
+
+def _without_braces(found: "re.Match[str]") -> str:
+    return found[1] + found[2].replace(",", " ")
+
+
+def _visit_tree(text: str, findings: Findings, depth: int) -> None:
+    root = (
+        _parser()
+        .parse(text.replace("\r", CARRIAGE_RETURN).encode(errors="surrogateescape"))
+        .root_node
+    )
+    if root.has_error:
+        findings.doubt("parse-error")
+    _Walk(findings, depth).visit(root)
+
+
+class _Walk:
+    """A walk through the tree of one text, `depth` levels of `sh -c` below the line itself."""
+
+    def __init__(self, findings: Findings, depth: int) -> None:
+        self._found = findings
+        self._depth = depth
+
+    def visit(self, node: "Node") -> None:
+        if node.type in _WITHOUT_GAPS and any(gap != "-" for gap in gaps(node)):
+            self._found.doubt("parse-error")
+        self._steps.get(node.type, _Walk._other)(self, node)
+
+    def _assignment(self, node: "Node") -> None:
+        self._children(node)
+        pairs = node.children if node.type == "variable_assignments" else [node]
+        self._assignments(pairs)
+        self._found.run(self._argv(pairs))
+
+    def _file_redirect(self, node: "Node") -> None:
+        self._children(node)
+        self._redirect(node)
+
+    def _function(self, node: "Node") -> None:
+        self._found.doubt("redefinition")
+        self._in_scope(node)
+
+    def _statement(self, node: "Node") -> None:
+        """`declare`, `export` and `unset` are commands, but not for the parser."""
+        self._children(node)
+        judge(self._words(node.children), self._found, self._depth, walk_text)
+
+    def _other(self, node: "Node") -> None:
+        if node.type in _ARITHMETIC:
+            self._calculation(node)
+        if node.type == "compound_statement" and text_of(node).startswith("(("):
+            self._calculation(node)
+            self._found.run((squeezed(text_of(node)),))
+        self._children(node)
+
+    def _children(self, node: "Node") -> None:
+        for child in node.children:
+            following = child.next_sibling
+            if following is not None and following.type == "&":
+                self._in_scope(child, itself=True)
+            else:
+                self.visit(child)
+
+    def _in_scope(self, node: "Node", *, itself: bool = False) -> None:
+        """What happens in a shell of its own: a change of directory ends with it."""
+        cwd, fed = self._found.cwd, self._found.fed
+        if itself:
+            self.visit(node)
+        else:
+            for number, child in enumerate(node.children):
+                if node.type == "pipeline":
+                    self._found.cwd, self._found.fed = cwd, fed or number > 0
+                self.visit(child)
+        self._found.cwd, self._found.fed = cwd, fed
+
+    def _list(self, node: "Node") -> None:
+        """`a && b` goes on where `a` left; after `a || b` it may be in either place."""
+        is_or = any(child.type == "||" for child in node.children)
+        for child in node.children:
+            if is_or and child is not node.children[0]:
+                self._branch(child, itself=True)
+            else:
+                self.visit(child)
+
+    def _branch(self, node: "Node", *, itself: bool = False) -> None:
+        self._found.branches += 1
+        if itself:
+            self.visit(node)
+        else:
+            self._children(node)
+        self._found.branches -= 1
+
+    def _loop(self, node: "Node") -> None:
+        """Twice, so that the second time begins where the first has left."""
+        if node.type == "c_style_for_statement":
+            self._calculation(node)
+        self._loop_variable(node)
+        before = self._found.cwd
+        self._branch(node)
+        if self._found.cwd != before:
+            self._found.doubt("dynamic-cwd")
+            self._branch(node)
+
+    def _loop_variable(self, node: "Node") -> None:
+        name = node.child_by_field_name("variable")
+        if name is None:
+            return
+        values: set[str] | None = set()
+        for word in self._words(node.children_by_field_name("value")):
+            known = self._found.known(word)
+            values = None if known is None or values is None else values | {w.text for w in known}
+        self._found.assign(text_of(name), frozenset(values) if values else None)
+
+    def _redirected(self, node: "Node") -> None:
+        """A body and its redirections, which are opened before it runs.
+
+        After `a && b > f` the file is opened where `a` has left.
+        """
+        body = node.child_by_field_name("body")
+        redirections = [child for child in node.children if child.type in _REDIRECTIONS]
+        fed = self._found.fed
+        for child in redirections:
+            self.visit(child)
+        self._found.fed = fed or any(is_input(child) for child in redirections)
+        if body is not None and body.type == "command":
+            self._command(body, more=left_over(redirections), skipped=gaps(node))
+        elif body is not None:
+            self.visit(body)
+            if body.type == "list":
+                self._found.branches += 1
+                for child in redirections:
+                    self.visit(child)
+                self._found.branches -= 1
+        elif not any(child.type == "command" for child in node.children):
+            self._found.run((squeezed(text_of(node)),))
+        self._found.fed = fed
+
+    def _command(
+        self, node: "Node", *, more: "Sequence[Node]" = (), skipped: Sequence[str] = ()
+    ) -> None:
+        parts = [*node.children, *more]
+        fed = self._found.fed
+        self._found.fed = fed or any(is_input(child) for child in parts)
+        for child in parts:
+            if child.type == "variable_assignment":
+                self._children(child)
+            else:
+                self.visit(child)
+        assignments = [child for child in parts if child.type == "variable_assignment"]
+        values = dict(self._found.values)
+        self._assignments(assignments)
+        self._found.values = values
+        arguments = [
+            child for child in parts if child not in assignments and child.type not in _REDIRECTIONS
+        ]
+        arguments += left_over([child for child in parts if child.type in _REDIRECTIONS])
+        words = self._without_descriptors(self._words(arguments))
+        words += [Word(text) for text in skipped]
+        if words:
+            judge(words, self._found, self._depth, walk_text)
+        self._found.fed = fed
+
+    def _without_descriptors(self, words: list[Word]) -> list[Word]:
+        """The words without `{name}`, which the shell takes as a part of a redirection."""
+        for word in words[1:]:
+            if found := re.fullmatch(r"\{(\w+)\}", word.text):
+                self._found.descriptors.add(found[1])
+        return [word for word in words if not re.fullmatch(r"\{[A-Za-z_]\w*\}", word.text)]
+
+    def _redirect(self, node: "Node") -> None:
+        target = node.child_by_field_name("destination")
+        if target is None or target.type == "process_substitution":
+            return
+        word = read_word(target, self._found.home)
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        if operator in (">&", "<&") and self._is_descriptor(word):
+            return
+        values = self._found.known(word)
+        if values is None or len(values) > 1:
+            self._found.doubt("dynamic-path")
+        for value in values or ():
+            if value.text.startswith(("/dev/tcp/", "/dev/udp/")):
+                self._found.doubt("network")
+            self._found.touch(value, write="<" not in operator or operator == "<>")
+
+    def _is_descriptor(self, word: Word) -> bool:
+        name = word.text.strip("${}")
+        return re.fullmatch(r"\d+-?|-", word.text) is not None or (
+            word.dynamic and name in self._found.descriptors
+        )
+
+    def _assignments(self, nodes: "Sequence[Node]") -> None:
+        pairs = []
+        for node in nodes:
+            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+            if node.type == "variable_assignment" and name is not None:
+                word = Word("") if value is None else read_word(value, self._found.home)
+                pairs.append((re.split(r"\[", text_of(name))[0], word))
+        assign(pairs, self._found)
+
+    def _expansion(self, node: "Node") -> None:
+        if _TRANSFORMED.search(text_of(node)):
+            self._found.doubt("param-transform")
+        self._children(node)
+
+    def _test(self, node: "Node") -> None:
+        text = " ".join(self._argv(node.children))
+        self._children(node)
+        if _COMPARES.search(f" {text} "):
+            self._calculation(node)
+            if "[" in text[2:] and re.search(r"[$`]", text):
+                self._found.doubt("arith-eval")
+        first, last = text_of(node.children[0]), text_of(node.children[-1])
+        self._found.run((first, inside_of_test(node, self._found.home), last))
+
+    def _calculation(self, node: "Node") -> None:
+        if re.search(r"[A-Za-z_]", text_of(node)):
+            self._found.calculates = True
+
+    def _words(self, nodes: "Sequence[Node]") -> list[Word]:
+        return [returned(read_word(node, self._found.home)) for node in nodes]
+
+    def _argv(self, nodes: "Sequence[Node]") -> tuple[str, ...]:
+        return tuple(word.text for word in self._words(nodes))
+
+    _steps: ClassVar[Mapping[str, Callable[["_Walk", "Node"], None]]] = {
+        "command": _command,
+        "redirected_statement": _redirected,
+        "file_redirect": _file_redirect,
+        "variable_assignment": _assignment,
+        "variable_assignments": _assignment,
+        "list": _list,
+        "function_definition": _function,
+        "expansion": _expansion,
+        "test_command": _test,
+        **dict.fromkeys(("declaration_command", "unset_command"), _statement),
+        **dict.fromkeys(
+            ("subshell", "pipeline", "command_substitution", "process_substitution"), _in_scope
+        ),
+        **dict.fromkeys(("if_statement", "case_statement", "elif_clause", "else_clause"), _branch),
+        **dict.fromkeys(("while_statement", "for_statement", "c_style_for_statement"), _loop),
+    }
