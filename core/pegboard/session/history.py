@@ -30,7 +30,9 @@ from pegboard.schema.part import (
     SubtaskPart,
     TextPart,
     ToolPart,
+    ToolState,
 )
+from pegboard.storage.recovery import INTERRUPTED_CALL
 
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"
@@ -179,10 +181,15 @@ def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
     """Whether a failed answer has something for the model: what tools did, or a text's start."""
     states = [part.state for part in parts if isinstance(part, ToolPart)]
-    if any(isinstance(state, Completed) for state in states):
+    if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
         return True
     stopped = isinstance(info.error, AbortedFailure | OutputLengthFailure)
     return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
+
+
+def _was_interrupted(state: ToolState) -> bool:
+    """Whether the program ended while the call ran: then nobody knows what it has done."""
+    return isinstance(state, Failed) and state.error == INTERRUPTED_CALL
 
 
 def _said(part: Part) -> tuple[Content, ...]:

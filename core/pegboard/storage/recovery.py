@@ -25,6 +25,7 @@ INTERRUPTED_CALL = (
     "interrupted: the program ended while this call was running. What it had done by then is "
     "done; look before you do it again."
 )
+NEVER_RAN = "interrupted: the program ended before this call ran"
 INTERRUPTED_ANSWER = "interrupted: the program ended during this answer"
 
 _ABANDONED = """
@@ -126,14 +127,14 @@ def _interrupted(part: ToolPart) -> ToolPart:
     end = now_ms()
     match part.state:
         case Running(input=arguments, time=Span(start=start), metadata=metadata):
-            pass
+            error = INTERRUPTED_CALL
         case Pending(input=arguments):
-            start, metadata = end, None
+            start, metadata, error = end, None, NEVER_RAN
         case _:
             return part
     state = Failed(
         input=arguments,
-        error=INTERRUPTED_CALL,
+        error=error,
         time=Span(start=start, end=end),
         metadata=metadata,
     )

@@ -34,6 +34,7 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.session import Tokens
 from pegboard.session.history import CLEARED, GO_ON, INTERRUPTED, History, convert
+from pegboard.storage.recovery import INTERRUPTED_CALL, NEVER_RAN
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 OTHER = Model(id="n", provider_id="p", name="N", api=ModelApi(id="n"))
@@ -167,6 +168,17 @@ def test_a_failed_answer_is_left_out_but_an_aborted_one_with_text_is_kept() -> N
     assert convert(answer(said("half"), error=failed), MODEL) == ()
     assert convert(answer(StepStartPart(id="prt_5", **PLACE), error=aborted), MODEL) == ()
     assert len(convert(answer(said("half"), error=aborted), MODEL)) == 1
+
+
+def test_what_a_dead_process_was_doing_is_told() -> None:
+    died = UnknownFailure(data=TextData(message="interrupted"))
+    ran = Failed(input={}, error=INTERRUPTED_CALL, time=Span(start=0, end=1))
+    never_ran = Failed(input={}, error=NEVER_RAN, time=Span(start=0, end=1))
+
+    _, results = convert(answer(tool(ran), error=died), MODEL)
+
+    assert results.content == (Result(id="c", name="bash", output=INTERRUPTED_CALL, is_error=True),)
+    assert convert(answer(tool(never_ran), error=died), MODEL) == ()
 
 
 def test_a_turn_is_converted_once_and_again_when_it_is_different() -> None:
