@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -36,8 +35,7 @@ CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read i
 DELEGATE_HINT = "To go through all of it, give the file to a subagent with task."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A call after its repair: what runs, and with which arguments."""
 
     tool: Tool
@@ -82,15 +80,13 @@ class Caller:
         except asyncio.CancelledError:
             self._processor.tool_failed(ToolFailed(id=call.id, error=STOPPED))
             raise
-        except PermissionDeniedError as error:
-            if isinstance(error, PermissionRejectedError):
+        except (PermissionDeniedError, QuestionRejectedError) as error:
+            if isinstance(error, PermissionRejectedError | QuestionRejectedError):
                 self._run.blocked = True
             self._processor.tool_failed(
                 ToolFailed(id=call.id, error=str(error), metadata={"denied": True})
             )
         except (ToolError, BudgetError) as error:
-            if isinstance(error, QuestionRejectedError):
-                self._run.blocked = True
             self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"

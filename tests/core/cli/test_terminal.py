@@ -62,6 +62,34 @@ async def test_a_person_answers_a_request(
         assert "put it in docs" in str(server.requests[-1]["messages"])
 
 
+@pytest.mark.parametrize(
+    ("typed", "code", "told"),
+    [
+        ("2\n", 0, "Blue"),
+        ("7\n1\n", 0, "Red"),
+        ("the green one\n", 0, "the green one"),
+        ("-\n", 5, ""),
+    ],
+)
+async def test_a_person_answers_a_question_of_the_model(
+    pegboard: CommandLine, typed: str, code: int, told: str
+) -> None:
+    options = [{"label": "Red"}, {"label": "Blue", "description": "like the sea"}]
+    asked = call("question", {"questions": [{"question": "Which colour?", "options": options}]})
+    async with ModelServer(by_step(asked, say("Done."))) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see("or an answer of your own")
+            terminal.type(typed)
+            ended = await terminal.end()
+
+    assert "Which colour?" in terminal.shown
+    assert "like the sea" in terminal.shown
+    assert ended == code
+    assert len(server.requests) == (2 if told else 1)
+    assert f"Which colour?\\n  {told}" in str(server.requests[-1]["messages"]) or not told
+
+
 async def test_always_is_asked_once_and_kept_for_the_project(pegboard: CommandLine) -> None:
     again = call("write", {"filePath": "second.txt", "content": "new\n"})
     async with ModelServer(by_step(WRITE, again, say("Done."))) as server:
