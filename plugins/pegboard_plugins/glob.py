@@ -5,8 +5,8 @@ import heapq
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool, walk_files
@@ -15,6 +15,11 @@ SHOWN = 100
 MOST_MATCHES = 100_000
 """So many are looked at to find the newest; a pattern that fits more is too wide."""
 TIME_LIMIT_S = 60.0
+UNUSED_BYTES = 16 << 20
+"""Output is taken as it comes; what is kept of it besides must not need a file of its own."""
+
+_Aged = tuple[float, str]
+"""When a file was changed, and its path below the folder."""
 
 
 @tool
@@ -29,12 +34,13 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
     expression = _compiled(pattern.removeprefix(f"{folder}/"))
-    if rg := shutil.which("rg"):
-        names = await _listed(context, rg, folder, expression)
+    if rg := _ripgrep():
+        aged = await _Listing(context, folder, expression).run(rg)
     else:
-        names = await asyncio.to_thread(_walked, context, folder, expression)
-    newest = await asyncio.to_thread(_newest, folder, names)
-    more = len(names) - len(newest)
+        aged = await asyncio.to_thread(_walked, context, folder, expression)
+    start = f"{str(folder).rstrip('/')}/"
+    newest = [start + name for _, name in heapq.nlargest(SHOWN, aged)]
+    more = len(aged) - len(newest)
     note = f"\n\n({more} more files fit: use a narrower pattern or path)" if more else ""
     return ToolResult(
         output="\n".join(newest) + note if newest else "No files found",
@@ -43,41 +49,76 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     )
 
 
-async def _listed(
-    context: ToolContext, rg: str, folder: Path, expression: re.Pattern[str]
-) -> list[str]:
-    """What ripgrep lists, as far as it fits; it is ended when that is enough."""
-    names: list[str] = []
-    rest = ""
-    enough = asyncio.Event()
-
-    def hear(text: str) -> None:
-        nonlocal rest
-        *lines, rest = (rest + text).split("\0")
-        names.extend(line for line in lines if expression.fullmatch(line))
-        if len(names) >= MOST_MATCHES:
-            enough.set()
-
-    argv = [rg, "--files", "--hidden", "--null", "--no-messages", "--glob=!.git"]
-    listing = asyncio.create_task(
-        context.run(argv, cwd=folder, timeout_s=TIME_LIMIT_S, limit_bytes=1, on_output=hear)
-    )
-    watching = asyncio.create_task(enough.wait())
-    try:
-        # The listing has its own time limit.
-        await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if listing.done():
-            listing.result()
-    finally:
-        # Both end at once: a process that is cancelled is killed.
-        for task in (listing, watching):
-            task.cancel()
-        await asyncio.wait({listing, watching})
-    return names[:MOST_MATCHES]
+def _ripgrep() -> str | None:
+    """The path of ripgrep: on the PATH, or where the extra `ripgrep` has put it."""
+    return shutil.which("rg", path=f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin")
 
 
-def _walked(context: ToolContext, folder: Path, expression: re.Pattern[str]) -> list[str]:
-    return list(_fitting(context, folder, walk_files(folder), expression))
+class _Listing:
+    """What ripgrep lists, as far as it fits, with its age; it is ended when that is enough.
+
+    The ages are looked up in a thread while ripgrep still walks, since they take as long as the
+    walk; in one only, because several would wait for each other at every file.
+    """
+
+    def __init__(self, context: ToolContext, folder: Path, expression: re.Pattern[str]) -> None:
+        self._context = context
+        self._folder = folder
+        self._fits = expression.fullmatch
+        self._rest = ""
+        self._count = 0
+        self._names: list[str] = []
+        self._aged: list[_Aged] = []
+        self._looking: asyncio.Task[None] | None = None
+        self._enough = asyncio.Event()
+
+    async def run(self, rg: str) -> list[_Aged]:
+        """The files with their ages."""
+        argv = [rg, "--files", "--hidden", "--null", "--no-messages", "--glob=!.git"]
+        listing = asyncio.create_task(
+            self._context.run(
+                argv,
+                cwd=self._folder,
+                timeout_s=TIME_LIMIT_S,
+                limit_bytes=UNUSED_BYTES,
+                on_output=self._hear,
+            )
+        )
+        watching = asyncio.create_task(self._enough.wait())
+        try:
+            # The listing has its own time limit.
+            await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if listing.done():
+                listing.result()
+            if self._looking:
+                await self._looking
+        finally:
+            # All end at once: a process that is cancelled is killed.
+            tasks = [task for task in (listing, watching, self._looking) if task]
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        return self._aged[:MOST_MATCHES]
+
+    def _hear(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\0")
+        names = [line for line in lines if self._fits(line)]
+        if names and self._count < MOST_MATCHES:
+            self._count += len(names)
+            self._names += names
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+        if self._count >= MOST_MATCHES:
+            self._enough.set()
+
+    async def _look(self) -> None:
+        while self._names:
+            names, self._names = self._names, []
+            self._aged += await asyncio.to_thread(_with_ages, self._folder, names)
+
+
+def _walked(context: ToolContext, folder: Path, expression: re.Pattern[str]) -> list[_Aged]:
+    return _with_ages(folder, _fitting(context, folder, walk_files(folder), expression))
 
 
 def _fitting(
@@ -93,13 +134,19 @@ def _fitting(
             yield name
 
 
-def _newest(folder: Path, names: Iterable[str]) -> list[str]:
-    start = f"{str(folder).rstrip('/')}/"
-    ages: list[tuple[float, str]] = []
-    for name in names:
-        with suppress(OSError):
-            ages.append((os.lstat(start + name).st_mtime, start + name))
-    return [path for _, path in heapq.nlargest(SHOWN, ages)]
+def _with_ages(folder: Path, names: Iterable[str]) -> list[_Aged]:
+    """The files that are still there; relative to the open folder, which takes half the time."""
+    aged: list[_Aged] = []
+    base = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in names:
+            try:
+                aged.append((os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime, name))
+            except OSError:
+                continue
+    finally:
+        os.close(base)
+    return aged
 
 
 _TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<many>\*+)|(?P<one>\?)"

@@ -11,7 +11,7 @@ from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from tool_context import Context, call
 
-RG = shutil.which("rg")
+RG = shutil.which("rg") or shutil.which("rg", path=f"{sys.prefix}/bin")
 
 
 @pytest.fixture(params=["ripgrep", "python"])
@@ -24,6 +24,7 @@ def context(request, tmp_path, monkeypatch):
             pytest.skip("ripgrep is not installed")
         (tools / "rg").symlink_to(RG)
     monkeypatch.setenv("PATH", str(tools))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
     project = tmp_path / "project"
     for number, (name, text) in enumerate(FILES.items()):
         path = project / name
@@ -167,6 +168,7 @@ async def test_a_search_with_very_many_matches_is_ended(context):
 
 async def test_the_fallback_does_not_block_for_a_hopeless_expression(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
     monkeypatch.setattr("pegboard_plugins.grep.TIME_LIMIT_S", 1.0)
     (tmp_path / "a").write_text("a" * 60 + "!\n")
 

@@ -62,7 +62,9 @@ async def grep(context: ToolContext, pattern: str, path: str = "", include: str 
 
 
 def _argv(pattern: str, target: Path, include: str) -> list[str]:
-    if rg := shutil.which("rg"):
+    # On the PATH, or where the extra `ripgrep` has put it.
+    search = f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin"
+    if rg := shutil.which("rg", path=search):
         argv = [rg, "--line-number", "--with-filename", "--null", "--no-heading", "--color=never"]
         argv += ["--hidden", "--no-messages", "--glob=!.git", "--max-columns=4000"]
         argv += ["--max-columns-preview", f"--regexp={pattern}"]
