@@ -33,8 +33,6 @@ SHOWN_LETTERS = 30_000
 SHOW_EVERY_S = 0.1
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
-_METADATA_PATHS = 200
-"""So many paths go with a request, for the policies that look at them."""
 
 
 @tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60)
@@ -99,9 +97,9 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
     return {
         "command": command,
         "unclear": list(scanned.unclear),
-        "paths": [str(path) for path in scanned.paths[:_METADATA_PATHS]],
-        "writes": [str(path) for path in scanned.writes[:_METADATA_PATHS]],
-        "destroys": list(scanned.destroys[:_METADATA_PATHS]),
+        "paths": [str(path) for path in scanned.paths],
+        "writes": [str(path) for path in scanned.writes],
+        "destroys": list(scanned.destroys),
     }
 
 

@@ -1,0 +1,69 @@
+"""A policy for files that hold keys, tokens or passwords: no tool reads them unasked.
+
+A tool says which files it would read in the metadata of its request: `filepath` or `paths`,
+absolute; what `writes` has as well is not read. A rule about `read` that is narrower than `*`
+decides for all tools alike.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pegboard import Ruleset, SessionView, hookimpl, judge, secret_path
+from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+
+_CHANGING = frozenset({"edit", "external_directory"})
+
+
+@hookimpl
+async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
+    """A question before a secret is read, unless the user has a rule about that file."""
+    if request.permission in _CHANGING:
+        return None
+    for text in _read(request):
+        names = tuple(dict.fromkeys((text, os.path.realpath(text))))  # noqa: ASYNC240 - one file
+        if any(secret_path(Path(name)) for name in names):
+            verdict = _said(session, names)
+            if verdict is None or verdict.action == "ask":
+                return _asked(names[-1])
+            if verdict.action == "deny":
+                return verdict
+    return None
+
+
+def _asked(path: str) -> Verdict:
+    reason = f"{path} looks like a file of secrets"
+    return Verdict(action="ask", reason=reason, source="secrets", firm=True)
+
+
+def _read(request: PermissionRequest) -> Iterator[str]:
+    """The absolute paths that the request would read."""
+    path = request.metadata.get("filepath")
+    if isinstance(path, str):
+        yield path
+    paths, writes = request.metadata.get("paths"), request.metadata.get("writes")
+    destroys = request.metadata.get("destroys")
+    if isinstance(paths, list):
+        moved = set(destroys) if isinstance(destroys, list) else set()
+        written = (set(writes) if isinstance(writes, list) else set()) - moved
+        yield from (each for each in paths if isinstance(each, str) and each not in written)
+
+
+def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
+    """What the user's rules about reading just such files say."""
+    narrow = tuple(
+        rule
+        for ruleset in session.rulesets
+        if ruleset.source == "config"
+        for rule in ruleset.rules
+        if _is_narrow(rule)
+    )
+    if not narrow:
+        return None
+    ruleset = Ruleset(source="config", rules=narrow)
+    verdict = judge([ruleset], "read", names, home=Path.home())
+    return verdict if verdict.source else None
+
+
+def _is_narrow(rule: Rule) -> bool:
+    return rule.permission == "read" and rule.pattern != "*"
