@@ -77,6 +77,7 @@ class App:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.shutdown(app=self)
+        await self._engine.lifeline.aclose()
         await close(self._parts)
 
     @property

@@ -88,7 +88,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     :raises ToolError: when the program or the directory cannot be used.
     """
     output = _Output(limit_bytes, spill_dir, on_output)
-    family = _Family()
+    family = _Family(env.get(MARK, ""))
     started = time.monotonic()
     transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
     family.leader = transport.get_pid()
@@ -280,8 +280,8 @@ class _Family:
     where there is no `/proc`, the process group is all that is known.
     """
 
-    def __init__(self) -> None:
-        self.mark = os.urandom(8).hex()
+    def __init__(self, prefix: str) -> None:
+        self.mark = f"{prefix}.{os.urandom(8).hex()}"
         self.leader = 0
 
     def kill(self, *, thorough: bool) -> bool:

@@ -1,7 +1,7 @@
 """What every turn needs from its App, in one value."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,7 @@ from pegboard.context import ChildResult
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
+from pegboard.lifeline import Lifeline
 from pegboard.permissions import Desk
 from pegboard.providers import Provider
 from pegboard.questions import Questions
@@ -62,6 +63,7 @@ class Engine:
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
     snapshots: Snapshots | None = None
+    lifeline: Lifeline = field(default_factory=Lifeline)
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish whether a session runs; a rest has the protocol's older event too."""

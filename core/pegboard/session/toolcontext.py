@@ -171,7 +171,8 @@ class CallContext:
         """The environment of `run`'s processes."""
         secrets = [name for provider in self._engine.providers.values() for name in provider.env]
         clean = child_env(self._engine.env, secrets=secrets)
-        return await self._engine.hooks.shell_env(session=self._view, env=clean)
+        folded = await self._engine.hooks.shell_env(session=self._view, env=clean)
+        return {**folded, **self._engine.lifeline.hold()}
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
         self,
