@@ -7,10 +7,10 @@ are looked at too, by a round trip through their JSON form.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.providers import ModelRequest, Provider, ToolDefinition
 from pegboard.schema.agent import Agent, Command

@@ -5,16 +5,16 @@ before stays in the database; only the model's view of the session begins anew.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from pegboard.context import SessionView
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Todo
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionRequest:
+class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A history that has to become shorter.
 
     `session.turns` are what the model sees now, `session.model` is the one that `ask` asks.
@@ -40,8 +40,7 @@ class CompactionRequest:
     ask: Callable[[str], Awaitable[str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction:
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """What stands for the history: a summary and what stays word for word.
 
     `pinned` are texts that the model reads before the summary. `kept` are ids of turns of the

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
+
+import msgspec
 
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
@@ -17,16 +18,14 @@ from pegboard.stash import Stash
 from pegboard.tools import ToolResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ruleset:
+class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
     """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
 
     source: str
     rules: tuple[Rule, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session as plugins see it: a value of the moment, which nothing changes.
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
@@ -54,8 +53,7 @@ class SessionView:
         return self.info.id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessResult:
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended; `output` is stdout and stderr in the order of arrival.
 
     `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
@@ -73,8 +71,7 @@ class ProcessResult:
     duration_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildResult:
+class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a subagent ended; `text` is its last answer."""
 
     session_id: str

@@ -1,8 +1,9 @@
 """What a change did to a text file: a unified diff, and the lines that came and went."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+import msgspec
 
 CONTEXT_LINES = 3
 MOST_COMPARED_LINES = 4000
@@ -10,8 +11,7 @@ MOST_COMPARED_LINES = 4000
 because a comparison takes quadratic time in the worst case."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
+class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """`text` is the unified diff, empty when nothing changed; the counts are of lines."""
 
     text: str

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Literal
 
+import msgspec
+
 from pegboard.errors import SignatureError
 from pegboard.sources import CodeFile
 
@@ -30,8 +32,7 @@ class EntryPoint:
     version: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadFailure:
+class LoadFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a plugin could not be imported; `text` is one line, `traceback` is all of it."""
 
     kind: Literal["import", "signature", "clash"]

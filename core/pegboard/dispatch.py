@@ -8,10 +8,11 @@ with the plugin's name, and what it is handed it cannot change.
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 from pegboard.errors import PluginError
 from pegboard.health import Health, Timing
@@ -32,8 +33,7 @@ _Check = Callable[[object], _T]
 _FoldCheck = Callable[[object, _T], _T]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[_T]):
+class Answer(msgspec.Struct, Generic[_T], frozen=True):
     """One answer with the plugin that gave it."""
 
     plugin: str
@@ -41,8 +41,7 @@ class Answer(Generic[_T]):
     value: _T
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Implementation:
+class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin's function for one hook.
 
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
@@ -59,8 +58,7 @@ class Implementation:
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Outcome(msgspec.Struct, frozen=True):
     """What a call came to: a value, an error of the plugin, or neither in time."""
 
     value: object = None
@@ -68,8 +66,7 @@ class _Outcome:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Reply(Generic[_T]):
+class _Reply(msgspec.Struct, Generic[_T], frozen=True):
     """A checked answer (None is no answer), or the text of a failure."""
 
     value: _T | None = None
@@ -167,18 +164,26 @@ class Dispatch:
                 return reply.value
         return None
 
+    async def opinions(
+        self, hook: str, arguments: Mapping[str, object], check: _Check[Verdict]
+    ) -> tuple[Answer[Verdict], ...]:
+        """The opinions of all that have one; who fails, or was quarantined for it, denies."""
+        found = []
+        for each in self.implementations(hook):
+            if self.quarantined(each.key):
+                verdict = _denial(each, "is quarantined after failures in a row")
+            else:
+                reply = await self._ask(each, arguments, check)
+                verdict = _denial(each, reply.failure) if reply.failure else reply.value
+            if verdict is not None:
+                found.append(Answer(each.plugin, each.origin, verdict))
+        return tuple(found)
+
     async def strictest(
         self, hook: str, arguments: Mapping[str, object], check: _Check[Verdict]
     ) -> Verdict | None:
-        """The strictest opinion; who fails, or was quarantined for it, counts as deny."""
-        verdicts: list[Verdict | None] = []
-        for each in self.implementations(hook):
-            if self.quarantined(each.key):
-                verdicts.append(_denial(each, "is quarantined after failures in a row"))
-                continue
-            reply = await self._ask(each, arguments, check)
-            verdicts.append(_denial(each, reply.failure) if reply.failure else reply.value)
-        return strictest(verdicts)
+        """The strictest opinion, None when nobody has one."""
+        return strictest(each.value for each in await self.opinions(hook, arguments, check))
 
     def notify(self, hook: str, arguments: Mapping[str, object]) -> None:
         """Queue the call for every plugin that listens; it never blocks."""

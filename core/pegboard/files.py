@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+import msgspec
+
 from pegboard.errors import ToolError
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Stamp:
+class _Stamp(msgspec.Struct, frozen=True):
     """A state of a file; `digest` is empty for a long one."""
 
     mtime_ns: int

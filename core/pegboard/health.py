@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 FAILURES = 3
 """Failures in a row after which a plugin is left alone until the App is opened again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """What one plugin's implementation of one hook has cost."""
 
     plugin: str

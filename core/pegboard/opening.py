@@ -6,8 +6,9 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from pegboard.agents import agents_from
 from pegboard.bus import Bus
@@ -38,8 +39,7 @@ from pegboard.workspace import Workspace, open_workspace
 _FAILURES_KEPT = 100
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AppOptions:
+class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How an App is opened.
 
     `config` is laid over the configuration's files, in their syntax. `plugins` are objects that
@@ -49,7 +49,7 @@ class AppOptions:
     the folders for the user's.
     """
 
-    config: Mapping[str, object] = field(default_factory=dict)
+    config: Mapping[str, object] = {}
     plugins: tuple[object, ...] = ()
     builtins: bool = True
     installed: bool = True
@@ -62,8 +62,7 @@ class AppOptions:
     cache_dir: Path | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """What an App is made of."""
 
     engine: Engine

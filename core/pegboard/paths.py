@@ -1,13 +1,13 @@
 """The user's folders: configuration, data, state and cache."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
     """Where things are kept; nothing is made before it is needed."""
 
     config: Path

@@ -2,11 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.discovery import (
     LoadFailure,
@@ -31,8 +34,7 @@ DISABLING = "PEGBOARD_DISABLE_PLUGINS"
 _OWN = "pegboard"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginInfo:
+class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin as a user sees it.
 
     `location` is its file, or its import name. `blocked` ones were not imported: `error` says
@@ -51,8 +53,7 @@ class PluginInfo:
     quarantined: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
+class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A plugin before it is imported; `file` is the file that it is made from, if any."""
 
     name: str

@@ -7,11 +7,12 @@ import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from pegboard.context import ProcessResult
 from pegboard.errors import ToolError
@@ -266,8 +267,7 @@ def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
     return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-@dataclass(frozen=True, slots=True)
-class _Status:
+class _Status(msgspec.Struct, frozen=True):
     pid: int
     parent: int
     session: int

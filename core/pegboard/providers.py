@@ -17,24 +17,21 @@ FinishReason = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
+class Text(msgspec.Struct, frozen=True, kw_only=True):
     """Text of a model message; `metadata` is the provider's own from an earlier answer."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reasoning:
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
     """What the model thought in an earlier answer, with its signature in `metadata`."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Media:
+class Media(msgspec.Struct, frozen=True, kw_only=True):
     """An image, sound, video or PDF; `url` is a `data:` or `https:` URL."""
 
     mime: str
@@ -42,8 +39,7 @@ class Media:
     filename: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     """A tool call that the model made in an earlier answer."""
 
     id: str
@@ -52,8 +48,7 @@ class Call:
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What a tool answered to the call `id`; `media` goes with it where the provider can."""
 
     id: str
@@ -80,8 +75,7 @@ class ModelMessage:
     encoded: dict[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDefinition:
+class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """A tool as the model sees it; `parameters` is a JSON Schema of type object."""
 
     name: str
@@ -90,8 +84,7 @@ class ToolDefinition:
     permission: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRequest:
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """All that a model is asked with; None leaves a parameter to the provider."""
 
     model: Model
@@ -101,8 +94,8 @@ class ModelRequest:
     temperature: float | None = None
     top_p: float | None = None
     max_output_tokens: int | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
     session_id: str = ""
     idle_timeout_s: float = 120.0
 

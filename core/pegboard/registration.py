@@ -7,10 +7,10 @@ equal plugins stay apart and nothing else of a plugin is ever touched.
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Literal
 
+import msgspec
 import pluggy
 
 from pegboard import hookspecs
@@ -25,8 +25,7 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 ProblemKind = Literal["import", "name", "clash", "signature", "hook", "replaced"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Something about a plugin that its user should know; `text` is one line.
 
     `replaced` is a notice: a later origin's tool stands for an earlier one's. All other kinds
@@ -46,8 +45,7 @@ class _Seat:
         self.__dict__.update(functions)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registrant:
+class Registrant(msgspec.Struct, frozen=True, kw_only=True):
     """A plugin that is about to be registered; `key` tells plugins of one name apart."""
 
     key: str

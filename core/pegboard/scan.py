@@ -8,6 +8,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from pegboard.sources import imported
 
 _BUILTINS = {
@@ -91,8 +93,7 @@ class Finding:
     what: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanReport:
+class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a file imports and does; `error` says why it could not be read as Python."""
 
     imports: tuple[str, ...] = ()

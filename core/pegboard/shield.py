@@ -1,27 +1,22 @@
 """Read-only views of what plugins are handed, and plain values from what they answer.
 
-Structs and frozen dataclasses cannot be changed, but the dicts and lists in them can. A plugin
-gets them as `ReadOnlyDict` and `ReadOnlyList`, which any reader and encoder takes for a dict
-and a list; so no plugin can change what another, or the store, sees.
+Structs cannot be changed, but the dicts and lists in them can. A plugin gets them as
+`ReadOnlyDict` and `ReadOnlyList`, which any reader and encoder takes for a dict and a list; so
+no plugin can change what another, or the store, sees.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from pegboard.context import Ruleset, SessionView
-from pegboard.providers import ModelMessage, ModelRequest, ToolDefinition
+from pegboard.context import SessionView
+from pegboard.providers import ModelMessage
 from pegboard.schema.message import Turn
-from pegboard.tools import Attachment, PendingCall, ToolResult
 
 REMEMBERED = 4096
 """Turns whose view is kept, so that a long history costs one look-up per turn, not a copy."""
-
-_VALUES = (SessionView, Ruleset, ModelRequest, ToolDefinition, PendingCall, ToolResult, Attachment)
-"""The dataclasses that are looked into. `ModelMessage` is not: providers know it by identity."""
 
 _T = TypeVar("_T")
 
@@ -131,9 +126,6 @@ def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: 
     if isinstance(value, msgspec.Struct):
         changes = _changes(value, value.__struct_fields__, change)
         return msgspec.structs.replace(value, **changes) if changes else value
-    if isinstance(value, _VALUES):
-        changes = _changes(value, [field.name for field in fields(value)], change)
-        return replace(value, **changes) if changes else value
     return value
 
 

@@ -6,9 +6,10 @@ Each file is read once: what is shown, digested and run later are the same bytes
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 FOLDER = ".pegboard"
 _TOOL_FOLDERS = ("tool", "tools")
@@ -17,8 +18,7 @@ _OWN_TOOL_FOLDER = "tool"
 _IMPORTS_US = re.compile(rb"^[ \t]*(from|import)[ \t]+pegboard\b", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodeFile:
+class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
     """A Python file that would be run: a file of tools or a plugin.
 
     `name` is the plugin's name: a plugin file's stem, a tool file's path below its root.

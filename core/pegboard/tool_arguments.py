@@ -6,10 +6,11 @@ are imported when they are first needed, for a plain function not before its fir
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from pegboard.errors import SignatureError, ToolError
 from pegboard.tool_docs import Documentation, read_docstring
@@ -60,8 +61,7 @@ class Arguments(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class FunctionArguments:
+class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The arguments of a function, after its signature and docstring.
 
     `tool` is the name in errors.
@@ -157,8 +157,7 @@ class FunctionArguments:
         return SignatureError(self.function.__module__, reason, tool=self.tool, parameter=parameter)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RawArguments:
+class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Arguments after a JSON Schema that somebody else wrote.
 
     The function gets them as the model wrote them: jsonschema changes nothing and fills in

@@ -6,8 +6,9 @@ stand on the start path; NumPy and Sphinx style are left to docstring_parser.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from inspect import cleandoc
+
+import msgspec
 
 _ENTRY_SECTIONS = frozenset(
     {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments"}
@@ -25,12 +26,11 @@ _SPHINX = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Documentation:
+class Documentation(msgspec.Struct, frozen=True, kw_only=True):
     """The text of a docstring without its entries, and the entries by parameter."""
 
     description: str = ""
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = {}
 
 
 def read_docstring(text: str | None) -> Documentation:

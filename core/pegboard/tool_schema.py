@@ -10,9 +10,10 @@ import inspect
 import math
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from pegboard.tool_signature import REQUIRED, Parameter
 
@@ -47,11 +48,10 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
     return schema
 
 
-@dataclass(frozen=True, slots=True)
-class _Types:
+class _Types(msgspec.Struct, frozen=True):
     """Makes schemas of types; `definitions` are those that others refer to."""
 
-    definitions: dict[type, Schema] = field(default_factory=dict)
+    definitions: dict[type, Schema] = {}
 
     def fields(self, parameters: Sequence[Parameter]) -> Schema:
         properties: dict[str, Schema] = {}

@@ -3,8 +3,9 @@
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from pegboard.errors import SignatureError
 
@@ -17,8 +18,7 @@ _REFUSED: Mapping[object, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
     """A parameter that the model fills; `default` is REQUIRED where there is none."""
 
     name: str
@@ -26,8 +26,7 @@ class Parameter:
     default: object = REQUIRED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters that the model fills, and the names of those that get the context."""
 
     parameters: tuple[Parameter, ...]

@@ -2,12 +2,14 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import WRAPPER_ASSIGNMENTS, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
+
+import msgspec
 
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.threads import Threads
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attachment:
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """A file that goes with a tool's answer; `url` is a `data:` URL."""
 
     mime: str
@@ -28,18 +29,16 @@ class Attachment:
     filename: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's answer: `output` for the model, `title` and `metadata` for who watches."""
 
     output: str
     title: str = ""
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = {}
     attachments: tuple[Attachment, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCall:
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call before it runs, as the `tool_execute_before` and `after` hooks see it."""
 
     id: str
@@ -52,7 +51,8 @@ class PendingCall:
 class Tool:
     """What a model can call; made by `@tool` or by `Tool.raw`.
 
-    `timeout_s` is the time limit of a call, None for the configuration's. A tool made from a
+    `timeout_s` is the time limit of a call, None for the configuration's. `asks` makes the
+    permission requests of a call and does nothing else; see `requests`. A tool made from a
     function is called from Python as the function is: `await hello("Ada")`.
     """
 
@@ -61,6 +61,7 @@ class Tool:
     own_description: str | None = field(default=None, repr=False)
     own_permission: str | None = field(default=None, repr=False)
     timeout_s: float | None = None
+    asks: Callable[..., Awaitable[object]] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         function = self.arguments.function
@@ -157,6 +158,18 @@ class Tool:
         kind = type(answer).__name__
         raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
 
+    async def requests(self, context: "ToolContext", args: Mapping[str, object]) -> bool:
+        """Whether the tool says beforehand what a call would ask; then `context` is asked it.
+
+        `pegboard explain` calls it with a context that only takes notes. What `asks` raises is
+        raised.
+        """
+        if self.asks is None:
+            return False
+        wanted = inspect.signature(self.asks).parameters
+        await self.asks(context, **{name: args[name] for name in args if name in wanted})
+        return True
+
     @property
     def _is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.arguments.function)
@@ -175,6 +188,7 @@ def tool(
     description: str | None = ...,
     permission: str | None = ...,
     timeout_s: float | None = ...,
+    asks: Callable[..., Awaitable[object]] | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -185,12 +199,14 @@ def tool(
     description: str | None = None,
     permission: str | None = None,
     timeout_s: float | None = None,
+    asks: Callable[..., Awaitable[object]] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
     The signature becomes the JSON Schema of the arguments. The docstring becomes the
     description, and its entries those of the parameters. A parameter annotated `ToolContext`
-    is given by us. `permission` and `id` are the function's name unless they are given.
+    is given by us. `permission` and `id` are the function's name unless they are given. `asks`
+    takes the context and those of the arguments that it names.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse.
@@ -206,6 +222,7 @@ def tool(
             own_description=description,
             own_permission=permission,
             timeout_s=timeout_s,
+            asks=asks,
         )
 
     return make if function is None else make(function)

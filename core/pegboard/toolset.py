@@ -1,8 +1,9 @@
 """The tools of all plugins under the ids that the model sees: names, origins, replacements."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from types import ModuleType
+
+import msgspec
 
 from pegboard.discovery import LoadFailure, attempt
 from pegboard.dispatch import Origin
@@ -15,8 +16,7 @@ ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embed
 """Oldest first: a later origin's tool replaces an earlier one's of the same id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
     """A tool that a plugin offers; `place` is the file and function that it comes from."""
 
     plugin: str
@@ -25,8 +25,7 @@ class Offer:
     place: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toolset:
+class Toolset(msgspec.Struct, frozen=True, kw_only=True):
     """The offers that count, by id, and what is wrong with the others."""
 
     offers: dict[str, Offer]

@@ -3,7 +3,6 @@
 import hashlib
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -13,8 +12,7 @@ _DIGEST = 16
 """Hexadecimal digits of a digest: enough to tell the values of one session apart."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, kw_only=True):
     """What one plugin did to the subject of a fold.
 
     `before` and `after` are digests; `diff` is a unified diff for texts, tuples of texts and

@@ -5,9 +5,11 @@ import os
 import stat
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.tools import ToolResult
 
@@ -27,8 +29,7 @@ Direction = Literal["head", "tail", "both"]
 Unit = Literal["lines", "bytes"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """What is kept of a text: its start, its end, and how much lay between or beyond.
 
     `removed` counts lines or bytes, whichever limit was met; it is 0 for a whole text.
@@ -56,8 +57,7 @@ class Cut:
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(msgspec.Struct, frozen=True):
     """One end of a text: the kept piece, its whole lines, and the limit that stopped it."""
 
     text: str

@@ -8,8 +8,10 @@ it is about, and those bytes are what is run: a file changed in between changes 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.errors import TrustError
 from pegboard.scan import ScanReport, scan
@@ -17,8 +19,7 @@ from pegboard.sources import CodeFile, plugin_files, project_code, read
 from pegboard.trustfile import Trusted, TrustFile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a project's code may run, and the code that the decision is about.
 
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
@@ -28,7 +29,7 @@ class Decision:
 
     trusted: bool
     root: Path
-    files: Mapping[Path, bytes] = field(default_factory=dict)
+    files: Mapping[Path, bytes] = {}
     code: tuple[CodeFile, ...] = ()
     changed: tuple[Path, ...] = ()
     reason: str = ""

@@ -7,16 +7,16 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pegboard.errors import TrustError
 
 _VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trusted:
+class Trusted(msgspec.Struct, frozen=True, kw_only=True):
     """A trusted project: its root, the digest of each file, and when it was allowed.
 
     `allowed_at` is in milliseconds since the epoch. A file outside of the root has its whole

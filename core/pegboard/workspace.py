@@ -5,8 +5,9 @@ variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decide
 """
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pegboard.errors import InvalidInputError
 
@@ -15,8 +16,7 @@ _BRANCH = "ref: refs/heads/"
 _REFTABLE_BRANCH = ".invalid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workspace:
+class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """A directory and the repository that it belongs to; all paths are resolved.
 
     `worktree` is the root of the checkout, or the directory itself where there is no git.

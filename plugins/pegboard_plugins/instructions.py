@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
 from pegboard.schema.message import UserMessage

@@ -4,7 +4,7 @@ plan_exit is there for the agent `plan`, where somebody is there to decide. plan
 until the configuration has a table `plugins.plan`.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pegboard import (
     ModelRequest,

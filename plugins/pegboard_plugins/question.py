@@ -1,8 +1,9 @@
 """The question tool: what only the user can decide."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pegboard import ModelRequest, SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.schema.question import Question, QuestionOption

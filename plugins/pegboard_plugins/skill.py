@@ -9,9 +9,11 @@ import asyncio
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard import (
     ModelRequest,
@@ -44,8 +46,7 @@ _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTAL
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Skill:
+class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """One skill; `text` is what stands below its settings."""
 
     name: str

@@ -1,6 +1,6 @@
 """The task tool: work for a subagent, which answers once."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from pegboard import (
     SessionView,

@@ -1,9 +1,8 @@
 """What a fold's answer must keep, and what is too much."""
 
-from dataclasses import replace
-
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
 from pegboard.schema.model import Model

@@ -140,7 +140,7 @@ async def report(ctx: ToolContext, place: str, days: int = 3, tags: list[str] | 
 
 assert report.parameters["properties"]["place"]["description"] == "Where."
 assert report.description == "Report the weather."
-print(*sorted({"pydantic", "docstring_parser", "jsonschema", "msgspec"} & set(sys.modules)))
+print(*sorted({"pydantic", "docstring_parser", "jsonschema"} & set(sys.modules)))
 '''
 
 

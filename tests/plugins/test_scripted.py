@@ -92,7 +92,7 @@ async def test_the_script_is_chosen_by_prompt_system_and_tools(tmp_path: Path) -
 
     async def chosen(prompt: str, **facts: Any) -> str:
         request = _request(tmp_path, transcript, user(prompt))
-        changed = {name: getattr(request, name) for name in request.__slots__} | facts
+        changed = {name: getattr(request, name) for name in request.__struct_fields__} | facts
         return text_of(await events_of(Scripted(), ModelRequest(**changed)))
 
     assert await chosen("rename it") == "prompt"

@@ -3,9 +3,10 @@
 import asyncio
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TextIO, TypeVar
+
+import msgspec
 
 from pegboard.cli.render import always_line, question_lines, request_lines
 from pegboard.cli.screen import Screen
@@ -33,8 +34,7 @@ _WORDS: dict[str, Reply] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed at the question; a message rejects and says what to do instead."""
 
     reply: Reply

@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 import click
+import msgspec
 
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.nearest import nearest
@@ -17,8 +17,7 @@ STDIN = "-"
 _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(msgspec.Struct, frozen=True, kw_only=True):
     """The words before `--`, where `-` is standard input, and the text after it."""
 
     words: Sequence[str]

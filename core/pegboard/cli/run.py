@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 import click
+import msgspec
 
 from pegboard.cli import complain
 from pegboard.cli.asking import Asker
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from pegboard.app import App
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the user said on the command line."""
 
     directory: Path

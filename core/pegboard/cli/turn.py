@@ -6,8 +6,9 @@ import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
+
+import msgspec
 
 from pegboard.bus import Subscription
 from pegboard.cli.exits import CUT, Exit, exit_of_answer
@@ -39,8 +40,7 @@ _STOPPED = {
 Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, of whom, and for how many seconds at most; `order` is a slash command."""
 
     parts: Sequence[PartInput]

@@ -1,10 +1,11 @@
 """The two ways to report a prompt: to a person, and as JSON records to a program."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol, TextIO
+
+import msgspec
 
 from pegboard.cli.exits import Exit
 from pegboard.cli.records import Records
@@ -16,8 +17,7 @@ from pegboard.schema.event import Event
 from pegboard.schema.wire import to_json
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How a prompt ended: `text` is the last answer, `error` says what failed."""
 
     exit: Exit

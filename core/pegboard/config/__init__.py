@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pegboard.config.keys import normalised, unknown_keys
 from pegboard.config.layer import Layer
 from pegboard.config.markdown import markdown_files, read_markdown
@@ -36,8 +38,7 @@ _PROJECT_NAMES = (
 _PROJECT_FOLDERS = (".pegboard", ".opencode")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedConfig:
+class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration and where it comes from.
 
     `sources` maps a dotted key to the file or variable that set it last. `files` are all that

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from pegboard.errors import ConfigError
 
 Syntax = Literal["pegboard", "opencode"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """What one source says, in the syntax of config files.
 
     `syntax` says how unknown keys are met: an error in Pegboard's own files, and not in those

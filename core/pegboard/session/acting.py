@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
@@ -22,8 +22,7 @@ from pegboard.tools import ToolResult
 from pegboard.truncate import limit_output
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserCall:
+class UserCall(msgspec.Struct, frozen=True, kw_only=True):
     """What is called, and what it does; `finish` is why the answer ends with it.
 
     A `finish` of `tool-calls` makes the model go on from the call's result.

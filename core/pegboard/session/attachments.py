@@ -11,11 +11,12 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
+
+import msgspec
 
 from pegboard.schema.part import FilePart
 from pegboard.truncate import MAX_BYTES, MAX_LINES
@@ -34,8 +35,7 @@ _TEXTS = re.compile(
 _SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expansion:
+class Expansion(msgspec.Struct, frozen=True, kw_only=True):
     """What a file part becomes: texts that are added, and the URL and MIME type it has then."""
 
     texts: tuple[str, ...] = ()

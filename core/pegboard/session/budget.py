@@ -9,8 +9,10 @@ import json
 import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
 from typing import Literal, Self
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.errors import BudgetError
 from pegboard.providers import (
@@ -42,8 +44,7 @@ SHORTEST_ANSWER_TOKENS = 256
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(msgspec.Struct, frozen=True, kw_only=True):
     """The most that a request can take: US dollars and tokens."""
 
     read_tokens: int
@@ -67,8 +68,7 @@ class Need:
         )
 
 
-@dataclass(slots=True, kw_only=True)
-class Account:
+class Account(msgspec.Struct, kw_only=True):
     """What may be spent for one purpose, what has been, and what is held for requests that run.
 
     `began_at` is in seconds of the loop's clock; `seconds` are those of earlier runs.
@@ -142,8 +142,7 @@ class Account:
         return None if minutes is None else self.began_at + minutes * 60 - self.seconds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
     """What is held for a request, which may have to be shorter than it was."""
 
     request: ModelRequest
@@ -152,12 +151,11 @@ class Hold:
     tokens: int
 
 
-@dataclass(slots=True)
-class Budget:
+class Budget(msgspec.Struct):
     """The accounts that a session's run spends from: its own and those of who called it."""
 
     accounts: tuple[Account, ...] = ()
-    _freed: asyncio.Event = field(default_factory=asyncio.Event)
+    _freed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def below(self, *accounts: Account) -> Self:
         """The budget of a subagent, which spends from these accounts too."""

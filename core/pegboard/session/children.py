@@ -1,14 +1,14 @@
 """What a tool asks for when it wants a subagent."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from pegboard.schema.agent import Agent
 from pegboard.schema.session import Session, Tokens
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildRequest:
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
 
     `on_start` gets the child's id before it works, `on_cost` what it has cost when it ended.

@@ -10,7 +10,8 @@ import re
 import shlex
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import SessionView
@@ -52,8 +53,7 @@ _REMOTE = frozenset({"mcp", "skill"})
 """Where a template comes from that nobody here has written: its snippets stay text."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandOrder:
+class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A slash command as the user gives it, with the files that a client attaches.
 
     `typed`: the arguments are a person's own words, in which mentions count.
@@ -69,8 +69,7 @@ class CommandOrder:
     files: tuple[FileInput, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filled:
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
     """A template with everything put in; `typed` is what mentions are looked for in."""
 
     text: str

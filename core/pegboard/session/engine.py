@@ -1,9 +1,10 @@
 """What every turn needs from its App, in one value."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pegboard.context import ChildResult
 from pegboard.files import FileLedger
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
     from pegboard.session.children import ChildRequest
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
     `approvals` are the rules that the user's "always" has made for the project, `warmed` the
@@ -63,7 +63,7 @@ class Engine:
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
     snapshots: Snapshots | None = None
-    lifeline: Lifeline = field(default_factory=Lifeline)
+    lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish whether a session runs; a rest has the protocol's older event too."""

@@ -8,9 +8,10 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlencode
+
+import msgspec
 
 from pegboard.agents import default_agent
 from pegboard.context import SessionView
@@ -35,8 +36,7 @@ _TRAILING = ";:!?)]}>'\""
 MentionInput = FileInput | AgentInput | TextInput
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class Mention(msgspec.Struct, frozen=True, kw_only=True):
     """A name behind an `@`, and the lines that `#10-20` behind it selects."""
 
     name: str
@@ -44,8 +44,7 @@ class Mention:
     end: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A file or a folder that a mention leads to, with links resolved."""
 
     mention: Mention

@@ -1,9 +1,9 @@
 """Input parts become a stored user message: first as typed, then with what they refer to."""
 
 import asyncio
-from dataclasses import dataclass
 from typing import assert_never
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.agents import default_agent
@@ -29,8 +29,7 @@ from pegboard.session.sessions import is_untitled, title_from
 from pegboard.storage.changes import Change, DropPart, PutMessage, PutPart
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     """What a client sends; a model is named `provider/model`.
 
     `command` is the slash command that the parts were made by, `typed` what the user typed to

@@ -8,7 +8,6 @@ import asyncio
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -63,8 +62,7 @@ class EmptyAnswerError(ProviderError):
     """The model said that it has ended, and had said nothing; one more attempt may help."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """What kind of failure it was; `passing` ones may be gone at the next attempt."""
 
     kind: Kind
@@ -72,8 +70,7 @@ class Fault:
     asked_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """`wait_s` is how long to wait before the next attempt, None for no other attempt.
 
     `note` says why there is no other, where the error itself does not.

@@ -7,8 +7,8 @@ named.
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import NotFoundError
@@ -23,8 +23,7 @@ from pegboard.storage.changes import Change, DropMessage, DropPart, Emit, PutSes
 from pegboard.storage.protocol import Fence
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reverted:
+class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     """The session after going back or forth, and what became of its files."""
 
     session: Session

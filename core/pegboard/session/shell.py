@@ -2,7 +2,8 @@
 
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import ProcessResult
@@ -23,8 +24,7 @@ SHOWN_LETTERS = 30_000
 RAN = "The user ran the following command in a shell."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellOrder:
+class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The command line, and the agent and model that the session then goes on with."""
 
     command: str

@@ -9,8 +9,9 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pegboard.errors import ProviderError
 from pegboard.providers import StreamEvent, StreamFinish, ToolCall
@@ -20,8 +21,7 @@ _WATCH_STEP_S = 1.0
 """The limit on silence is this coarse, so that a delta does not move a timer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRunning:
+class ToolRunning(msgspec.Struct, frozen=True, kw_only=True):
     """The call is valid and runs; its name and arguments are the repaired ones."""
 
     id: str
@@ -30,8 +30,7 @@ class ToolRunning:
     metadata: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolProgress:
+class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
     """The tool says how far it is."""
 
     id: str
@@ -39,16 +38,14 @@ class ToolProgress:
     metadata: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolDone:
+class ToolDone(msgspec.Struct, frozen=True, kw_only=True):
     """The tool answered."""
 
     id: str
     result: ToolResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolFailed:
+class ToolFailed(msgspec.Struct, frozen=True, kw_only=True):
     """The tool failed, was denied or was stopped; `error` is for the model."""
 
     id: str

@@ -2,10 +2,11 @@
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
@@ -24,8 +25,7 @@ _FILES = ("", "-wal", "-shm")
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """An open database: the connection that writes, and what was found on the way."""
 
     db: apsw.Connection

@@ -4,9 +4,10 @@ import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+import msgspec
 
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.schema.config import Config
@@ -18,8 +19,7 @@ _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _UNKNOWN = "no_argument_of_this_name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong with a tool.
 
     `rule` is one of: id, description, schema, name (of a parameter), parameter (it has no

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from pegboard import ModelRequest, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.schema.model import Model

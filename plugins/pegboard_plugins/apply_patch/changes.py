@@ -3,9 +3,10 @@
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from pegboard import Diff, ToolContext, ToolError, diff_texts
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
@@ -17,8 +18,7 @@ BOM = "\ufeff"
 Kind = Literal["add", "update", "delete", "move"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, kw_only=True):
     """A section with its real paths: the file's, and the one that it moves to."""
 
     section: Section
@@ -31,8 +31,7 @@ class Place:
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """One file's way: `before` and `after` are its bytes, None where there is no file."""
 
     kind: Kind

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from pegboard import ToolError
 
@@ -42,8 +43,7 @@ class PatchError(ToolError):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class Add:
+class Add(msgspec.Struct, frozen=True):
     """A file to be made; `content` is empty or ends in a line break."""
 
     path: str
@@ -51,16 +51,14 @@ class Add:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True):
     """A file that goes."""
 
     path: str
     line: int
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True):
     """One place of a file: lines kept, taken and given, below the `headers`.
 
     `at_end`: it ends where the file ends. `line` is where it stands in the patch.
@@ -77,8 +75,7 @@ class Chunk:
         return [text for sign, text in self.body if sign != "+"]
 
 
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """A file that changes, and moves when `move_to` is set."""
 
     path: str
@@ -90,8 +87,7 @@ class Update:
 Section = Add | Delete | Update
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
+class _Line(msgspec.Struct, frozen=True):
     number: int
     text: str
 

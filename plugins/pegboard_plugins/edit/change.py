@@ -3,8 +3,9 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pegboard import Diff, ToolContext, ToolError, ToolResult, diff_texts
 from pegboard_plugins.edit.matching import MatchError, Replaced, replace
@@ -14,8 +15,7 @@ _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """A text in the place of another; an empty `old` makes a new file."""
 
     old: str

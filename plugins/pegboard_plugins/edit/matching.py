@@ -3,8 +3,9 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from pegboard import ToolError
 from pegboard_plugins.edit import rules
@@ -22,8 +23,7 @@ class MatchError(ToolError):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replaced:
+class Replaced(msgspec.Struct, frozen=True, kw_only=True):
     """The file afterwards, the rule that found the place, and how many places there were."""
 
     text: str
@@ -31,8 +31,7 @@ class Replaced:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Rule:
+class _Rule(msgspec.Struct, frozen=True):
     """A way to find places, with the name that the answer gives it."""
 
     name: str
@@ -116,8 +115,7 @@ def _checked(places: list[Place], *, replace_all: bool) -> list[Place]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Edit:
+class _Edit(msgspec.Struct, frozen=True):
     start: int
     end: int
     new: str

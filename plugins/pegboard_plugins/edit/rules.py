@@ -7,8 +7,9 @@ can refuse when there are several; none of them takes a place inside a word.
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+import msgspec
 
 SIMILAR_LINE = 0.8
 """Each line between the anchors is at least so similar,"""
@@ -32,8 +33,7 @@ _ESCAPE = re.compile(r"\\([ntr'\"`\\$\n])")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """From `start` to before `end`; `lines` is set for whole lines, without the last break.
 
     `whole`: all places of this kind may be replaced together. `trimmed`: the outer white space

@@ -2,8 +2,10 @@
 
 import asyncio
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard import ProcessResult, ToolContext, ToolError, ToolResult, diff_texts, hookimpl
 from pegboard_plugins.format.known import Formatter, formatters
@@ -19,8 +21,7 @@ SHOWN_LINES = 60
 REASON_CHARS = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Outcome:
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a formatter made of a file; `failure` says why it is as before."""
 
     before: bytes

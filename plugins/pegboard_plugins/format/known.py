@@ -2,8 +2,10 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.schema.config import FormatterConfig
 
@@ -12,8 +14,7 @@ _PROBE_BYTES = 1 << 20
 """As much of a project's file is searched for the name of a formatter."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Formatter:
+class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     """A program that rewrites a file.
 
     `declared` are pairs of a file's name and a text in it: where there are some, one of them

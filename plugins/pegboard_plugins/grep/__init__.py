@@ -5,9 +5,11 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard import (
     ProcessResult,
@@ -29,8 +31,7 @@ FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Match:
+class _Match(msgspec.Struct, frozen=True):
     path: str
     line: int
     text: str

@@ -2,15 +2,16 @@
 
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from pegboard.schema.config import LspConfig
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Language:
+class Language(msgspec.Struct, frozen=True, kw_only=True):
     """A server with the files that it is for.
 
     `languages` maps a file's suffix to the protocol's name of its language. The server's root
@@ -27,8 +28,7 @@ class Language:
     initialization: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """How a server is started for a project; `language` has the path of its program."""
 
     language: Language

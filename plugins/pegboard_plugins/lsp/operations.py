@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,7 @@ _SHOWN_BYTES = 2 << 20
 """Longer files are not read to show the line of a place in them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a file, counted from 1 in lines and letters, or the text of a symbol's name."""
 
     path: Path

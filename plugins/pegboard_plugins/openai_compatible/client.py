@@ -4,8 +4,9 @@ import asyncio
 import base64
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import SplitResult, unquote, urlsplit
+
+import msgspec
 
 from pegboard_plugins.openai_compatible.connection import BrokenAnswerError, Connection
 
@@ -15,8 +16,7 @@ _PORTS = {"http": 80, "https": 443}
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Where a socket leads to, directly or through a proxy."""
 
     scheme: str

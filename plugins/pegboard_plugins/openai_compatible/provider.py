@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard import ModelRequest, ProviderAuthError, ProviderError, StreamEvent
 from pegboard.schema.model import Model

@@ -4,8 +4,9 @@ import asyncio
 import time
 import zlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from pegboard import ToolError
 from pegboard_plugins.webfetch.addresses import (
@@ -30,8 +31,7 @@ _ANY_ZLIB = 47
 """Of `zlib`: the largest window, with a gzip or a zlib header."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """What came from `url`, the last of the hops; `cut` says that there was more.
 
     `mime` is in lower case, `charset` what the header says, "" if nothing.
@@ -44,8 +44,7 @@ class Page:
     cut: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked for; `agree` is awaited with each hop's URL and raises to refuse it."""
 
     url: str
