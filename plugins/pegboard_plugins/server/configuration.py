@@ -76,14 +76,20 @@ def _agent(said: AgentConfig) -> dict[str, Any]:
     return values
 
 
-def permission_table(rules: Iterable[Rule]) -> dict[str, dict[str, str]]:
-    """The rules as a table in a table, in the order in which the last match wins."""
+def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
+    """The rules as a table, in the order in which the last match wins.
+
+    A permission that has one rule for everything has its action alone.
+    """
     table: dict[str, dict[str, str]] = {}
     for rule in rules:
         patterns = table.pop(rule.permission, {})
         patterns.pop(rule.pattern, None)
         table[rule.permission] = {**patterns, rule.pattern: rule.action}
-    return table
+    return {
+        name: patterns["*"] if patterns.keys() == {"*"} else patterns
+        for name, patterns in table.items()
+    }
 
 
 def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape

@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+import time
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ QUEUED_BYTES = 2 << 20
 """What waits for one client; beyond it the client is told to read anew."""
 KEPT_FRAMES = 4000
 KEPT_BYTES = 8 << 20
+NEW_S = 1.0
+READING_S = 0.15
 LONGEST_NUMBER = 15
 """Digits of a frame's number; a text with more of them is none."""
 """What a client that comes back can be given."""
@@ -46,6 +49,7 @@ class Listener:
         self.directory = directory
         self.closed = False
         self.missed = 0
+        self.since = time.monotonic()
         self._frames: deque[Frame] = deque()
         self._bytes = 0
         self._ready = asyncio.Event()
@@ -137,6 +141,16 @@ class Feed:
     def is_heard(self, directory: Path) -> bool:
         """Whether a client follows this directory alone."""
         return any(listener.directory == str(directory) for listener in self._listeners)
+
+    async def read(self, directory: Path) -> None:
+        """Time for clients that have just begun to listen to read what a turn has told.
+
+        `opencode run` opens its stream beside its prompt, and leaves when that is answered.
+        """
+        since = time.monotonic() - NEW_S
+        places = (None, str(directory))
+        if any(each.since > since and each.directory in places for each in self._listeners):
+            await asyncio.sleep(READING_S)
 
     def frame_id(self, number: int) -> str:
         """What a client gives back as `Last-Event-ID`."""

@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
+import msgspec
 from fastapi import APIRouter, Query, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import DropMessage, DropPart, InvalidInputError, NotFoundError, PutPart
@@ -12,8 +14,11 @@ from pegboard_plugins.server.answers import answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Place, checked
 from pegboard_plugins.server.sessions import must_rest
+from pegboard_plugins.server.shown import as_shown
 
 routes = APIRouter()
+_SUMMARY = b'"summary":true'
+"""Only answers that summarise have facts that the protocol does not know."""
 _MESSAGE = "/session/{sessionID}/message/{messageID}"
 _PART = _MESSAGE + "/part/{partID}"
 
@@ -21,13 +26,18 @@ _PART = _MESSAGE + "/part/{partID}"
 @routes.get("/session/{sessionID}/message", **operation("session.messages", gives=tuple[Turn, ...]))
 async def messages(place: AtSession, limit: Annotated[int | None, Query(ge=1)] = None) -> Response:
     """The messages with their parts, oldest first; `limit` keeps the newest."""
-    return as_json(await place.app.storage.turns_json(place.session.id, limit=limit))
+    rows = await place.app.storage.turns_json(place.session.id, limit=limit)
+    if _SUMMARY not in rows:
+        return as_json(rows)
+    turns = msgspec.json.decode(rows, type=tuple[Turn, ...])
+    return answer(tuple(replace(turn, info=as_shown(turn.info)) for turn in turns))
 
 
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))
 async def message(place: AtSession, messageID: str) -> Response:
     """One message with its parts."""
-    return answer(await _turn(place, messageID))
+    turn = await _turn(place, messageID)
+    return answer(replace(turn, info=as_shown(turn.info)))
 
 
 @routes.delete(_MESSAGE, **operation("session.deleteMessage", gives=bool))

@@ -12,6 +12,7 @@ from pegboard import App, AppOptions, PegboardError, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.shown import event_as_shown
 
 IDLE_S = 900.0
 """An App that nobody uses for this long is closed; the next request opens it again."""
@@ -141,7 +142,7 @@ class Pool:
 
     def _json(self, event: Event) -> bytes:
         """The event with an id, which those that are not stored lack."""
-        body = encode_event(event)
+        body = encode_event(event_as_shown(event))
         if event.seq:
             return body
         return b'{"id":"%b",%b' % (self._feed.ids.new("event").encode(), body[1:])

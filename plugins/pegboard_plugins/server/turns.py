@@ -140,7 +140,9 @@ async def _outcome(house: House, place: Place, work: Work, shape: Shape = encode
     task = _started(house, place, work)
     await asyncio.wait({task}, timeout=HEADERS_AFTER_S)
     if task.done():
-        return Response(shape(task.result()), media_type=JSON)
+        turn = task.result()
+        await house.feed.read(place.app.workspace.directory)
+        return Response(shape(turn), media_type=JSON)
     return StreamingResponse(_drip(task, shape), media_type=JSON)
 
 
