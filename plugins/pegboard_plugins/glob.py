@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool, walk_files
@@ -18,6 +18,7 @@ TIME_LIMIT_S = 60.0
 UNUSED_BYTES = 16 << 20
 """Output is taken as it comes; what is kept of it besides must not need a file of its own."""
 
+_SIMPLE = re.compile(r"[\w.*?-]+", re.ASCII)
 _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
@@ -33,9 +34,10 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     await context.ask("glob", [pattern], always=["*"], metadata={"path": str(folder)})
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
-    expression = _compiled(pattern.removeprefix(f"{folder}/"))
+    pattern = pattern.removeprefix(f"{folder}/")
+    expression = _compiled(pattern)
     if rg := _ripgrep():
-        aged = await _Listing(context, folder, expression).run(rg)
+        aged = await _Listing(context, folder, expression).run(_argv(rg, pattern))
     else:
         aged = await asyncio.to_thread(_walked, context, folder, expression)
     start = f"{str(folder).rstrip('/')}/"
@@ -52,6 +54,16 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
 def _ripgrep() -> str | None:
     """The path of ripgrep: on the PATH, or where the extra `ripgrep` has put it."""
     return shutil.which("rg", path=f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin")
+
+
+def _argv(rg: str, pattern: str) -> list[str]:
+    """A listing of at least what fits: ripgrep looks at the last part, if that is a simple one."""
+    argv = [rg, "--files", "--hidden", "--null", "--no-messages", "--glob=!.git"]
+    name = pattern.rpartition("/")[2]
+    if _SIMPLE.fullmatch(name) and name != "*" and "**" not in name:
+        # A type, because a glob would bring back files that git ignores.
+        argv += [f"--type-add=wanted:{name}", "--type=wanted"]
+    return argv
 
 
 class _Listing:
@@ -72,9 +84,8 @@ class _Listing:
         self._looking: asyncio.Task[None] | None = None
         self._enough = asyncio.Event()
 
-    async def run(self, rg: str) -> list[_Aged]:
+    async def run(self, argv: Sequence[str]) -> list[_Aged]:
         """The files with their ages."""
-        argv = [rg, "--files", "--hidden", "--null", "--no-messages", "--glob=!.git"]
         listing = asyncio.create_task(
             self._context.run(
                 argv,

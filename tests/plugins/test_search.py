@@ -64,6 +64,8 @@ def found(result, context):
         ("[ab].py", ["src/b.py", "a.py"]),
         ("[!a].py", ["src/b.py"]),
         ("?.ts", ["src/deep/c.ts"]),
+        ("**.ts", ["src/deep/c.ts"]),
+        ("src/deep/*", ["src/deep/c.ts"]),
         ("none*", ["No files found"]),
     ],
 )
