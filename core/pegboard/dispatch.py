@@ -170,9 +170,8 @@ class Dispatch:
         """The opinions of all that have one; who fails, or was quarantined for it, denies."""
         found = []
         for each in self.implementations(hook):
-            if self.quarantined(each.key):
-                verdict = _denial(each, "is quarantined after failures in a row")
-            else:
+            verdict: Verdict | None = _denial(each, "is quarantined after failures in a row")
+            if not self.quarantined(each.key):
                 reply = await self._ask(each, arguments, check)
                 verdict = _denial(each, reply.failure) if reply.failure else reply.value
             if verdict is not None:

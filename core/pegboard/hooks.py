@@ -155,6 +155,13 @@ class Hooks:
         arguments = {"session": session, "request": request}
         return await self._dispatch.strictest("permission_ask", arguments, answers.verdict)
 
+    async def permission_opinions(
+        self, *, session: "SessionView", request: "PermissionRequest"
+    ) -> "tuple[Answer[Verdict], ...]":
+        """What each plugin that has an opinion about the request says, oldest plugin first."""
+        arguments = {"session": session, "request": request}
+        return await self._dispatch.opinions("permission_ask", arguments, answers.verdict)
+
     async def tool_definition(
         self, *, session: "SessionView", tool: "ToolDefinition"
     ) -> "ToolDefinition":

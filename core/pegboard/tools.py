@@ -192,7 +192,7 @@ def tool(
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
-def tool(
+def tool(  # noqa: PLR0913 - the facts of a tool
     function: Callable[..., Any] | None = None,
     *,
     id: str | None = None,  # noqa: A002 - the field's name

@@ -1,8 +1,9 @@
 """Nothing vital is destroyed, and what runs by itself is not changed unasked.
 
-Both hold where everything else is allowed. A tool says what it would do in the metadata of its request: `destroys` are absolute paths or
-globs that would be gone with all that is in them, empty for one that nobody can know before;
-`writes` are absolute paths. An `edit` names its paths in its patterns.
+Both hold where everything else is allowed. A tool says what it would do in the metadata of its
+request: `destroys` are absolute paths or globs that would be gone with all that is in them,
+empty for one that nobody can know before; `writes` are absolute paths. An `edit` names its paths
+in its patterns.
 """
 
 import asyncio

@@ -37,7 +37,17 @@ _MEDIA = {
 }
 
 
-@tool
+async def _requests(context: ToolContext, filePath: str) -> Path:
+    """The file with links resolved, once it may be read."""
+    given = context.directory / filePath
+    path = await context.ask_path(given)
+    # As it was named and as it is: a rule about `.env` holds for a link to it, too.
+    patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
+    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
+    return path
+
+
+@tool(asks=_requests)
 async def read(
     context: ToolContext, filePath: str, offset: int = 0, limit: int = LIMIT_LINES
 ) -> ToolResult:
@@ -46,11 +56,7 @@ async def read(
     Each line comes as its number from 1, `| `, and the text. Pictures and PDFs are attached, a
     directory is listed.
     """
-    given = context.directory / filePath
-    path = await context.ask_path(given)
-    # As it was named and as it is: a rule about `.env` holds for a link to it, too.
-    patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
-    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
+    path = await _requests(context, filePath)
     if offset < 0 or limit < 1:
         raise ToolError("offset starts at 0, and limit at 1")
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O

@@ -10,7 +10,13 @@ COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
 
 
-@tool(permission="edit")
+async def _requests(context: ToolContext, filePath: str) -> None:
+    path = await context.ask_path(context.directory / filePath)
+    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
+    await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
+
+
+@tool(permission="edit", asks=_requests)
 async def write(context: ToolContext, content: str, filePath: str) -> ToolResult:
     """Write a whole file; folders are made.
 

@@ -19,6 +19,8 @@ from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
 
 _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
+USER_SCOPE = "user"
+"""Stands for a project's id before what the user approved for all projects."""
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
 REJECTED = "The user rejected permission to use this specific tool call."

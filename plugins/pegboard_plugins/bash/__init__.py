@@ -35,40 +35,6 @@ QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
 
 
-@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60)
-async def bash(
-    context: ToolContext,
-    command: str,
-    description: str = "",
-    timeout: int = DEFAULT_TIMEOUT_MS,  # noqa: ASYNC109 - the model's argument
-    workdir: str = "",
-) -> ToolResult:
-    """Run a shell command.
-
-    Each call is a new shell in the project's directory, or in workdir: use that rather than
-    cd. It has no input, and what it starts ends with it. timeout is in milliseconds, 120000
-    unless given. description says in 5 to 10 words what the command does.
-    """
-    if not command.strip():
-        raise ToolError("the command is empty")
-    if "\0" in command:
-        raise ToolError("the command holds a zero byte, which no shell can be given")
-    if not 0 < timeout <= LONGEST_TIMEOUT_MS:
-        raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
-    cwd = await _requests(context, command, workdir)
-    live = _Live(context, description)
-    try:
-        result = await context.run(
-            [shutil.which("bash") or "/bin/sh", "-c", command],
-            cwd=cwd,
-            timeout_s=timeout / 1000,
-            on_output=live.hear,
-        )
-    finally:
-        live.close()
-    return _result(result, command, description, timeout)
-
-
 async def _requests(context: ToolContext, command: str, workdir: str = "") -> Path:
     """The folder of the call, once all that it would do is allowed."""
     cwd = await context.ask_path(context.directory / workdir)
@@ -140,6 +106,40 @@ def _always(scanned: "Scan") -> list[str]:
 
 def _unique(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
+
+
+@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests)
+async def bash(
+    context: ToolContext,
+    command: str,
+    description: str = "",
+    timeout: int = DEFAULT_TIMEOUT_MS,  # noqa: ASYNC109 - the model's argument
+    workdir: str = "",
+) -> ToolResult:
+    """Run a shell command.
+
+    Each call is a new shell in the project's directory, or in workdir: use that rather than
+    cd. It has no input, and what it starts ends with it. timeout is in milliseconds, 120000
+    unless given. description says in 5 to 10 words what the command does.
+    """
+    if not command.strip():
+        raise ToolError("the command is empty")
+    if "\0" in command:
+        raise ToolError("the command holds a zero byte, which no shell can be given")
+    if not 0 < timeout <= LONGEST_TIMEOUT_MS:
+        raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
+    cwd = await _requests(context, command, workdir)
+    live = _Live(context, description)
+    try:
+        result = await context.run(
+            [shutil.which("bash") or "/bin/sh", "-c", command],
+            cwd=cwd,
+            timeout_s=timeout / 1000,
+            on_output=live.hear,
+        )
+    finally:
+        live.close()
+    return _result(result, command, description, timeout)
 
 
 class _Live:

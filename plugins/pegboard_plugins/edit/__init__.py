@@ -1,10 +1,17 @@
 """The edit tool: one text of a file in the place of another."""
 
+import os
+
 from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
-from pegboard_plugins.edit.change import Edit, change_file
 
 
-@tool
+async def _requests(context: ToolContext, filePath: str) -> None:
+    path = await context.ask_path(context.directory / filePath)
+    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
+    await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
+
+
+@tool(asks=_requests)
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:
@@ -14,6 +21,8 @@ async def edit(
     numbers, and long enough to occur once; with replaceAll every occurrence is changed. An
     empty oldString makes a new file.
     """
+    from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
+
     wanted = Edit(old=oldString, new=newString, replace_all=replaceAll)
     return await change_file(context, filePath, [wanted])
 

@@ -1,0 +1,224 @@
+"""What would be asked for a tool call, and who would answer what; nothing runs and is stored."""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.agents import default_agent, find_agent
+from pegboard.context import SessionView
+from pegboard.errors import ToolError
+from pegboard.permissions import UNCLEAR, deciding, strictest
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.permission import PermissionRequest, Rule, Verdict
+from pegboard.schema.session import Session, SessionTime
+from pegboard.session.asking import judged, make_request
+from pegboard.session.engine import Engine
+from pegboard.session.run import make_view
+
+_NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """The rule of one source that decides about a pattern."""
+
+    permission: str
+    pattern: str
+    source: str
+    rule: Rule
+
+
+class Opinion(msgspec.Struct, frozen=True, kw_only=True):
+    """What one plugin says of a request."""
+
+    plugin: str
+    request_id: str
+    verdict: Verdict
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a call would be allowed, asked for or denied.
+
+    `told` is False for a tool that does not say beforehand what it will ask: then only the
+    rules about all of its calls are known. `commands` and `unclear` are those of a shell line.
+    """
+
+    tool: str
+    told: bool
+    verdict: Verdict
+    requests: tuple[PermissionRequest, ...] = ()
+    rules: tuple[Spoken, ...] = ()
+    opinions: tuple[Opinion, ...] = ()
+    commands: tuple[str, ...] = ()
+    paths_outside: tuple[str, ...] = ()
+    unclear: tuple[str, ...] = ()
+
+
+async def explained(
+    engine: Engine, name: str, args: Mapping[str, Any], *, agent: str | None = None
+) -> Explanation:
+    """How the permissions of this call would be decided.
+
+    :raises ToolError: when there is no such tool, or the arguments do not fit it.
+    :raises NotFoundError: when there is no such agent.
+    """
+    tool = engine.tools.get(name)
+    if tool is None:
+        raise ToolError(f"there is no tool {name!r}; there are: {', '.join(sorted(engine.tools))}")
+    view = _view(engine, agent)
+    notes = _Notes(engine, view)
+    values = await asyncio.to_thread(tool.validate, args)
+    told = await tool.requests(notes, values)  # type: ignore[arg-type]  # a part of a context
+    if not told:
+        await notes.ask(tool.permission, ("*",))
+    verdicts = [await judged(engine, view, request) for request in notes.requests]
+    unasked = Verdict(action="allow", reason="it asks for nothing")
+    return Explanation(
+        tool=name,
+        told=told,
+        verdict=strictest(verdicts) or unasked,
+        requests=tuple(notes.requests),
+        rules=tuple(rule for request in notes.requests for rule in _rules(view, request)),
+        opinions=await _opinions(engine, view, notes.requests),
+        commands=_commands(notes.requests),
+        paths_outside=await asyncio.to_thread(_paths_outside, view, notes.requests),
+        unclear=_unclear(notes.requests),
+    )
+
+
+class _Notes:
+    """As much of a `ToolContext` as asking takes; it only notes what is asked."""
+
+    trusted = False
+    cancelled = False
+
+    def __init__(self, engine: Engine, view: SessionView) -> None:
+        self._engine = engine
+        self.session = view
+        self.directory = view.directory
+        self.worktree = view.worktree
+        self.agent = view.agent.name
+        self.requests: list[PermissionRequest] = []
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.requests.append(
+            make_request(
+                self._engine,
+                session_id=self.session.id,
+                permission=permission,
+                patterns=patterns,
+                always=always,
+                metadata=metadata or {},
+                tool=None,
+            )
+        )
+
+    async def ask_path(self, path: Path) -> Path:
+        real, folder = await asyncio.to_thread(_placed, path, self.session)
+        if folder is not None:
+            pattern = str(folder / "*")
+            await self.ask(
+                "external_directory",
+                (pattern,),
+                always=(pattern,),
+                metadata={"filepath": str(real)},
+            )
+        return real
+
+
+def _placed(path: Path, view: SessionView) -> tuple[Path, Path | None]:
+    """The path with links resolved, and the folder to be asked for when it is outside."""
+    real = (view.directory / path).resolve()
+    if real.is_relative_to(view.directory) or real.is_relative_to(view.worktree):
+        return real, None
+    return real, real if real.is_dir() else real.parent
+
+
+def _view(engine: Engine, agent: str | None) -> SessionView:
+    """A session that is not there, as its first prompt would see it."""
+    chosen = (
+        find_agent(engine.agents, agent) if agent else default_agent(engine.config, engine.agents)
+    )
+    workspace, now = engine.workspace, engine.now()
+    session = Session(
+        id=engine.ids.new("session"),
+        slug="",
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        title="",
+        version="",
+        time=SessionTime(created=now, updated=now),
+    )
+    return make_view(engine, session, chosen, _NOBODY)
+
+
+def _rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
+    found = []
+    for pattern in request.patterns:
+        for ruleset in view.rulesets:
+            rule = deciding(ruleset, request.permission, pattern, home=Path.home())
+            if rule is not None:
+                found.append(
+                    Spoken(
+                        permission=request.permission,
+                        pattern=pattern,
+                        source=ruleset.source,
+                        rule=rule,
+                    )
+                )
+    return found
+
+
+async def _opinions(
+    engine: Engine, view: SessionView, requests: Sequence[PermissionRequest]
+) -> tuple[Opinion, ...]:
+    found: list[Opinion] = []
+    for request in requests:
+        said = await engine.hooks.permission_opinions(session=view, request=request)
+        found += [
+            Opinion(plugin=each.plugin, request_id=request.id, verdict=each.value) for each in said
+        ]
+    return tuple(found)
+
+
+def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+    return tuple(
+        pattern
+        for request in requests
+        if "command" in request.metadata and "unclear" in request.metadata
+        for pattern in request.patterns
+        if not pattern.startswith(UNCLEAR)
+    )
+
+
+def _unclear(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+    return tuple(
+        code
+        for request in requests
+        if isinstance(codes := request.metadata.get("unclear"), list)
+        for code in codes
+    )
+
+
+def _paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+    """All paths outside of the project; /proc/self would be ours when it is resolved."""
+    paths: dict[str, None] = {}
+    for request in requests:
+        named = request.metadata.get("paths")
+        if request.permission == "external_directory":
+            named = [*(named or ()), request.metadata.get("filepath")]
+        for path in named if isinstance(named, list) else ():
+            real = str(path) if str(path).startswith("/proc/") else os.path.realpath(str(path))
+            if not Path(real).is_relative_to(view.worktree):
+                paths[real] = None
+    return tuple(paths)
