@@ -1,0 +1,78 @@
+"""What a call of apply_patch does: find, ask, check, write."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from pegboard import ToolContext, ToolResult
+from pegboard_plugins.apply_patch.changes import Change, check, located, planned, title
+from pegboard_plugins.apply_patch.parser import parse
+from pegboard_plugins.apply_patch.writing import write_all
+
+_LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
+
+
+async def apply_text(context: ToolContext, text: str) -> ToolResult:
+    """The changes of a patch, all of them or none."""
+    places = await located(context, parse(text))
+    async with AsyncExitStack() as locks:
+        for path in sorted({path for place in places for path in place.paths}):
+            await locks.enter_async_context(context.files.writing(path))
+        changes = await asyncio.to_thread(planned, context, places)
+        await _ask(context, changes)
+        await asyncio.to_thread(check, context, changes)
+        await write_all(context, changes)
+    for path in (path for change in changes for path in change.paths):
+        await context.edited(path)
+    return _result(context, changes)
+
+
+async def _ask(context: ToolContext, changes: Sequence[Change]) -> None:
+    paths = [path for change in changes for path in change.paths]
+    await context.ask(
+        "edit",
+        [title(context, path) for path in paths],
+        always=["*"],
+        metadata={
+            "filepath": ", ".join(title(context, path) for path in paths),
+            "diff": _diff(changes),
+            "files": [_listed(context, change) for change in changes],
+        },
+    )
+
+
+def _diff(changes: Sequence[Change]) -> str:
+    return "".join(change.diff.text for change in changes)
+
+
+def _listed(context: ToolContext, change: Change) -> dict[str, object]:
+    moved = {"movePath": str(change.target)} if change.target else {}
+    return {
+        "filePath": str(change.path),
+        "relativePath": title(context, change.target or change.path),
+        "type": change.kind,
+        "diff": change.diff.text,
+        "additions": change.diff.additions,
+        "deletions": change.diff.deletions,
+        **moved,
+    }
+
+
+def _result(context: ToolContext, changes: Sequence[Change]) -> ToolResult:
+    lines = []
+    for change in changes:
+        moved = f" -> {title(context, change.target)}" if change.target else ""
+        lines.append(
+            f"{_LETTERS[change.kind]} {title(context, change.path)}{moved}"
+            f" +{change.diff.additions} -{change.diff.deletions}"
+        )
+    count = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+    return ToolResult(
+        output="\n".join(["The patch is applied:", *lines]),
+        title=f"Patched {count}",
+        metadata={
+            "diff": _diff(changes),
+            "files": [_listed(context, change) for change in changes],
+            "diagnostics": {},
+        },
+    )
