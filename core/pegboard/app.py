@@ -28,6 +28,8 @@ from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import FileDiff, Session, SessionStatus
 from pegboard.session.command import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
 from pegboard.session.command import find_command
+from pegboard.session.export import exported, imported
+from pegboard.session.fork import forked
 from pegboard.session.mentions import mentioned
 from pegboard.session.policy import Policy
 from pegboard.session.prompt import Prompt
@@ -295,14 +297,10 @@ class App:
 
         :raises NotFoundError: when there is no such session or message.
         """
-        from pegboard.session.fork import forked  # like export and revert: seldom, and not at once
-
         return await forked(self._engine, await self.storage.session(session_id), message_id)
 
     def export_session(self, session_id: str) -> AsyncIterator[bytes]:
         """The lines of JSON that `import_session` takes, one after the other."""
-        from pegboard.session.export import exported
-
         return exported(self._engine, session_id)
 
     async def import_session(self, lines: Iterable[bytes]) -> Session:
@@ -310,8 +308,6 @@ class App:
 
         :raises InvalidInputError: with the line's number; then nothing is stored.
         """
-        from pegboard.session.export import imported
-
         return await imported(self._engine, lines)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
