@@ -7,6 +7,8 @@ provider keeps its encoded form. A step costs no more because the session is lon
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
+import msgspec
+
 from pegboard.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
     AbortedFailure,
@@ -46,16 +48,30 @@ SUBTASK = "The user had a subagent do the following task."
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
+class _Sent(msgspec.Struct):
+    """The turns of the newest request, and what a model saw of them, without the last "go on".
+
+    The next request begins with the same turns, so only what is new is looked at.
+    """
+
+    model: str
+    turns: tuple[Turn, ...] = ()
+    messages: list[ModelMessage] = msgspec.field(default_factory=list)
+
+
 class History:
     """The turns of a session in the order of the database, and their converted form."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
         self.turns = list(turns)
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+        self._users: list[int] = []
         self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
+        self._sent = _Sent("")
         self._go_on = ModelMessage(role="user", content=(Text(text=GO_ON),))
         self._aside: set[str] = set()
         self._summary: str | None = None
+        self._count_users()
         for turn in self.turns:
             self._note(turn)
 
@@ -64,6 +80,8 @@ class History:
         place = self._places.get(turn.info.id)
         if place is None:
             self._places[turn.info.id] = len(self.turns)
+            if isinstance(turn.info, UserMessage):
+                self._users.append(len(self.turns))
             self.turns.append(turn)
         else:
             self.turns[place] = turn
@@ -80,6 +98,11 @@ class History:
         """Take a turn out."""
         self.turns = [turn for turn in self.turns if turn.info.id != message_id]
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+        self._count_users()
+
+    def _count_users(self) -> None:
+        places = enumerate(self.turns)
+        self._users = [place for place, turn in places if isinstance(turn.info, UserMessage)]
 
     def get(self, message_id: str) -> Turn:
         """The turn of this id, which the session has."""
@@ -115,9 +138,8 @@ class History:
 
     def users(self) -> Iterator[tuple[int, Turn]]:
         """The user's messages with their places, newest first."""
-        for place in range(len(self.turns) - 1, -1, -1):
-            if isinstance(self.turns[place].info, UserMessage):
-                yield place, self.turns[place]
+        for place in reversed(self._users):
+            yield place, self.turns[place]
 
     def last_id(self) -> str | None:
         """The greatest message id of the session."""
@@ -129,16 +151,26 @@ class History:
         Some providers refuse a request that ends with an answer, or two answers in a row.
         """
         name = f"{model.provider_id}/{model.id}"
-        found: list[ModelMessage] = []
-        for turn in turns:
-            known = self._memo.get(turn.info.id)
-            if known is None or known[0] is not turn or known[1] != name:
-                known = (turn, name, convert(turn, model))
-                self._memo[turn.info.id] = known
-            if known[2] and known[2][0].role == "assistant" and _ends_with_answer(found):
+        sent, turns = self._sent, tuple(turns)
+        if sent.model != name or turns[: len(sent.turns)] != sent.turns:
+            sent = self._sent = _Sent(name)
+        found = sent.messages
+        for turn in turns[len(sent.turns) :]:
+            converted = self.converted(model, turn)
+            if converted and converted[0].role == "assistant" and _ends_with_answer(found):
                 found.append(self._go_on)
-            found.extend(known[2])
+            found.extend(converted)
+        sent.turns = turns
         return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
+
+    def converted(self, model: Model, turn: Turn) -> tuple[ModelMessage, ...]:
+        """What the model sees of one turn; the same objects each time."""
+        name = f"{model.provider_id}/{model.id}"
+        known = self._memo.get(turn.info.id)
+        if known is None or known[0] is not turn or known[1] != name:
+            known = (turn, name, convert(turn, model))
+            self._memo[turn.info.id] = known
+        return known[2]
 
 
 def is_compaction(turn: Turn) -> bool:

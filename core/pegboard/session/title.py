@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from itertools import islice
 
 from msgspec.structs import replace
 
@@ -106,7 +107,8 @@ async def _model(engine: Engine, agent: Agent, user: UserMessage) -> Model:
 
 def _prompt(run: Run) -> tuple[UserMessage, str] | None:
     """The one prompt of a session that is titled by it, None for any other session."""
-    turns = [turn for _, turn in run.history.users() if not is_compaction(turn)]
+    prompts = (turn for _, turn in run.history.users() if not is_compaction(turn))
+    turns = list(islice(prompts, 2))
     if run.session.parent_id is not None or len(turns) != 1:
         return None
     [turn] = turns

@@ -81,6 +81,6 @@ def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
         if info.id in old:
             break  # what it used was the history before the summary
         if isinstance(info, AssistantMessage) and not info.summary and total(info.tokens):
-            since = [m for m in history.messages(model, turns[place:]) if m.role != "assistant"]
-            return total(info.tokens) + estimate(since)
+            since = [m for turn in turns[place:] for m in history.converted(model, turn)]
+            return total(info.tokens) + estimate(m for m in since if m.role != "assistant")
     return estimate(history.messages(model, turns))

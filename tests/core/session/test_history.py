@@ -2,6 +2,7 @@
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.message import (
@@ -204,6 +205,28 @@ def test_the_last_word_is_never_the_models_and_the_prefix_stays() -> None:
     assert [message.role for message in second] == ["user", *("assistant", "user") * 2]
     assert first[-1].content == (Text(text=GO_ON),)
     assert all(a is b for a, b in zip(first, second, strict=False))
+
+
+@given(st.lists(st.tuples(st.sampled_from("uaxd"), st.integers(0, 5)), max_size=20))
+def test_what_is_known_of_the_last_request_changes_nothing(steps: list[tuple[str, int]]) -> None:
+    history = History([])
+    for number, (kind, place) in enumerate(steps):
+        message_id = f"msg_{'a' if kind == 'a' else 'u'}{place}"
+        match kind:
+            case "u":
+                history.put(user(said(f"{number}"), message_id=message_id))
+            case "a":
+                turn = answer(said(f"{number}"))
+                history.put(Turn(info=replace(turn.info, id=message_id), parts=turn.parts))
+            case "x":
+                history.put(user(message_id=message_id))
+            case _:
+                history.drop(message_id)
+
+        afresh = History(history.turns)
+        model = OTHER if place == 0 else MODEL
+        assert history.messages(model, history.turns) == afresh.messages(model, history.turns)
+        assert list(history.users()) == list(afresh.users())
 
 
 def test_a_turn_keeps_its_place_whatever_its_id() -> None:
