@@ -1,0 +1,222 @@
+"""Prompts over HTTP: what is answered, what is told, and what survives a client that leaves."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import pytest
+from served import Served
+
+
+def prompt(text: str, **facts: Any) -> dict[str, Any]:
+    return {"parts": [{"type": "text", "text": text}], **facts}
+
+
+@pytest.fixture
+def session(client: httpx.Client) -> str:
+    return str(client.post("/session").json()["id"])
+
+
+@contextmanager
+def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]]:
+    """The events from here on, as they come."""
+    events: list[dict[str, Any]] = []
+    opened = threading.Event()
+    client = server.client()
+
+    def listen() -> None:
+        try:
+            with client.stream("GET", path, timeout=None) as stream:
+                for line in stream.iter_lines():
+                    if line.startswith("data: "):
+                        events.append(json.loads(line[6:]))
+                        opened.set()
+        except httpx.HTTPError:  # the test is over
+            pass
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    assert opened.wait(10)
+    yield events
+    client.close()
+
+
+def until(events: list[dict[str, Any]], kind: str, limit_s: float = 15) -> dict[str, Any]:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        for event in list(events):
+            if event["type"] == kind:
+                return event
+        time.sleep(0.02)
+    raise AssertionError(f"no {kind} among {[event['type'] for event in events]}")
+
+
+def test_a_prompt_is_answered_with_the_last_message(client, session):
+    answer = client.post(f"/session/{session}/message", json=prompt("hello;;%say PONG")).json()
+
+    assert [part["text"] for part in answer["parts"] if part["type"] == "text"] == ["PONG"]
+    assert answer["info"]["finish"] == "stop"
+    assert answer["info"]["id"] > answer["info"]["parentID"]
+
+
+def test_events_come_in_the_order_that_clients_rely_on(server, client, session):
+    with heard(server) as events:
+        client.post(f"/session/{session}/message", json=prompt("x;;%bash echo free-1"))
+        until(events, "session.idle")
+
+    kinds = [
+        event["properties"].get("info", {}).get("role")
+        if event["type"] == "message.updated"
+        else event["type"]
+        for event in events
+    ]
+    assert kinds[0] == "server.connected"
+    assert kinds.index("user") < kinds.index("session.status") < kinds.index("assistant")
+    tools = [
+        event["properties"]["part"]["state"]["status"]
+        for event in events
+        if event["type"] == "message.part.updated" and event["properties"]["part"]["type"] == "tool"
+    ]
+    assert list(dict.fromkeys(tools)) == ["pending", "running", "completed"]
+    assert all(event["id"].startswith("evt_") for event in events)
+
+
+def test_text_comes_as_deltas_and_the_full_text_comes_after_them(server, client, session):
+    with heard(server) as events:
+        client.post(f"/session/{session}/message", json=prompt("x;;%slow 5"))
+        until(events, "session.idle")
+
+    told = [
+        event
+        for event in events
+        if event["type"] == "message.part.delta"
+        or (
+            event["type"] == "message.part.updated"
+            and event["properties"]["part"]["type"] == "text"
+        )
+    ]
+    assistant = [event for event in told if "delta" in json.dumps(event["type"])]
+    text = "".join(event["properties"]["delta"] for event in assistant)
+    assert text.split() == [f"word{at}" for at in range(5)]
+    assert told[-1]["type"] == "message.part.updated"
+    assert told[-1]["properties"]["part"]["text"].split() == text.split()
+
+
+def test_an_asynchronous_prompt_is_stored_when_it_is_acknowledged(client, session):
+    answer = client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 10"))
+
+    assert (answer.status_code, answer.content) == (204, b"")
+    stored = client.get(f"/session/{session}/message").json()
+    assert stored[0]["parts"][0]["text"] == "x;;%slow 10"
+    assert client.get("/session/status").json()[session] == {"type": "busy"}
+    assert client.post(f"/session/{session}/abort").json() is True
+    assert session not in client.get("/session/status").json()
+
+
+def test_a_turn_goes_on_when_its_client_leaves(server, client, session):
+    with pytest.raises(httpx.ReadTimeout), server.client() as impatient:
+        impatient.post(f"/session/{session}/message", json=prompt("x;;%slow 10"), timeout=0.4)
+
+    with heard(server) as events:
+        until(events, "session.idle")
+    last = client.get(f"/session/{session}/message").json()[-1]
+    assert last["info"]["finish"] == "stop"
+
+
+def test_an_abort_is_told_in_the_answer(server, client, session):
+    answers: list[Any] = []
+
+    def ask() -> None:
+        answers.append(client.post(f"/session/{session}/message", json=prompt("x;;%slow 50")))
+
+    with heard(server) as events:
+        asking = threading.Thread(target=ask)
+        asking.start()
+        until(events, "message.part.delta")
+        with server.client() as other:
+            assert other.post(f"/session/{session}/abort").json() is True
+        asking.join()
+
+    assert answers[0].status_code == 200
+    assert answers[0].json()["info"]["error"]["name"] == "MessageAbortedError"
+
+
+def test_a_permission_waits_for_its_answer(server, client, session):
+    with heard(server) as events:
+        client.post(f"/session/{session}/prompt_async", json=prompt("x;;%bash echo asked"))
+        asked = until(events, "permission.asked")["properties"]
+        listed = client.get("/permission").json()
+        replied = client.post(f"/permission/{asked['id']}/reply", json={"reply": "once"})
+        until(events, "session.idle")
+
+    assert [request["id"] for request in listed] == [asked["id"]]
+    assert (asked["permission"], replied.json()) == ("bash", True)
+    last = client.get(f"/session/{session}/message").json()[-1]
+    assert "All done after 1" in last["parts"][1]["text"]
+
+
+def test_a_question_is_answered_with_labels(server, client, session):
+    with heard(server) as events:
+        asked = "x;;%question Color?|Red|Blue"
+        client.post(f"/session/{session}/prompt_async", json=prompt(asked))
+        request = until(events, "question.asked")["properties"]
+        answer = client.post(f"/question/{request['id']}/reply", json={"answers": [["Blue"]]})
+        until(events, "session.idle")
+
+    assert answer.json() is True
+    assert client.get("/question").json() == []
+
+
+def test_a_failing_model_is_told_in_the_answer(client, session):
+    answer = client.post(f"/session/{session}/message", json=prompt("x;;%err 400"))
+
+    assert answer.status_code == 200
+    assert answer.json()["info"]["error"]["name"] == "APIError"
+
+
+def test_a_client_brings_the_id_of_its_message(client, session):
+    message_id = "msg_ffffffffffff00000000000000"
+
+    answer = client.post(
+        f"/session/{session}/message", json=prompt("x;;%say ok", messageID=message_id)
+    ).json()
+
+    assert answer["info"]["parentID"] == message_id
+    assert answer["info"]["id"] > message_id
+
+
+def test_many_prompts_of_one_session_are_all_answered(server, client, session):
+    def ask(at: int) -> None:
+        with server.client() as own:
+            sent = own.post(f"/session/{session}/message", json=prompt(f"number {at}"))
+            assert sent.status_code == 200
+
+    threads = [threading.Thread(target=ask, args=(at,)) for at in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    turns = client.get(f"/session/{session}/message").json()
+    asked = [turn for turn in turns if turn["info"]["role"] == "user"]
+    assert len(asked) == 10
+    assert turns[-1]["info"]["role"] == "assistant"
+    assert session not in client.get("/session/status").json()
+
+
+def test_both_streams_tell_the_same(server, client, session):
+    with heard(server) as bare, heard(server, "/global/event") as wrapped:
+        client.post(f"/session/{session}/message", json=prompt("x;;%say hi"))
+        until(bare, "session.idle")
+        end = time.monotonic() + 5
+        while time.monotonic() < end and len(wrapped) < len(bare):
+            time.sleep(0.02)
+
+    own = {"server.connected", "server.heartbeat"}
+    told = [each["payload"] for each in wrapped if each["payload"]["type"] not in own]
+    assert told == [each for each in bare if each["type"] not in own]
+    assert {each["directory"] for each in wrapped if "directory" in each} == {str(server.directory)}

@@ -1,0 +1,141 @@
+"""A server in a process of its own, on a project of its own, with a model that takes directives."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+TESTS = Path(__file__).parent
+READY_WITHIN_S = 20.0
+PERMISSION = {"*": "allow", "bash": {"*": "ask", "echo free*": "allow"}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A server that runs: its address, its project, and what opens it."""
+
+    url: str
+    directory: Path
+    places: Path
+    token: str
+    process: "subprocess.Popen[str]"
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def client(self, **settings: Any) -> httpx.Client:
+        """A client that is let in."""
+        headers = {"authorization": f"Bearer {self.token}", **settings.pop("headers", {})}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **settings)
+
+    @property
+    def runtime_file(self) -> Path:
+        """The file that tells the user's own clients of the server."""
+        return self.places / "state" / f"server-{self.url.rpartition(':')[2]}.json"
+
+
+def make_project(directory: Path) -> Path:
+    """A repository with a commit of two files."""
+    directory.mkdir(parents=True)
+    (directory / "README.md").write_text("# demo\nhello world\n")
+    (directory / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    who = ("-c", "user.name=t", "-c", "user.email=t@t")
+    for words in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", "init")):
+        subprocess.run(["git", *words], cwd=directory, check=True)
+    return directory
+
+
+@contextmanager
+def model() -> Iterator[int]:
+    """The port of a model that takes directives."""
+    command = [sys.executable, "-m", "directed_model"]
+    with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield int(process.stdout.readline())
+        finally:
+            process.kill()
+
+
+@contextmanager
+def served(
+    root: Path, model_port: int, *options: str, env: Mapping[str, str] | None = None
+) -> Iterator[Served]:
+    """A server on `root/work`, which is made if it is not there; it is stopped as a user would."""
+    work = root / "work"
+    if not work.exists():
+        make_project(work)
+    full = {**os.environ, **_environment(root, model_port), **(env or {})}
+    command = [
+        str(Path(sys.executable).with_name("pegboard")),
+        "-C",
+        str(work),
+        "serve",
+        "--port=0",
+        *options,
+    ]
+    log = (root / "server.log").open("a")
+    process = subprocess.Popen(command, env=full, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        url = _address(process)
+        port = url.rpartition(":")[2]
+        facts = json.loads((root / "state" / f"server-{port}.json").read_text())
+        yield Served(
+            url=url,
+            directory=work,
+            places=root,
+            token=facts["token"] or "",
+            process=process,
+            env=full,
+        )
+    finally:
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        assert process.stdout
+        process.stdout.close()
+        log.close()
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout
+    end = time.monotonic() + READY_WITHIN_S
+    while time.monotonic() < end:
+        line = process.stdout.readline()
+        if "listening on" in line:
+            return line.rpartition(" ")[2].strip()
+        if not line:
+            break
+    raise AssertionError("the server did not start; its log is beside the project")
+
+
+def _environment(root: Path, model_port: int) -> dict[str, str]:
+    known = {"name": "Fake Model", "limit": {"context": 128000, "output": 8192}}
+    fake = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Fake",
+        "options": {"baseURL": f"http://127.0.0.1:{model_port}/v1", "apiKey": "very-secret"},
+        "models": {"fake-model": known},
+    }
+    config = {
+        "model": "fake/fake-model",
+        "small_model": "fake/fake-model",
+        "enabled_providers": ["fake"],
+        "provider": {"fake": fake},
+        "permission": PERMISSION,
+    }
+    names = ("data", "state", "config", "cache")
+    return {
+        "HOME": str(root),
+        "PEGBOARD_CONFIG_CONTENT": json.dumps(config),
+        **{f"PEGBOARD_{name.upper()}_DIR": str(root / name) for name in names},
+    }
