@@ -68,3 +68,16 @@ def left_over(redirections: "Sequence[Node]") -> "list[Node]":
         found += node.children_by_field_name("destination")[1:]
         found += node.children_by_field_name("argument")
     return found
+
+
+def unread(body: "Node") -> str:
+    """What the parser takes for plain text in a here-document, escaped letters left out."""
+    raw, start = body.text or b"", body.start_byte
+    pieces, done = [], 0
+    for child in body.named_children:
+        if child.type != "heredoc_content":
+            pieces.append(raw[done : child.start_byte - start])
+            done = child.end_byte - start
+    pieces.append(raw[done:])
+    text = b" ".join(pieces).decode(errors="surrogateescape")
+    return re.sub(r"\\.", "", text, flags=re.DOTALL)

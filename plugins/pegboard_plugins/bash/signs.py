@@ -11,6 +11,8 @@ _INVISIBLE = re.compile(
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _BLANKS = re.compile(r"[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u0085]")
+_HALVES = re.compile(r"[\ud800-\udc7f\udd00-\udfff]")
+"""Halves of letters; those from U+DC80 to U+DCFF stand for bytes that are no UTF-8."""
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 
@@ -19,7 +21,7 @@ def suspicions(text: str) -> Iterator[str]:
     """The codes of what a reader of the line could not see, or would take for other letters."""
     if text.isascii() and text.isprintable():
         return
-    if _CONTROL.search(text):
+    if _CONTROL.search(text) or _HALVES.search(text):
         yield "control-char"
     if text.isascii():
         return
@@ -29,6 +31,11 @@ def suspicions(text: str) -> Iterator[str]:
         yield "unicode-invisible"
     if any(_is_mixed(word) for word in _WORD.findall(text)):
         yield "unicode-confusable"
+
+
+def whole(text: str) -> str:
+    """The text without halves of letters, which cannot be encoded."""
+    return text if text.isascii() else _HALVES.sub("\ufffd", text)
 
 
 def _is_mixed(word: str) -> bool:

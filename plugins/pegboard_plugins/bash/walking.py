@@ -15,8 +15,9 @@ from pegboard_plugins.bash.nodes import (
     returned,
     squeezed,
     text_of,
+    unread,
 )
-from pegboard_plugins.bash.signs import suspicions
+from pegboard_plugins.bash.signs import suspicions, whole
 from pegboard_plugins.bash.words import Word, read_word
 
 if TYPE_CHECKING:
@@ -68,11 +69,8 @@ def _without_braces(found: "re.Match[str]") -> str:
 
 
 def _visit_tree(text: str, findings: Findings, depth: int) -> None:
-    root = (
-        _parser()
-        .parse(text.replace("\r", CARRIAGE_RETURN).encode(errors="surrogateescape"))
-        .root_node
-    )
+    line = whole(text).replace("\r", CARRIAGE_RETURN)
+    root = _parser().parse(line.encode(errors="surrogateescape")).root_node
     if root.has_error:
         findings.doubt("parse-error")
     _Walk(findings, depth).visit(root)
@@ -95,6 +93,17 @@ class _Walk:
         pairs = node.children if node.type == "variable_assignments" else [node]
         self._assignments(pairs)
         self._found.run(self._argv(pairs))
+
+    def _here_document(self, node: "Node") -> None:
+        """Its body is code where its name is not quoted; the parser overlooks some of it."""
+        start = next((child for child in node.children if child.type == "heredoc_start"), None)
+        is_code = start is not None and re.search(r"['\"\\]", text_of(start)) is None
+        for child in node.children:
+            if child.type == "heredoc_body" and is_code and re.search(r"`|\$[({]", unread(child)):
+                self._found.doubt("parse-error")
+                quoted = text_of(child).replace('"', '\\"')
+                walk_text(f': "{quoted}"', self._found, self._depth + 1)
+        self._children(node)
 
     def _file_redirect(self, node: "Node") -> None:
         self._children(node)
@@ -291,6 +300,7 @@ class _Walk:
         "command": _command,
         "redirected_statement": _redirected,
         "file_redirect": _file_redirect,
+        "heredoc_redirect": _here_document,
         "variable_assignment": _assignment,
         "variable_assignments": _assignment,
         "list": _list,
