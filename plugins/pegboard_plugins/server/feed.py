@@ -75,7 +75,7 @@ class Listener:
 
     async def frames(self, limit_s: float) -> tuple[Frame, ...]:
         """What has come, after at most this time; nothing when nothing came."""
-        if not self._frames and not self.closed:
+        if not (self._frames or self.closed or self.missed):
             self._ready.clear()
             try:
                 await asyncio.wait_for(self._ready.wait(), limit_s)

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -55,16 +56,7 @@ class Guard:
             self._note(refusal, scope)
             return
         body = _Body(receive, LONGEST_BODY_BYTES)
-        try:
-            await self._app(scope, body.receive, reply.send)
-        except _TooLargeError:
-            if not reply.started:
-                message = f"a body has at most {LONGEST_BODY_BYTES:,} bytes"
-                await problem(413, "BadRequest", message)(scope, receive, reply.send)
-        except TimeoutError:
-            if reply.started or not body.is_late:
-                raise
-            await problem(408, "BadRequest", "the body did not come")(scope, receive, reply.send)
+        await self._app(scope, body.receive, reply.send)
         reply.log()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
@@ -94,7 +86,6 @@ class _Reply:
     """One answer on its way: it is logged, and a known site may read it."""
 
     def __init__(self, scope: Scope, send: Send, origin: str | None) -> None:
-        self.started = False
         self._scope = scope
         self._send = send
         self._origin = origin
@@ -104,7 +95,6 @@ class _Reply:
     async def send(self, message: Message) -> None:
         """Pass a message of the answer on."""
         if message["type"] == "http.response.start":
-            self.started = True
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-content-type-options"] = "nosniff"
@@ -124,15 +114,10 @@ class _Reply:
         _log.info("%s %s %r %d %.1f ms", request_id, method, path, self._status, took_ms)
 
 
-class _TooLargeError(Exception):
-    """More has come than a body may have."""
-
-
 class _Body:
     """A request's body, of which no more comes than there is room for."""
 
     def __init__(self, receive: Receive, room: int) -> None:
-        self.is_late = False
         self._receive = receive
         self._room = room
         self._whole = False
@@ -144,13 +129,12 @@ class _Body:
         try:
             async with asyncio.timeout(BODY_WITHIN_S):
                 message = await self._receive()
-        except TimeoutError:
-            self.is_late = True
-            raise
+        except TimeoutError as error:
+            raise HTTPException(408, "the body did not come") from error
         self._room -= len(message.get("body", b""))
         self._whole = not message.get("more_body", False)
         if self._room < 0:
-            raise _TooLargeError
+            raise HTTPException(413, f"a body has at most {LONGEST_BODY_BYTES:,} bytes")
         return message
 
 

@@ -5,10 +5,11 @@ import ipaddress
 import json
 import logging
 import os
+import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -111,6 +112,19 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._ready()
 
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at a signal; unlike uvicorn's own, it is not raised again, so that all is closed."""
+        loop = asyncio.get_running_loop()
+        signals = (signal.SIGINT, signal.SIGTERM)
+        for each in signals:
+            loop.add_signal_handler(each, self.handle_exit, each, None)
+        try:
+            yield
+        finally:
+            for each in signals:
+                loop.remove_signal_handler(each)
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: streams would otherwise never end."""
         self._house.feed.hang_up("all")
@@ -191,7 +205,8 @@ def _in_url(host: str) -> str:
 
 def _listening(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # With its protocol named: asyncio sends small answers at once for such sockets only.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((settings.host, settings.port))

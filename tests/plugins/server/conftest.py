@@ -3,6 +3,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+
 from served import Served, model, served
 
 

@@ -1,0 +1,201 @@
+"""Event streams: framing, resuming, slow clients, clients that go."""
+
+import json
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from pegboard_plugins.server.feed import KEPT_FRAMES, QUEUED_FRAMES, Feed
+from served import Served, served
+
+
+def frames(server: Served, path: str, count: int, **headers: str) -> list[dict[str, str]]:
+    """The first frames of a stream, each as its fields."""
+    with server.client() as client, client.stream("GET", path, headers=headers) as stream:
+        text = ""
+        for piece in stream.iter_text():
+            text += piece
+            if text.count("\n\n") >= count:
+                break
+    blocks = text.split("\n\n")[:count]
+    return [dict(line.split(": ", 1) for line in block.splitlines()) for block in blocks]
+
+
+def test_a_stream_has_data_lines_and_nothing_else(server):
+    with server.client() as client, client.stream("GET", "/event") as stream:
+        first = next(stream.iter_raw())
+        kind = stream.headers["content-type"]
+
+    assert kind.startswith("text/event-stream")
+    assert first.startswith(b"data: {")
+    assert first.endswith(b"}\n\n")
+    assert b"\r" not in first
+    assert json.loads(first[6:])["type"] == "server.connected"
+
+
+def test_a_client_that_asks_for_ids_goes_on_where_it_was(server, client):
+    with server.client() as other, other.stream("GET", "/event?ids=true") as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        session = client.post("/session").json()["id"]
+        number = next(line for line in lines if line.startswith("id: "))
+    client.patch(f"/session/{session}", json={"title": "while it was away"})
+
+    missed = frames(server, "/event", 2, **{"last-event-id": number.removeprefix("id: ")})
+
+    told = json.loads(missed[1]["data"])
+    assert told["type"] in {"session.created", "session.updated"}
+    assert missed[1]["id"] > number.removeprefix("id: ")
+
+
+@pytest.mark.parametrize("last", ["garbage", "0-1", "x" * 500, "-1", "0-99999999999999999999"])
+def test_a_client_that_cannot_go_on_is_told_to_read_anew(server, last):
+    told = frames(server, "/event", 2, **{"last-event-id": last})
+
+    assert [json.loads(each["data"])["type"] for each in told] == [
+        "server.connected",
+        "server.resync",
+    ]
+
+
+def test_a_disposed_directory_ends_its_streams(server, client, tmp_path):
+    where = {"directory": str(tmp_path)}
+    with client.stream("GET", "/event", params=where) as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        with server.client() as other:
+            assert other.post("/instance/dispose", params=where).json() is True
+        rest = [json.loads(line[6:])["type"] for line in lines if line]
+
+    assert rest[-1] == "server.instance.disposed"
+
+
+def test_events_of_one_directory_stay_there(server, client, tmp_path):
+    with client.stream("GET", "/event", params={"directory": str(tmp_path)}) as stream:
+        lines = stream.iter_lines()
+        next(lines)
+        with server.client() as other:
+            other.post("/session")
+            own = other.post("/session", params={"directory": str(tmp_path)}).json()["id"]
+        next(lines)
+        told = json.loads(next(lines)[6:])
+
+    assert told["properties"]["info"]["id"] == own
+
+
+def test_many_clients_come_and_go_without_a_trace(server, client):
+    port = int(server.url.rpartition(":")[2])
+    head = f"GET /event HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: Bearer {server.token}"
+    connections = []
+    for _ in range(200):
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.sendall(f"{head}\r\n\r\n".encode())
+        connections.append(connection)
+    for connection in connections:
+        assert b"server.connected" in _read(connection)
+    for connection in connections:
+        connection.close()
+
+    end = time.monotonic() + 10
+    while time.monotonic() < end and _open_sockets(server, port) > 20:
+        time.sleep(0.1)
+
+    assert _open_sockets(server, port) <= 20
+
+
+def _read(connection: socket.socket) -> bytes:
+    connection.settimeout(10)
+    heard = b""
+    while b"\n\n" not in heard:
+        heard += connection.recv(4096)
+    return heard
+
+
+def _open_sockets(server: Served, port: int) -> int:
+    links = Path(f"/proc/{server.process.pid}/fd").iterdir()
+    found = 0
+    for link in links:
+        try:
+            found += str(link.readlink()).startswith("socket:")
+        except OSError:
+            continue
+    return found
+
+
+async def test_a_slow_client_loses_what_waits_and_knows_it() -> None:
+    feed = Feed()
+    slow = feed.listen(None)
+    for at in range(QUEUED_FRAMES + 5):
+        feed.publish(b'{"n":%d}' % at, directory=None)
+
+    frames = await slow.frames(1)
+
+    assert slow.missed == QUEUED_FRAMES
+    assert [frame.event for frame in frames] == [
+        b'{"n":%d}' % at for at in range(QUEUED_FRAMES, QUEUED_FRAMES + 5)
+    ]
+
+
+async def test_what_is_kept_for_resuming_is_bounded() -> None:
+    feed = Feed()
+    for _ in range(KEPT_FRAMES + 10):
+        feed.publish(b"{}", directory=None)
+
+    too_late = feed.listen(None, after=feed.frame_id(5))
+    in_time = feed.listen(None, after=feed.frame_id(KEPT_FRAMES))
+
+    assert too_late.missed == 1
+    assert len(await in_time.frames(1)) == 10
+
+
+async def test_a_listener_hears_its_directory_and_what_is_for_all() -> None:
+    feed = Feed()
+    listener = feed.listen(None)
+    listener.directory = "/a"
+    feed.publish(b"1", directory="/a", project="p")
+    feed.publish(b"2", directory="/b")
+    feed.publish(b"3", directory=None)
+
+    frames = await listener.frames(1)
+
+    assert [frame.event for frame in frames] == [b"1", b"3"]
+    assert frames[0].envelope() == b'{"directory":"/a","project":"p","payload":1}'
+    assert frames[1].envelope() == b'{"payload":3}'
+
+
+def test_a_stop_ends_the_streams_and_takes_the_file_away(model_port, tmp_path):
+    with served(tmp_path, model_port) as server:
+        client = server.client()
+        with client.stream("GET", "/event") as stream:
+            lines = stream.iter_lines()
+            next(lines)
+            began = time.monotonic()
+            server.process.terminate()
+            assert [line for line in lines if line] == []
+        client.close()
+        assert server.process.wait(10) == 0
+
+    assert time.monotonic() - began < 6
+    assert not server.runtime_file.exists()
+
+
+def test_a_killed_server_loses_nothing_that_it_acknowledged(model_port, tmp_path):
+    with served(tmp_path, model_port) as server:
+        with server.client() as client:
+            session = client.post("/session").json()["id"]
+            prompt = {"parts": [{"type": "text", "text": "x;;%slow 50"}]}
+            assert client.post(f"/session/{session}/prompt_async", json=prompt).status_code == 204
+        server.process.kill()
+        server.process.wait()
+        server.runtime_file.unlink()
+
+    with served(tmp_path, model_port) as again, again.client() as client:
+        turns = client.get(f"/session/{session}/message").json()
+        answer = client.post(
+            f"/session/{session}/message", json={"parts": [{"type": "text", "text": "%say on"}]}
+        )
+
+    assert turns[0]["parts"][0]["text"] == "x;;%slow 50"
+    assert answer.json()["parts"][1]["text"] == "on"
