@@ -9,7 +9,7 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from pegboard import PendingCall, SessionView, ToolResult, hookimpl
-from pegboard.schema.message import UserMessage
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -34,8 +34,14 @@ async def chat_system_transform(
 
 
 def _prompt(session: SessionView) -> str:
-    turns = (turn.info for turn in reversed(session.turns))
-    return next((info.id for info in turns if isinstance(info, UserMessage)), uuid4().hex)
+    """The prompt that is being answered; looking for it back through the turn would take longer."""
+    match session.turns[-1:]:
+        case (Turn(info=UserMessage(id=message_id)),):
+            return message_id
+        case (Turn(info=AssistantMessage(parent_id=message_id)),):
+            return message_id
+        case _:
+            return uuid4().hex
 
 
 @lru_cache(maxsize=128)
@@ -62,9 +68,12 @@ async def tool_execute_after(
 def _with_nested(
     session: SessionView, call: PendingCall, result: ToolResult, path: Path
 ) -> ToolResult | None:
-    known = {*instruction_files(session), *_loaded(session), path.resolve()}
     claimed = _claimed(call.message_id)
-    found = [file for file in _nested(session, path) if file not in known | claimed]
+    nested = [file for file in _nested(session, path) if file not in claimed]
+    if not nested:
+        return None  # as for most files: then nobody has to look through the session
+    known = {*instruction_files(session), *_loaded(session), path.resolve()}
+    found = [file for file in nested if file not in known]
     claimed.update(found)
     pieces = [piece for piece in map(_piece, found) if piece]
     if not pieces:
