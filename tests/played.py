@@ -133,7 +133,6 @@ async def opened(
     project.mkdir(exist_ok=True)
     policy = (AllowAll(),) if allow else ()
     chosen = AppOptions(
-        builtins=False,
         installed=False,
         plugins=(PlayedPlugin(provider), *policy, *plugins),
         config_dir=folder / "config",
@@ -141,6 +140,7 @@ async def opened(
         state_dir=folder / "state",
         cache_dir=folder / "cache",
         **{
+            "builtins": False,
             "config": {"model": "played/m"},
             "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
             **options,

@@ -79,8 +79,11 @@ class Stepping(Played):
             return
         for number in range(self._calls):
             arguments = f'{{"step": {self._step * 10 + number}}}'
-            if self._name == "sh":
-                arguments = f'{{"command": "echo {self._step}.{number} > file{number}"}}'
+            match self._name:
+                case "sh":
+                    arguments = f'{{"command": "echo {self._step}.{number} > file{number}"}}'
+                case "read":
+                    arguments = f'{{"filePath": "a.txt", "limit": {self._step * 10 + number}}}'
             yield ToolCall(f"call_{self._step}_{number}", self._name, arguments)
         yield StreamFinish("tool-calls", USAGE)
 
@@ -173,13 +176,13 @@ async def fill(app: App, session_id: str, messages: int) -> int:
 
 
 async def work(
-    folder: Path, provider: Stepping, *, behind: int = 0
+    folder: Path, provider: Stepping, *, behind: int = 0, builtins: bool = False
 ) -> tuple[list[int], list[int], list[int]]:
     """At each request: the calls, the database's operations and its pages so far."""
     repository(folder)
     counts: Counter[str] = Counter()
     moments: list[tuple[int, int, int]] = []
-    async with opened(folder, provider, ToolsPlugin(look)) as app:
+    async with opened(folder, provider, ToolsPlugin(look), builtins=builtins) as app:
         log = Log(app)
 
         def progress() -> bool:
@@ -203,9 +206,13 @@ async def test_the_work_of_a_step_does_not_grow(tmp_path: Path) -> None:
         assert per_step(series, LATE) < MOST_GROWTH * per_step(series, EARLY)
 
 
-async def test_a_step_costs_the_same_behind_2000_messages(tmp_path: Path) -> None:
-    short = await work(tmp_path / "short", Stepping(20))
-    long = await work(tmp_path / "long", Stepping(20), behind=1_970)
+@pytest.mark.parametrize(("name", "builtins"), [("look", False), ("read", True)])
+async def test_a_step_costs_the_same_behind_2000_messages(
+    tmp_path: Path, name: str, builtins: bool
+) -> None:
+    providers = Stepping(20, name=name), Stepping(20, name=name)
+    short = await work(tmp_path / "short", providers[0], builtins=builtins)
+    long = await work(tmp_path / "long", providers[1], behind=1_970, builtins=builtins)
 
     for before, after in zip(short, long, strict=True):
         assert per_step(after, EARLY) < MOST_GROWTH * per_step(before, EARLY)
