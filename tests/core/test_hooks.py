@@ -18,7 +18,7 @@ from session_views import MODEL
 
 HOOKS = tuple(specifications())
 ANSWERING = of_kind("collect", "fold", "first", "strictest")
-OTHER = {"quarantined", "has", "timings", "steps", "aclose"}
+OTHER = {"quarantined", "has", "timings", "steps", "aclose", "permission_opinions"}
 QUICK = Config(hook_timeout_s=0.05)
 
 
