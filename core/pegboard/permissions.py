@@ -14,7 +14,7 @@ from typing import get_args
 
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
-from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, Verdict
+from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, Scope, Verdict
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ANYTHING = ("*",)
@@ -253,10 +253,14 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a request was answered; `message` is what to do instead of what was rejected."""
+    """How a request was answered; `message` is what to do instead of what was rejected.
+
+    `scope` is how far an `always` goes.
+    """
 
     reply: Reply
     message: str | None = None
+    scope: Scope = "project"
 
 
 class Desk:
@@ -285,7 +289,14 @@ class Desk:
         finally:
             self._open.pop(request.id, None)
 
-    def reply(self, request_id: str, reply: Reply, message: str | None = None) -> PermissionRequest:
+    def reply(
+        self,
+        request_id: str,
+        reply: Reply,
+        message: str | None = None,
+        *,
+        scope: Scope = "project",
+    ) -> PermissionRequest:
         """The request that is hereby answered; a `reject` rejects all of its session.
 
         After `always` the caller stores the approvals and calls `recheck`.
@@ -295,7 +306,7 @@ class Desk:
         if request_id not in self._open:
             raise NotFoundError("permission request", request_id)
         request, _ = self._open[request_id]
-        self._settle(request, Answer(reply=reply, message=message))
+        self._settle(request, Answer(reply=reply, message=message, scope=scope))
         if reply == "reject":
             self.cancel(request.session_id)
         return request

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
 from pegboard.permissions import (
+    UNCLEAR,
     Answer,
     Desk,
     expand,
@@ -342,3 +343,21 @@ async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow
 
     line = str(raised.value).rpartition("pegboard.toml: ")[2]
     assert tomllib.loads(line) == {"permission": {"bash": dict.fromkeys(allowed, "allow")}}
+
+
+def test_what_is_unclear_is_allowed_by_a_star_or_by_its_very_pattern_alone() -> None:
+    text = f"{UNCLEAR}$CMD x"
+
+    def said(pattern: str, action: str) -> str:
+        rules = (Ruleset(source="config", rules=(Rule("bash", pattern, action),)),)
+        return judge(rules, "bash", [text]).action
+
+    assert [said(pattern, "allow") for pattern in ("*", text)] == ["allow", "allow"]
+    assert [said(pattern, "allow") for pattern in ("*x", "$CMD *", "* *", "[*")] == ["ask"] * 4
+    assert said("*x", "deny") == "deny"
+
+
+def test_a_firm_ask_beats_another_ask() -> None:
+    loose, firm = Verdict(action="ask"), Verdict(action="ask", firm=True)
+
+    assert strictest([loose, firm, loose]) is firm

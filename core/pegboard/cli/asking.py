@@ -11,13 +11,13 @@ import msgspec
 from pegboard.cli.render import always_line, question_lines, request_lines
 from pegboard.cli.screen import Screen
 from pegboard.errors import NotFoundError
-from pegboard.schema.permission import PermissionRequest, Reply
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
 
 if TYPE_CHECKING:
     from pegboard.app import App
 
-QUESTION = "Allow? [y]es once, [a]lways, [n]o, or what to do instead: "
+QUESTION = "Allow? [y]es once, for this [s]ession, [a]lways here, [n]o, or what to do instead: "
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
 SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
@@ -29,6 +29,8 @@ _WORDS: dict[str, Reply] = {
     "yes": "once",
     "a": "always",
     "always": "always",
+    "s": "always",
+    "session": "always",
     "n": "reject",
     "no": "reject",
 }
@@ -39,6 +41,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 
     reply: Reply
     message: str | None = None
+    scope: Scope = "project"
 
 
 def read_reply(line: str | None) -> Typed | None:
@@ -49,7 +52,8 @@ def read_reply(line: str | None) -> Typed | None:
     if not word:
         return None
     if word.lower() in _WORDS:
-        return Typed(reply=_WORDS[word.lower()])
+        scope: Scope = "session" if word.lower() in {"s", "session"} else "project"
+        return Typed(reply=_WORDS[word.lower()], scope=scope)
     return Typed(reply="reject", message=word)
 
 
@@ -97,7 +101,10 @@ class Asker:
         for line in (*request_lines(request), always_line(request)):
             self._screen.line(line)
         typed = await self._typed(QUESTION, read_reply)
-        await self._app.reply(request.id, typed.reply, typed.message)
+        if typed.reply == "always":
+            self._app.policy.approve(request.id, typed.scope)
+        else:
+            await self._app.reply(request.id, typed.reply, typed.message)
 
     async def _questions(self, request: QuestionRequest) -> None:
         answers = []

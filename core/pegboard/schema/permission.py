@@ -6,6 +6,8 @@ from pegboard.schema.wire import Rest, Wire
 
 Action = Literal["allow", "ask", "deny"]
 Reply = Literal["once", "always", "reject"]
+Scope = Literal["session", "project", "user"]
+"""How far an approval for good goes: one session, all of a project, or all projects."""
 
 
 class Rule(Rest, frozen=True):

@@ -13,7 +13,7 @@ from pegboard.errors import (
 )
 from pegboard.permissions import UNCLEAR, Answer, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
-from pegboard.schema.permission import PermissionRequest, Rule, ToolReference, Verdict
+from pegboard.schema.permission import PermissionRequest, Rule, Scope, ToolReference, Verdict
 from pegboard.session.engine import Engine
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
@@ -74,13 +74,25 @@ async def settle(
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good."""
     verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
-    if verdict.action != "ask" or verdict.firm or not engine.approvals:
+    if verdict.action != "ask" or verdict.firm:
         return verdict
-    rest = unapproved(engine.approvals, request.permission, request.patterns)
-    if not rest:
+    approvals = [*engine.approvals, *await _wider_and_narrower(engine, view)]
+    rest = unapproved(approvals, request.permission, request.patterns) if approvals else None
+    if rest == ():
         return Verdict(action="allow", reason="approved before", source="approvals")
+    if rest is None or rest == request.patterns:
+        return verdict
     smaller = replace(request, patterns=rest)
     return await engine.hooks.permission_ask(session=view, request=smaller) or _ASK
+
+
+async def _wider_and_narrower(engine: Engine, view: SessionView) -> tuple[Rule, ...]:
+    """What was approved for all projects, and for this session or the one that it works for."""
+    found: list[Rule] = []
+    for key in (USER_SCOPE, view.info.parent_id, view.id):
+        if key is not None:
+            found += await engine.storage.approvals(key)
+    return tuple(found)
 
 
 async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> Answer:
@@ -89,20 +101,33 @@ async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> 
     writer.say(PermissionAsked(request=request))
     answer = await engine.desk.wait(request)
     if answer.reply == "always" and not request.metadata.get(ONCE):
-        rules = tuple(
-            Rule(permission=request.permission, pattern=pattern, action="allow")
-            for pattern in request.always or request.patterns
-        )
-        writer.change(PutApproval(engine.workspace.project_id, rules))
-        await writer.barrier()
-        engine.approvals.extend(rules)
-        engine.desk.recheck(
-            lambda other: (
-                not other.metadata.get(ONCE)
-                and not unapproved(engine.approvals, other.permission, other.patterns)
-            )
-        )
+        await _approve(engine, request, answer.scope, writer)
     writer.say(
         PermissionReplied(session_id=request.session_id, request_id=request.id, reply=answer.reply)
     )
     return answer
+
+
+async def _approve(
+    engine: Engine, request: PermissionRequest, scope: Scope, writer: Writer
+) -> None:
+    """Store what is approved for good, and settle the waiting requests that it covers."""
+    rules = tuple(
+        Rule(permission=request.permission, pattern=pattern, action="allow")
+        for pattern in request.always or request.patterns
+    )
+    project = engine.workspace.project_id
+    keys = {"session": request.session_id, "project": project, "user": USER_SCOPE}
+    writer.change(PutApproval(keys[scope], rules))
+    await writer.barrier()
+    if scope == "project":
+        engine.approvals.extend(rules)
+
+    def covered(other: PermissionRequest) -> bool:
+        if other.metadata.get(ONCE) or (
+            scope == "session" and other.session_id != request.session_id
+        ):
+            return False
+        return not unapproved([*engine.approvals, *rules], other.permission, other.patterns)
+
+    engine.desk.recheck(covered)

@@ -7,7 +7,7 @@ import msgspec
 
 from pegboard.errors import NotFoundError
 from pegboard.permissions import matches
-from pegboard.schema.permission import Rule
+from pegboard.schema.permission import Rule, Scope
 from pegboard.session.asking import USER_SCOPE
 from pegboard.session.engine import Engine
 from pegboard.session.explain import Explanation, explained
@@ -36,6 +36,13 @@ class Policy:
         :raises NotFoundError: when there is no such agent.
         """
         return await explained(self._engine, tool, args, agent=agent)
+
+    def approve(self, request_id: str, scope: Scope) -> None:
+        """Allow what waits, and the like of it from now on, as far as `scope` goes.
+
+        :raises NotFoundError: when no request of this id waits.
+        """
+        self._engine.desk.reply(request_id, "always", scope=scope)
 
     async def approvals(self) -> tuple[Approval, ...]:
         """What was approved for good here, oldest first, then for all projects."""

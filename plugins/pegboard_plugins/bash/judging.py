@@ -8,7 +8,7 @@ from pegboard_plugins.bash.environment import assigned, hijacks
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
 from pegboard_plugins.bash.words import Word
-from pegboard_plugins.bash.wrappers import CODE, FEEDERS, SHELLS, is_wrapper, unwrapped
+from pegboard_plugins.bash.wrappers import ASSIGNING, CODE, FEEDERS, SHELLS, is_wrapper, unwrapped
 
 DEEPEST = 8
 """Levels of `sh -c '...'` and of wrappers that are followed."""
@@ -20,6 +20,13 @@ _SUBSCRIPTED |= {"readarray", "getopts", "wait"}
 _FOLDER_BEFORE = {"env": ("-C", "--chdir"), "genv": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
 _IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
 
+_RESERVED = frozenset(
+    {
+        *("{", "}", "!", "(", ")", "if", "then", "elif", "else", "fi", "for", "while", "until"),
+        *("do", "done", "case", "esac", "select", "function", "in", "coproc"),
+    }
+)
+"""Where one of them is a command's name, the parser has not understood the line."""
 _ANYTHING = Word("", dynamic=True, computed=True, leads=True, splits=True)
 
 ScanText = Callable[[str, Findings, int], None]
@@ -64,6 +71,8 @@ def _name(words: Sequence[Word], base: str, findings: Findings) -> None:
         if value.text and value.text != argv[0]:
             findings.run((value.text, *argv[1:]))
     is_glob = argv[0] not in ("[", "[[") and re.search(r"[*?]|\[[^\]]", argv[0]) is not None
+    if argv[0] in _RESERVED and words[0].bare:
+        findings.doubt("parse-error")
     if words[0].dynamic or not argv[0] or is_glob:
         findings.doubt("dynamic-command")
 
@@ -139,7 +148,7 @@ def _wrapper(
     base: str, words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText
 ) -> None:
     before, fed = findings.cwd, findings.fed
-    if base in ("env", "genv", "sudo", "doas"):
+    if base in ASSIGNING:
         for name, value in _environment(words):
             if hijacks(name, value):
                 findings.doubt("env-hijack")

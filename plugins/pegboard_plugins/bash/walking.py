@@ -36,6 +36,10 @@ _WITHOUT_GAPS = frozenset(
 )
 """What the parser skips in them without a word is no blank."""
 _TRANSFORMED = re.compile(r"\$\{!|@[A-Za-z]\}$|^\$\{\w+(\[[^\]]*\])?:?=")
+_TIMED = re.compile(
+    r"\b(time(\s+-p)?|coproc(\s+[A-Za-z_]\w*)?)\s+"
+    r"(?=[{(!]|(if|for|while|until|case|select|function)\b)"
+)
 _BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
 _COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
 
@@ -60,6 +64,8 @@ def walk_text(text: str, findings: Findings, depth: int) -> None:
             findings.doubt("line-continuation")
         text = text.replace("\\\n", "")
     _visit_tree(text, findings, depth)
+    if _TIMED.search(text):
+        _visit_tree(_TIMED.sub("", text), findings, depth)
     if _BRACED_COMMAND.search(text):
         _visit_tree(_BRACED_COMMAND.sub(_without_braces, text), findings, depth)
 

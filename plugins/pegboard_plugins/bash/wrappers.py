@@ -90,7 +90,8 @@ _RUNNERS = {
     **dict.fromkeys(("npm", "pnpm", "yarn", "bundle", "direnv", "mise", "rbenv", "pyenv"), "exec"),
 }
 """The subcommand of each that runs the words after it."""
-_ASSIGNING = frozenset({"env", "genv", "sudo", "doas", "dotenv"})
+ASSIGNING = frozenset({"env", "genv", "sudo", "doas", "dotenv", "time", "coproc"})
+"""Assignments may stand before the command; `time` is a keyword to which the parser is blind."""
 _LOADERS = ("ld-linux", "ld.so", "ld-musl")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _CODE_OPTIONS = {"flock": "-c", "su": "-c", "script": "-c", "runuser": "-c", "npx": "-c"}
@@ -199,7 +200,7 @@ def _skipped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
             unsure = unsure or (text.startswith("--") and "=" not in text)
             takes_value = not text.startswith("--") and text[-1] in _VALUES.get(name, "")
             at += 2 if takes_value else 1
-        elif name in _ASSIGNING and "=" in text and not text.startswith("="):
+        elif name in ASSIGNING and "=" in text and not text.startswith("="):
             at += 1
         else:
             break

@@ -68,6 +68,12 @@ _COMPOUND = (
     *("until {} ; do {} ; break ; done", "case x in x) {} ;; *) {} ;; esac"),
     *("f() {{ {} ; }} ; {} ; f", "function g {{ {} ; }} ; {} ; g", "[[ -z $({}\n) ]] && {}"),
     *("(( $({} >&2\n echo 1) )) ; {}", "select_none=1 ; {} ; {}", "{} # {}\n", "{} \\\n ; {}"),
+    *(
+        "time {{ {} ; {} ; }}",
+        "time ( {} ; {}\n)",
+        "time -p if {} ; then {} ; fi",
+        "time ! {} ; {}",
+    ),
     *("for ((k=0;k<1;k++)) ; do {} ; {} ; done", "coproc {} ; {}", "A=$({}\n) ; {}"),
     *("cat_none=`:`; {} ; {}", "declare x=$({}\n) ; {}", "{} > >( {}\n)", "X=(a $({}\n)) ; {}"),
     *("cd dir && {} ; {}", "( cd dir ; {} ) ; {}", "set -- a ; {} ; {}", "printf %s $({}\n) ; {}"),
