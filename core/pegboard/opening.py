@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.agents import agents_from
+from pegboard.audit import Audit
 from pegboard.bus import Bus
 from pegboard.config import LoadedConfig, load_config
 from pegboard.errors import ConfigError, PegboardError
@@ -150,6 +151,7 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
+            audit=Audit(self._places.audit),
             tools=tools,
             agents=agents,
             providers=providers,

@@ -47,6 +47,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "tool-output"
 
     @property
+    def audit(self) -> Path:
+        """What was decided and called."""
+        return self.state / "audit.jsonl"
+
+    @property
     def trust(self) -> Path:
         """Which projects' code may run."""
         return self.state / "trust.json"

@@ -58,6 +58,7 @@ async def settle(
     :raises PermissionCorrectedError: when the user says what to do instead.
     """
     verdict = await judged(engine, view, request)
+    await _record(engine, view, request, verdict)
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
@@ -69,6 +70,21 @@ async def settle(
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
+
+
+async def _record(
+    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> None:
+    facts = {
+        "session": request.session_id,
+        "agent": view.agent.name,
+        "permission": request.permission,
+        "patterns": request.patterns,
+        "action": verdict.action,
+        "reason": verdict.reason,
+        "source": verdict.source,
+    }
+    await engine.audit.write("decision", facts)
 
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
@@ -100,6 +116,8 @@ async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> 
         return await engine.desk.wait(request)  # says why nobody can be asked
     writer.say(PermissionAsked(request=request))
     answer = await engine.desk.wait(request)
+    facts = {"session": request.session_id, "request": request.id, "reply": answer.reply}
+    await engine.audit.write("reply", {**facts, "permission": request.permission})
     if answer.reply == "always" and not request.metadata.get(ONCE):
         await _approve(engine, request, answer.scope, writer)
     writer.say(

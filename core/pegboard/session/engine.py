@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pegboard.audit import Audit
 from pegboard.context import ChildResult
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
@@ -48,6 +49,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     questions: Questions
     ids: IdSource
     files: FileLedger
+    audit: Audit
     tools: Mapping[str, Tool]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]

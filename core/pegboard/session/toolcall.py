@@ -142,6 +142,15 @@ class Caller:
         pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
         if pending.input != plan.input:
             values = tool.validate(pending.input)
+        await engine.audit.write(
+            "call",
+            {
+                "session": run.session.id,
+                "agent": self._view.agent.name,
+                "tool": tool.id,
+                "id": call.id,
+            },
+        )
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.tool_execute_after(

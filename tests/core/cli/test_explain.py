@@ -3,6 +3,7 @@
 import json
 
 from core.cli.commands import CommandLine
+from pegboard.audit import Audit
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.storage import open_storage
@@ -99,3 +100,16 @@ async def test_taking_back_what_was_never_approved_is_an_error(pegboard: Command
 
     assert done.code != 0
     assert "approval" in done.err
+
+
+async def test_the_audit_log_can_be_checked(pegboard: CommandLine) -> None:
+    log = pegboard.home / "state" / "audit.jsonl"
+    await Audit(log).write("call", {"tool": "bash"})
+
+    good = await pegboard("audit", "verify")
+    log.write_text(log.read_text().replace("bash", "read"))
+    bad = await pegboard("audit", "verify")
+
+    assert (good.code, good.out) == (0, f"1 lines are as they were written: {log}\n")
+    assert bad.code != 0
+    assert "line 1: it was changed" in bad.err

@@ -1,0 +1,25 @@
+"""`pegboard audit`: the log of decisions and tool calls."""
+
+import os
+
+import click
+
+from pegboard.errors import StorageError
+
+
+@click.group()
+def audit() -> None:
+    """Check the log of permission decisions and tool calls."""
+
+
+@audit.command()
+def verify() -> None:
+    """Check that no line of the log was changed, added or taken out."""
+    from pegboard.audit import verify as verified
+    from pegboard.paths import Places
+
+    path = Places.of(os.environ).audit
+    found = verified(path)
+    if found.broken is not None:
+        raise StorageError(f"{path}, line {found.broken}: {found.reason}")
+    click.echo(f"{found.lines} lines are as they were written: {path}")
