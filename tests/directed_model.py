@@ -6,7 +6,7 @@ answer; when all are used up, the last answer is text.
     %bash CMD         %read PATH         %write PATH TEXT     %edit PATH OLD=>NEW
     %glob PATTERN     %grep PATTERN      %todo A|B            %question TEXT|A|B
     %task AGENT TEXT  %tool NAME JSON    %par (all tools in one answer)
-    %think TEXT       %say TEXT          %slow N (N pieces, 0.1 s apart)
+    %think TEXT       %say TEXT          %slow N (N chunks, 0.1 s apart)
     %wait MS          %err STATUS
 
 `python -m directed_model` prints its port.
@@ -68,7 +68,7 @@ def _last(body: Body, script: list[str], options: dict[str, str], pause: list[Pi
     said = options.get("say", said)
     thought = reasoning(options["think"]) if "think" in options and not results else []
     if "slow" in options:
-        pieces = [[*text(f"word{at} "), Pause(SLOW_S)] for at in range(int(options["slow"]))]
+        pieces = [[*text(f"chunk{at} "), Pause(SLOW_S)] for at in range(int(options["slow"]))]
         return [thought, *pieces, finish(usage=usage())]
     return [pause, thought, say(said)]
 

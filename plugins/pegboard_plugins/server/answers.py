@@ -77,6 +77,8 @@ def failure(error: PegboardError) -> Response:
     for kind, status, name in _STATUS:
         if isinstance(error, kind):
             return problem(status, name, message)
+    if isinstance(error, ValueError):  # a configuration, too, is input
+        return problem(400, type(error).__name__, message)
     return problem(500, "UnknownError", message)
 
 

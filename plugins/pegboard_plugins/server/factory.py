@@ -3,11 +3,10 @@
 import logging
 import secrets
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.types import ASGIApp
 
 from pegboard import PegboardError
 from pegboard_plugins.server import (
@@ -25,7 +24,6 @@ from pegboard_plugins.server import (
 )
 from pegboard_plugins.server.absent import absent_routes
 from pegboard_plugins.server.answers import failure, problem
-from pegboard_plugins.server.guard import Doors, Guard
 from pegboard_plugins.server.house import House
 
 _RESOURCES = (
@@ -44,8 +42,18 @@ _RESOURCES = (
 _log = logging.getLogger("pegboard.server")
 
 
-def application(house: House, doors: Doors) -> ASGIApp:
-    """The server's application for a house and its doors."""
+async def add_plugin_routes(app: FastAPI, house: House) -> None:
+    """Add the routers of the plugins of the server's own directory, under the plugins' names."""
+    opened = await house.pool.app(house.directory)
+    for found in await opened.hooks.register_routes():
+        if not isinstance(found.value, APIRouter):
+            _log.warning("plugin %s: a router is a fastapi.APIRouter", found.plugin)
+            continue
+        app.include_router(found.value, prefix=f"/plugin/{found.plugin}")
+
+
+def application(house: House) -> FastAPI:
+    """The server's routes, with a house behind them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.state.house = house
     own = (module.routes for module in _RESOURCES)
@@ -56,7 +64,7 @@ def application(house: House, doors: Doors) -> ASGIApp:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(Exception, _broken)
-    return Guard(app, doors)
+    return app
 
 
 async def _told(_request: Request, error: Exception) -> Response:

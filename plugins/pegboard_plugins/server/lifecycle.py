@@ -20,9 +20,9 @@ from msgspec.structs import replace
 from pegboard import AppOptions, InvalidInputError, Places
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.connection import BoundedProtocol
-from pegboard_plugins.server.factory import application
+from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.guard import Doors
+from pegboard_plugins.server.guard import Doors, Guard
 from pegboard_plugins.server.house import House
 from pegboard_plugins.server.keys import Keys, write_private
 from pegboard_plugins.server.pool import Pool
@@ -78,8 +78,9 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
 async def _run(
     house: House, doors: Doors, listener: socket.socket, ready: Callable[[], None]
 ) -> None:
+    app = application(house)
     config = uvicorn.Config(
-        application(house, doors),
+        Guard(app, doors),
         http=BoundedProtocol,
         ws="none",
         lifespan="off",
@@ -92,6 +93,7 @@ async def _run(
     server = _Server(config, house, ready)
     sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
     try:
+        await add_plugin_routes(app, house)
         await server.serve(sockets=[listener])
     finally:
         sweeping.cancel()

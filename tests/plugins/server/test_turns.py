@@ -1,6 +1,7 @@
 """Prompts over HTTP: what is answered, what is told, and what survives a client that leaves."""
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -26,24 +27,26 @@ def session(client: httpx.Client) -> str:
 def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]]:
     """The events from here on, as they come."""
     events: list[dict[str, Any]] = []
-    opened = threading.Event()
-    client = server.client()
+    place = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    with socket.create_connection(place) as connection, connection.makefile("rb") as lines:
+        head = f"GET {path} HTTP/1.1\r\nhost: {place[0]}:{place[1]}\r\n"
+        connection.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
+        opened = threading.Event()
 
-    def listen() -> None:
+        def listen() -> None:
+            for line in lines:
+                if line.startswith(b"data: "):
+                    events.append(json.loads(line[6:]))
+                    opened.set()
+
+        thread = threading.Thread(target=listen)
+        thread.start()
         try:
-            with client.stream("GET", path, timeout=None) as stream:
-                for line in stream.iter_lines():
-                    if line.startswith("data: "):
-                        events.append(json.loads(line[6:]))
-                        opened.set()
-        except httpx.HTTPError:  # the test is over
-            pass
-
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    assert opened.wait(10)
-    yield events
-    client.close()
+            assert opened.wait(10)
+            yield events
+        finally:
+            connection.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def until(events: list[dict[str, Any]], kind: str, limit_s: float = 15) -> dict[str, Any]:
@@ -102,7 +105,7 @@ def test_text_comes_as_deltas_and_the_full_text_comes_after_them(server, client,
     ]
     assistant = [event for event in told if "delta" in json.dumps(event["type"])]
     text = "".join(event["properties"]["delta"] for event in assistant)
-    assert text.split() == [f"word{at}" for at in range(5)]
+    assert text.split() == [f"chunk{at}" for at in range(5)]
     assert told[-1]["type"] == "message.part.updated"
     assert told[-1]["properties"]["part"]["text"].split() == text.split()
 

@@ -1,0 +1,113 @@
+"""Real clients of the protocol, from the npm registry, and how each is run."""
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+TERMINALS = ("1.1.53", "1.18.33")
+SDKS = ("1.1.48", "1.19.3")
+INSTALL_WITHIN_S = 180
+QUIET = {
+    "OPENCODE_DISABLE_AUTOUPDATE": "1",
+    "OPENCODE_DISABLE_MODELS_FETCH": "1",
+    "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+    "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+    "OPENCODE_DISABLE_TERMINAL_TITLE": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clients:
+    """The folder that they are installed in."""
+
+    folder: Path
+
+    def terminal(self, version: str) -> Path:
+        """The program with the terminal interface, `run` and a server."""
+        return self.folder / "node_modules" / f"oc-{version}" / "bin" / "opencode"
+
+    def sdk(self, version: str) -> Path:
+        """The package of the JavaScript client."""
+        return self.folder / "node_modules" / f"sdk-{version}"
+
+
+def installed() -> Clients:
+    """The clients, installed once into a folder that outlives the tests."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        pytest.skip("needs node and npm, to run the real clients")
+    place = os.environ.get("PEGBOARD_TEST_CLIENTS") or f"{tempfile.gettempdir()}/pegboard-clients"
+    clients = Clients(Path(place))
+    wanted = [*map(clients.terminal, TERMINALS), *map(clients.sdk, SDKS)]
+    if not all(path.exists() for path in wanted):
+        _install(clients.folder)
+    return clients
+
+
+def _install(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "package.json").exists():
+        (folder / "package.json").write_text('{"name": "clients", "private": true}')
+    modern = "avx2" in Path("/proc/cpuinfo").read_text()
+    program = "opencode-linux-x64" if modern else "opencode-linux-x64-baseline"
+    packages = [f"oc-{version}@npm:{program}@{version}" for version in TERMINALS]
+    packages += [f"sdk-{version}@npm:@opencode-ai/sdk@{version}" for version in SDKS]
+    command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", *packages]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_WITHIN_S, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"the clients cannot be installed: {done.stderr.strip()[-300:]}")
+
+
+def environment(root: Path, **more: str) -> dict[str, str]:
+    """The environment of a client that has a home of its own."""
+    own = ("OPENCODE", "XDG_", "TMUX", "PEGBOARD")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    for name in ("config", "data", "state", "cache"):
+        env[f"XDG_{name.upper()}_HOME"] = str(root / name)
+        (root / name).mkdir(parents=True, exist_ok=True)
+    return {**env, **QUIET, "HOME": str(root), **more}
+
+
+def openapi_document(clients: Clients, root: Path) -> Path:
+    """The file with the document that the newer real server gives at `/doc`."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    program = clients.terminal(TERMINALS[-1])
+    process = subprocess.Popen(
+        [program, "serve", f"--port={port}", "--hostname=127.0.0.1"],
+        cwd=root,
+        env=environment(root),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        found = _fetched(f"http://127.0.0.1:{port}/doc")
+    finally:
+        process.kill()
+        process.wait()
+    file = root / "openapi.json"
+    file.write_bytes(found)
+    return file
+
+
+def _fetched(url: str) -> bytes:
+    end = time.monotonic() + 60
+    while True:
+        try:
+            answer = httpx.get(url, timeout=20)
+            if answer.status_code == httpx.codes.OK:
+                return answer.content
+        except httpx.TransportError:
+            pass
+        assert time.monotonic() < end, "the real server did not start"
+        time.sleep(0.2)
