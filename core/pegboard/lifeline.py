@@ -14,17 +14,20 @@ from pegboard.process import MARK
 
 END_LIMIT_S = 2.0
 """How long the shell may take to end, once it is told to."""
-# Killed processes may have started others meanwhile, so it looks again until there are none.
+# It looks again for a while: what was being started at the end gets its mark a moment later.
 # The leader's group is killed with it: a program may have cleared its environment.
 _SCRIPT = f"""
 read -r _ && exit
-for _ in 1 2 3 4 5 6 7 8; do
+for pause in 0 0.02 0.05 0.1 0.2 0.5 1 2; do
+    sleep $pause
     found=$(grep -ls "{MARK}=$0" /proc/[0-9]*/environ)
-    [ -n "$found" ] || exit
-    for file in $found; do
-        pid=${{file#/proc/}}
-        pid=${{pid%/environ}}
-        kill -9 "-$pid" "$pid"
+    while [ -n "$found" ]; do
+        for file in $found; do
+            pid=${{file#/proc/}}
+            pid=${{pid%/environ}}
+            kill -9 "-$pid" "$pid"
+        done
+        found=$(grep -ls "{MARK}=$0" /proc/[0-9]*/environ)
     done
 done
 """

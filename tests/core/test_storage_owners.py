@@ -1,4 +1,6 @@
 import asyncio
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +25,7 @@ from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage.changes import PutMessage, PutPart, PutSession
-from pegboard.storage.owners import died_with_the_machine
+from pegboard.storage.owners import Owners, died_with_the_machine
 from pegboard.storage.protocol import Fence
 from pegboard.storage.recovery import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from pegboard.storage.sqlite import SqliteStorage
@@ -276,6 +278,40 @@ def test_only_an_owner_of_this_start_of_the_machine_died_alone() -> None:
     assert not died_with_the_machine(f"1-2-{boot}-abc")
     assert died_with_the_machine("1-2-00000000-abc")
     assert died_with_the_machine("rubbish")
+
+
+FORKING = """
+import os, sys, time
+from pathlib import Path
+from pegboard.storage.owners import Owners
+owners = Owners(Path(sys.argv[1]))
+with owners.opening():
+    owners.register()
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(60)
+print(owners.own, child, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to find processes in")
+def test_an_owner_is_dead_although_its_fork_has_the_lock(tmp_path: Path) -> None:
+    folder = tmp_path / "owners"
+    command = [sys.executable, "-c", FORKING, str(folder)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        own, child = process.stdout.readline().split()
+        assert Owners(folder).is_alive(own)
+        process.kill()
+        process.wait()
+
+        assert not Owners(folder).is_alive(own)
+
+        os.kill(int(child), signal.SIGKILL)
 
 
 async def _claimed(storage: SqliteStorage) -> Fence:

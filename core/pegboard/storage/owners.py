@@ -18,14 +18,20 @@ _OPENING = "opening"
 _OPENING_LIMIT_S = 10.0
 _OPENING_POLL_S = 0.005
 _BOOT_DIGITS = 8
+_NAME_WORDS = 5
 _UNKNOWN_BOOT = "unknown"
 
 
 class Owners:
-    """The owners of one database; `own` is this one's name: process id, start, boot, chance."""
+    """The owners of one database.
+
+    `own` is this one's name: process id, start, boot, chance, and the space of process ids.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self.own = f"{os.getpid()}-{time.time_ns() // 1_000_000}-{_boot()}-{os.urandom(6).hex()}"
+        chance = os.urandom(6).hex()
+        start = time.time_ns() // 1_000_000
+        self.own = f"{os.getpid()}-{start}-{_boot()}-{chance}-{_space()}"
         self._folder = folder
         self._lock: int | None = None
 
@@ -66,12 +72,12 @@ class Owners:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            return True
-        else:
-            path.unlink(missing_ok=True)
-            return False
+            if not _has_no_process(owner):
+                return True
         finally:
             os.close(lock)
+        path.unlink(missing_ok=True)
+        return False
 
     def close(self) -> None:
         """Gives this owner's lock back."""
@@ -103,6 +109,32 @@ def died_with_the_machine(owner: str) -> bool:
     """
     boot = owner.split("-")[2] if owner.count("-") > 1 else _UNKNOWN_BOOT
     return boot == _UNKNOWN_BOOT or boot != _boot()
+
+
+def _has_no_process(owner: str) -> bool:
+    """Whether it is certain that the owner's process is gone, whoever has its lock.
+
+    A process that it was just about to start, when it was killed, keeps the lock until it has
+    become the other program: for a moment, and on a busy machine for longer.
+    """
+    words = owner.split("-")
+    if len(words) < _NAME_WORDS or words[2] != _boot() or words[4] != _space():
+        return False
+    try:
+        state = Path(f"/proc/{words[0]}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return state in (b"Z", b"X")
+
+
+def _space() -> str:
+    """The space that process ids are unique in; those of other containers mean nothing here."""
+    try:
+        return str(Path("/proc/self/ns/pid").stat().st_ino)
+    except OSError:
+        return f"unknown{os.urandom(6).hex()}"
 
 
 def _boot() -> str:
