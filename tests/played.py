@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from pegboard import App, AppOptions, hookimpl
+from pegboard import App, AppOptions, hookimpl, tool
 from pegboard.providers import (
     ModelRequest,
     Provider,
@@ -20,11 +20,41 @@ from pegboard.providers import (
 )
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import Event
+from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.part import TextPart, ToolPart
 from pegboard.schema.permission import Rule
+from pegboard.schema.prompt import TextInput
 
 Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
 USAGE = Usage(input=10, output=5)
+
+
+HI = (TextInput(text="hi"),)
+"""A prompt."""
+
+
+@tool
+async def shout(words: str) -> str:
+    """Say it loud.
+
+    Args:
+        words: what to say.
+    """
+    return words.upper()
+
+
+def assistant(turn: Turn) -> AssistantMessage:
+    assert isinstance(turn.info, AssistantMessage)
+    return turn.info
+
+
+def texts(turn: Turn) -> list[str]:
+    return [part.text for part in turn.parts if isinstance(part, TextPart)]
+
+
+def tools_of(turns: tuple[Turn, ...]) -> list[ToolPart]:
+    return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
 
 
 def text(said: str, *, reason: str = "stop", usage: Usage | None = USAGE) -> list[StreamEvent]:

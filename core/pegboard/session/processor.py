@@ -92,26 +92,11 @@ class Processor:
 
     def text_start(self, event: TextStart) -> None:
         """A block of text begins."""
-        part = TextPart(
-            id=self._new_id(),
-            session_id=self._message.session_id,
-            message_id=self._message.id,
-            text="",
-            time=Span(start=self._now()),
-            metadata=event.metadata,
-        )
-        self._blocks["text", event.id] = _Block(part)
-        self.put(part)
+        self._begin(TextPart, ("text", event.id), event.metadata)
 
     def text_delta(self, event: TextDelta) -> None:
         """Text goes on."""
-        block = self._blocks.get(("text", event.id))
-        if block is None:
-            self.text_start(TextStart(event.id))
-            block = self._blocks["text", event.id]
-        block.pieces.append(event.text)
-        block.dirty = True
-        self._sink.delta(block.part, event.text)
+        self._go_on(TextPart, ("text", event.id), event.text)
 
     def text(self, block_id: str) -> TextPart | None:
         """A block of text as it would be stored, None if none of this id is open."""
@@ -132,26 +117,11 @@ class Processor:
 
     def reasoning_start(self, event: ReasoningStart) -> None:
         """A block of reasoning begins."""
-        part = ReasoningPart(
-            id=self._new_id(),
-            session_id=self._message.session_id,
-            message_id=self._message.id,
-            text="",
-            time=Span(start=self._now()),
-            metadata=event.metadata,
-        )
-        self._blocks["reasoning", event.id] = _Block(part)
-        self.put(part)
+        self._begin(ReasoningPart, ("reasoning", event.id), event.metadata)
 
     def reasoning_delta(self, event: ReasoningDelta) -> None:
         """Reasoning goes on."""
-        block = self._blocks.get(("reasoning", event.id))
-        if block is None:
-            self.reasoning_start(ReasoningStart(event.id))
-            block = self._blocks["reasoning", event.id]
-        block.pieces.append(event.text)
-        block.dirty = True
-        self._sink.delta(block.part, event.text)
+        self._go_on(ReasoningPart, ("reasoning", event.id), event.text)
 
     def reasoning_end(self, event: ReasoningEnd) -> None:
         """A block of reasoning is complete."""
@@ -265,6 +235,31 @@ class Processor:
     def calls(self) -> tuple[ToolPart, ...]:
         """The calls of the message, in the order of their beginning."""
         return tuple(self._tools.values())
+
+    def _begin(
+        self,
+        kind: type[TextPart | ReasoningPart],
+        key: tuple[str, str],
+        metadata: dict[str, Any] | None,
+    ) -> _Block:
+        part = kind(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            text="",
+            time=Span(start=self._now()),
+            metadata=metadata,
+        )
+        block = self._blocks[key] = _Block(part)
+        self.put(part)
+        return block
+
+    def _go_on(self, kind: type[TextPart | ReasoningPart], key: tuple[str, str], text: str) -> None:
+        """Add text; a block that nobody has begun begins with it."""
+        block = self._blocks.get(key) or self._begin(kind, key, None)
+        block.pieces.append(text)
+        block.dirty = True
+        self._sink.delta(block.part, text)
 
     def _close(self, key: tuple[str, str], text: str, metadata: dict[str, Any] | None) -> None:
         block = self._blocks.pop(key, None)

@@ -17,38 +17,20 @@ from pegboard.providers import (
     ToolInputStart,
 )
 from pegboard.schema.event import PermissionAsked
-from pegboard.schema.message import (
-    AssistantMessage,
-    Turn,
+from pegboard.schema.part import Completed, Failed
+from played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    call,
+    calls,
+    heard,
+    opened,
+    shout,
+    text,
+    texts,
+    tools_of,
 )
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
-from pegboard.schema.prompt import TextInput
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
-
-HI = (TextInput(text="hi"),)
-
-
-@tool
-async def shout(words: str) -> str:
-    """Say it loud.
-
-    Args:
-        words: what to say.
-    """
-    return words.upper()
-
-
-def assistant(turn: Turn) -> AssistantMessage:
-    assert isinstance(turn.info, AssistantMessage)
-    return turn.info
-
-
-def texts(turn: Turn) -> list[str]:
-    return [part.text for part in turn.parts if isinstance(part, TextPart)]
-
-
-def tools_of(turns: tuple[Turn, ...]) -> list[ToolPart]:
-    return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
 
 
 async def test_a_tool_call_runs_and_its_result_goes_back_to_the_model(tmp_path: Path) -> None:

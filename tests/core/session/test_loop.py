@@ -24,41 +24,28 @@ from pegboard.schema.message import (
     AbortedFailure,
     APIFailure,
     AssistantMessage,
-    Turn,
     UnknownFailure,
     UserMessage,
 )
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
-from pegboard.schema.part import Failed, FilePart, TextPart, ToolPart
+from pegboard.schema.part import Failed, FilePart, TextPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import FileInput, TextInput
 from pegboard.schema.session import Tokens
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
-
-HI = (TextInput(text="hi"),)
-
-
-@tool
-async def shout(words: str) -> str:
-    """Say it loud.
-
-    Args:
-        words: what to say.
-    """
-    return words.upper()
-
-
-def assistant(turn: Turn) -> AssistantMessage:
-    assert isinstance(turn.info, AssistantMessage)
-    return turn.info
-
-
-def texts(turn: Turn) -> list[str]:
-    return [part.text for part in turn.parts if isinstance(part, TextPart)]
-
-
-def tools_of(turns: tuple[Turn, ...]) -> list[ToolPart]:
-    return [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]
+from played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    calls,
+    heard,
+    opened,
+    shout,
+    text,
+    texts,
+    tools_of,
+)
 
 
 async def test_a_prompt_gets_an_answer_that_is_stored(tmp_path: Path) -> None:
