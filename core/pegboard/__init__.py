@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pegboard.hookspecs import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
+    from pegboard.openat import open_resolved as open_resolved
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
@@ -102,6 +103,7 @@ _MODULES = {
     ),
     "hookspecs": ("hookimpl",),
     "ids": ("IdSource", "check_id"),
+    "openat": ("open_resolved",),
     "opening": ("AppOptions",),
     "paths": ("Places",),
     "permissions": ("UNCLEAR", "judge", "rules_from_config", "strictest"),

@@ -100,6 +100,8 @@ class FileAccess(Protocol):
     async def replace(self, path: Path, content: bytes) -> None:
         """Put `content` in the place of the file at once, keeping its mode; note it as read.
 
+        `path` is one that `ask_path` gave: a link put in its way since is refused.
+
         :raises OSError: when it cannot be written; the old file is then whole.
         """
         ...

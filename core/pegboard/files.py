@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
+from pegboard.openat import folder_of
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -115,9 +116,10 @@ class SessionFiles:
     async def replace(self, path: Path, content: bytes) -> None:
         """Put `content` in the place of the file at once; note it as read.
 
-        Mode, owner and extended attributes stay where the system lets us; a symlink stays and
-        its target is replaced; missing folders are made. Of a file with several hard links
-        only this one gets the content. A cancelled call waits until the file is whole.
+        `path` is one that `ask_path` gave: without links, and one put there since is refused.
+        Mode, owner and extended attributes stay where the system lets us; missing folders are
+        made. Of a file with several hard links only this one gets the content. A cancelled call
+        waits until the file is whole.
 
         :raises OSError: when it cannot be written; the old file is then whole.
         """
@@ -156,55 +158,63 @@ def _stamp(target: str) -> _Stamp | None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    target = Path(os.path.realpath(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    old = _existing(target)
-    temporary = target.with_name(f".{target.name[:200]}.{os.urandom(6).hex()}")
-    try:
-        _write_new(temporary, content, old=target if old else None)
-        temporary.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
+    with folder_of(path, make=True) as folder:
+        old = _existing(path, folder)
+        temporary = f".{path.name[:200]}.{os.urandom(6).hex()}"
+        try:
+            _write_new(temporary, content, folder=folder, old=path.name if old else None)
+            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
 
 
-def _existing(target: Path) -> bool:
+def _existing(path: Path, folder: int) -> bool:
     """Whether there is a regular file that we may write.
 
-    :raises OSError: for a directory, a device, a pipe, or a file without write permission.
+    :raises OSError: for a directory, a link, a device, a pipe, or a file that is write-protected.
     """
     try:
-        mode = target.stat().st_mode
+        mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
         return False
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{target} is a directory")
+        raise IsADirectoryError(f"{path} is a directory")
     if not stat.S_ISREG(mode):
-        raise OSError(f"{target} is not a regular file")
-    if not os.access(target, os.W_OK):
-        raise PermissionError(f"{target} is write-protected")
+        raise OSError(f"{path} is not a regular file")
+    if not os.access(path.name, os.W_OK, dir_fd=folder):
+        raise PermissionError(f"{path} is write-protected")
     return True
 
 
-def _write_new(temporary: Path, content: bytes, *, old: Path | None) -> None:
+def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> None:
     """The content on the disk in a file of its own, with the traits of the old file."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with os.fdopen(os.open(temporary, flags, 0o666), "wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         if old is not None:
-            _copy_traits(old, file.fileno())
+            _copy_traits(old, folder, file.fileno())
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def _copy_traits(old: Path, file: int) -> None:
-    facts = old.stat()
+def _copy_traits(old: str, folder: int, file: int) -> None:
+    facts = os.stat(old, dir_fd=folder, follow_symlinks=False)
     if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):
             os.fchown(file, facts.st_uid, facts.st_gid)
     os.fchmod(file, stat.S_IMODE(facts.st_mode))
     if hasattr(os, "listxattr"):
         with suppress(OSError):
-            for name in os.listxattr(old):
-                os.setxattr(file, name, os.getxattr(old, name))
+            _copy_attributes(old, folder, file)
+
+
+def _copy_attributes(old: str, folder: int, file: int) -> None:
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    source = os.open(old, flags, dir_fd=folder)
+    try:
+        for name in os.listxattr(source):
+            os.setxattr(file, name, os.getxattr(source, name))
+    finally:
+        os.close(source)

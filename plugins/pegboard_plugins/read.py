@@ -10,7 +10,16 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    Attachment,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    open_resolved,
+    tool,
+)
 
 LIMIT_LINES = 2000
 LIMIT_LINE = 2000
@@ -84,7 +93,7 @@ def _opened(path: Path) -> BinaryIO:
     :raises ToolError: when there is none, or anything else, which could block for ever.
     """
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
+        number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except FileNotFoundError as error:
         near = ", ".join(_near_names(path))
         hint = f". Did you mean {near}?" if near else ""

@@ -4,7 +4,17 @@ import asyncio
 import os
 from pathlib import Path
 
-from pegboard import Diff, Tool, ToolContext, ToolError, ToolResult, diff_texts, hookimpl, tool
+from pegboard import (
+    Diff,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    diff_texts,
+    hookimpl,
+    open_resolved,
+    tool,
+)
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
@@ -63,7 +73,7 @@ def _current(context: ToolContext, path: Path) -> tuple[bool, str]:
     """Whether there is a file, and its text for the diff."""
     if not _exists(context, path):
         return False, ""
-    with path.open("rb") as file:
+    with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         return True, file.read(COMPARED_BYTES).decode(errors="replace")
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import Diff, ToolContext, ToolError, ToolResult, diff_texts
+from pegboard import (
+    Diff,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    diff_texts,
+    open_resolved,
+)
 from pegboard_plugins.edit.matching import MatchError, Replaced, replace
 
 LIMIT_BYTES = 50 << 20
@@ -73,7 +80,8 @@ def _current(context: ToolContext, path: Path, old: str) -> str | None:
         context.files.check_fresh(path)
     if path.stat().st_size > LIMIT_BYTES:
         raise ToolError(f"{path} is larger than {LIMIT_BYTES >> 20} MiB: change it with bash")
-    return path.read_bytes().decode("utf-8", "surrogateescape")
+    with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        return file.read().decode("utf-8", "surrogateescape")
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:

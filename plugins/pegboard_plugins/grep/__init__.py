@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from pegboard import (
     ProcessResult,
+    Ruleset,
     Tool,
     ToolContext,
     ToolError,
     ToolResult,
     hookimpl,
     judge,
+    secret_path,
     tool,
 )
 
@@ -132,15 +134,25 @@ def _check(ending: ProcessResult) -> None:
 
 def _readable(context: ToolContext, matches: Sequence[_Match]) -> list[_Match]:
     """The matches in files that the rules let `read` open without asking: no keys of `.env`."""
-    rulesets, home = context.session.rulesets, Path.home()
     paths = {match.path for match in matches}
-    verdicts = {path: judge(rulesets, "read", [path], home=home) for path in paths}
-    # Without a source no rule speaks of reading at all.
-    return [
-        match
-        for match in matches
-        if verdicts[match.path].action == "allow" or not verdicts[match.path].source
-    ]
+    readable = {path for path in paths if _may_read(context.session.rulesets, path)}
+    return [match for match in matches if match.path in readable]
+
+
+def _may_read(rulesets: Sequence[Ruleset], path: str) -> bool:
+    """Whether the rules allow it; for a file of secrets, those that are about such files."""
+    if not secret_path(Path(path)):
+        verdict = judge(rulesets, "read", [path], home=Path.home())
+        # Without a source no rule speaks of reading at all.
+        return verdict.action == "allow" or not verdict.source
+    narrow = tuple(
+        rule
+        for ruleset in rulesets
+        for rule in ruleset.rules
+        if rule.permission == "read" and rule.pattern != "*"
+    )
+    own = [Ruleset(source="config", rules=narrow)]
+    return judge(own, "read", [path], home=Path.home()).action == "allow"
 
 
 def _newest_first(matches: Iterable[_Match]) -> list[_Match]:

@@ -1,0 +1,63 @@
+"""Files opened step by step, so that no link put in their way after a check leads elsewhere."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
+    """A descriptor of the file at a path without links, such as `ask_path` gives.
+
+    :raises OSError: when it cannot be opened, or when a part of the path is a link.
+    """
+    with folder_of(path) as folder:
+        return os.open(path.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+
+
+@contextmanager
+def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder that an absolute path without links lies in.
+
+    With `make` the folders that are missing are made.
+
+    :raises OSError: when one cannot be opened, or when a part of the path is a link.
+    """
+    if not path.is_absolute() or ".." in path.parts:
+        raise OSError(errno.EINVAL, f"{path} is not an absolute path without `..`")
+    folder = os.open("/", _STEP)
+    try:
+        for name in path.parts[1:-1]:
+            folder = _entered(folder, name, make=make)
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _entered(folder: int, name: str, *, make: bool) -> int:
+    """A folder in the open one, which is closed unless this fails."""
+    if make:
+        try:
+            os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except FileNotFoundError:
+            _make(folder, name)
+    try:
+        inner = os.open(name, _STEP, dir_fd=folder)
+    except NotADirectoryError as error:
+        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISLNK(facts.st_mode):
+            raise OSError(errno.ELOOP, f"{name} is a link by now") from error
+        raise
+    os.close(folder)
+    return inner
+
+
+def _make(folder: int, name: str) -> None:
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return  # somebody else was quicker
