@@ -30,6 +30,9 @@ FIRED_BY = {
         "tests/core/session/test_commands.py"
         "::test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored"
     ),
+    "register_routes": (
+        "tests/plugins/server/test_resources.py::test_a_plugin_adds_routes_under_its_name"
+    ),
     "model_resolve": _RUN,
     "event": _RUN,
     "startup": _RUN,
@@ -37,7 +40,5 @@ FIRED_BY = {
 }
 """Hook to test."""
 
-WITHOUT_CALLER = {
-    "register_routes": "the server calls it",
-}
+WITHOUT_CALLER: dict[str, str] = {}
 """Hooks that are promised for a part that is not there; as soon as it is, it needs a test."""

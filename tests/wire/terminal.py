@@ -53,7 +53,7 @@ class Terminal:
         for _ in range(3):
             self.press("C-e", "C-u")
             self._tmux("send-keys", "-t", "m", "-l", text)
-            if self.shows(re.escape(text.split()[-1][-12:]), within_s=4):
+            if self.shows(re.escape(text.rsplit(maxsplit=1)[-1][-12:]), within_s=4):
                 return
         raise AssertionError(f"cannot be typed: {text}\n{self.screen()}")
 

@@ -28,7 +28,7 @@ def test_every_call_of_the_sdk_passes(
     words = [word for pair in options.items() for word in pair]
 
     done = subprocess.run(
-        ["node", EXERCISER, *words], capture_output=True, text=True, timeout=200, check=False
+        ["node", str(EXERCISER), *words], capture_output=True, text=True, timeout=200, check=False
     )
 
     failed = [line for line in done.stdout.splitlines() if not line.startswith("PASS")]
