@@ -71,5 +71,7 @@ async def test_a_run_in_a_clone_of_the_project_does_what_the_model_says(
 
 def _stored_parts(database: Path, session_id: str) -> dict[str, object]:
     with apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY) as connection:
-        rows = connection.execute("SELECT id, data FROM part WHERE session_id = ?", (session_id,))
-        return {identity: json.loads(data) for identity, data in rows}
+        rows = list(
+            connection.execute("SELECT id, data FROM part WHERE session_id = ?", (session_id,))
+        )
+    return {identity: json.loads(data) for identity, data in rows}

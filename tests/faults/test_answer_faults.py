@@ -18,7 +18,10 @@ from pegboard.schema.part import Completed, Failed
 
 
 async def test_p19_events_of_unknown_types_are_ignored(tmp_path: Path) -> None:
-    strange = [b"event: surprise\nid: 7\nretry: 100\ndata: {}\n\n", {"object": "odd"}]
+    strange: list[ms.Piece] = [
+        b"event: surprise\nid: 7\nretry: 100\ndata: {}\n\n",
+        {"object": "odd"},
+    ]
 
     assert is_well(await played(tmp_path, [*strange, *OK]), requests=1)
 
@@ -162,7 +165,7 @@ async def test_p31_a_request_that_is_too_long_is_not_made_again(
     tmp_path: Path, words: dict[str, str]
 ) -> None:
     body = json.dumps({"error": words}).encode()
-    refused = [ms.Status(code=400, headers={"content-type": "application/json"}), body]
+    refused: ms.Answer = [ms.Status(code=400, headers={"content-type": "application/json"}), body]
     outcome = await played(tmp_path, refused, OK)
 
     assert len(outcome.requests) == 1

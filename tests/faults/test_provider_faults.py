@@ -114,7 +114,7 @@ async def test_p10_a_failing_server_is_tried_again_and_its_page_not_shown(
     tmp_path: Path, status: int
 ) -> None:
     page = b"<html><head><title>Bad gateway</title></head><body>a lot</body></html>"
-    fails = [ms.Status(code=status, headers={"content-type": "text/html"}), page]
+    fails: ms.Answer = [ms.Status(code=status, headers={"content-type": "text/html"}), page]
     outcome = await played(tmp_path, fails, ms.failure(status), OK)
 
     assert is_well(outcome, requests=3)
@@ -208,7 +208,10 @@ async def test_p33_a_compressed_answer_is_read(tmp_path: Path) -> None:
 
 
 async def test_p34_a_login_page_is_named_and_not_asked_for_again(tmp_path: Path) -> None:
-    page = [ms.Status(headers={"content-type": "text/html"}), b"<html><title>Log in</title></html>"]
+    page: ms.Answer = [
+        ms.Status(headers={"content-type": "text/html"}),
+        b"<html><title>Log in</title></html>",
+    ]
     outcome = await played(tmp_path, page, OK)
 
     assert len(outcome.requests) == 1
@@ -219,7 +222,10 @@ async def test_p34_a_login_page_is_named_and_not_asked_for_again(tmp_path: Path)
 async def test_p34_a_whole_answer_that_is_not_streamed_is_taken(tmp_path: Path) -> None:
     message = {"role": "assistant", "content": "all is well"}
     body = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
-    whole = [ms.Status(headers={"content-type": "application/json"}), json.dumps(body).encode()]
+    whole: ms.Answer = [
+        ms.Status(headers={"content-type": "application/json"}),
+        json.dumps(body).encode(),
+    ]
 
     assert is_well(await played(tmp_path, whole), requests=1)
 
