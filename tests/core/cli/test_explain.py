@@ -1,6 +1,7 @@
 """`pegboard explain` and `pegboard permission`, as a user runs them."""
 
 import json
+from typing import Any
 
 from core.cli.commands import CommandLine
 from pegboard.audit import Audit
@@ -11,10 +12,11 @@ from pegboard.storage.changes import PutApproval
 from pegboard.workspace import open_workspace
 
 
-async def explained(pegboard: CommandLine, *arguments: str) -> dict[str, object]:
+async def explained(pegboard: CommandLine, *arguments: str) -> dict[str, Any]:
     done = await pegboard("explain", "--format", "json", *arguments)
     assert done.code == 0, done.err
-    return json.loads(done.out)
+    found: dict[str, Any] = json.loads(done.out)
+    return found
 
 
 async def test_a_command_is_explained_in_parts(pegboard: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,7 +37,7 @@ class Asks:
 
 async def one_turn(
     folder: Path, plugin: object, scope: str, *, what: str = "a"
-) -> tuple[object, ...]:
+) -> tuple[Any, ...]:
     """A turn whose one call somebody approves; the request, and what the project then knows."""
     provider = Played(calls(call("careful", f'{{"what": "{what}"}}')), text("ok"))
     options = {"allow": False, "interactive": True}

@@ -75,7 +75,7 @@ def really_run(place, line):
         for name in REAL:
             (programs / name).symlink_to(shutil.which(name))
         process = subprocess.Popen(
-            [shutil.which("bash"), "-c", line],
+            [shutil.which("bash") or "bash", "-c", line],
             cwd=place / "work",
             env={"PATH": folder, "HOME": str(place / "work")},
             stdin=subprocess.DEVNULL,
