@@ -40,7 +40,8 @@ def test_a_headless_client_prints_the_whole_turn(
     version: str, clients: Clients, open_server: Served, tmp_path: Path
 ) -> None:
     env = environment(tmp_path / "client")  # the older one never gives a password here
-    command = [str(clients.terminal(version)), "run", "--attach", open_server.url, "--format", "json"]
+    program = str(clients.terminal(version))
+    command = [program, "run", "--attach", open_server.url, "--format", "json"]
 
     done = subprocess.run(
         [*command, "go;;%bash echo free-$((1+1));;"],

@@ -5,7 +5,7 @@ import asyncio
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_HEAD_BYTES = 64 << 10
-HEAD_WITHIN_S = 20.0
+HEAD_WITHIN_S = 10.0
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_SLOW = b"408 Request Timeout"
 _AMBIGUOUS = b"400 Bad Request"
