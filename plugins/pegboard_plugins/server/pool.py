@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pegboard import App, AppOptions, PegboardError, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
@@ -45,6 +47,7 @@ class Pool:
         self._options = options
         self._feed = feed
         self._opening: dict[Path, asyncio.Task[Member]] = {}
+        self._trusted: set[Path] = set()
 
     async def app(self, directory: Path) -> App:
         """The App of a directory, opened if it is not yet.
@@ -75,6 +78,10 @@ class Pool:
     def member(self, app: App) -> Member:
         """What is known of an open App."""
         return next(member for member in self.members() if member.app is app)
+
+    def trust(self, directory: Path) -> None:
+        """Run the code of this directory from its next opening on, as long as the server runs."""
+        self._trusted.add(directory)
 
     async def close(self, directory: Path) -> None:
         """Stop what runs in a directory, and close its App; nothing when there is none."""
@@ -118,7 +125,10 @@ class Pool:
         ]
 
     async def _open(self, directory: Path) -> Member:
-        app = await App.open(directory, self._options())
+        options = self._options()
+        if directory in self._trusted:
+            options = replace(options, trust=True)
+        app = await App.open(directory, options)
         statuses: dict[str, SessionStatus] = {}
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
         for path in app.untrusted:

@@ -21,6 +21,7 @@ from pegboard_plugins.server.bodies import (
 )
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, House, Place, Served
+from pegboard_plugins.server.trusting import ask_once
 
 HEADERS_AFTER_S = 5.0
 """A turn that takes longer has its status sent; what can be refused is refused before."""
@@ -41,6 +42,7 @@ Shape = Callable[[Turn], bytes]
 async def prompt(request: Request, place: AtSession, house: Served) -> Response:
     """The last answer, once the prompt is answered; that may take as long as it takes."""
     body = await body_of(request, PromptBody)
+    ask_once(house, place)
     return await _outcome(house, place, _prompted(place, body))
 
 
@@ -51,6 +53,7 @@ async def prompt(request: Request, place: AtSession, house: Served) -> Response:
 async def prompt_async(request: Request, place: AtSession, house: Served) -> Response:
     """Nothing, as soon as the prompt is stored; all else comes as events."""
     body = await body_of(request, PromptBody)
+    ask_once(house, place)
     async with place.app.subscribe() as events:
         work = _spoken(house, place, _prompted(place, body))
         task = _started(house, place, work)
