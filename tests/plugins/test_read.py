@@ -1,4 +1,6 @@
 import base64
+import codecs
+import json
 import os
 import socket
 
@@ -76,8 +78,66 @@ async def test_other_encodings_are_said(context, tmp_path):
 
     result = await call(read, context, filePath="a")
 
-    assert "00001| caf\ufffd\n" in result.output
-    assert "some bytes are not UTF-8" in result.output
+    assert "00001| café\n" in result.output
+    assert "(End of file: 1 lines; some lines are not UTF-8, and shown as Wind" in result.output
+
+
+async def test_bytes_of_no_encoding_are_said(context, tmp_path):
+    (tmp_path / "a").write_bytes("né".encode() + b"\xff\n")
+
+    result = await call(read, context, filePath="a")
+
+    assert "00001| né\ufffd\n" in result.output
+    assert "some bytes are not UTF-8, and shown as \ufffd" in result.output
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark", "note"),
+    [
+        ("utf-8", codecs.BOM_UTF8, "UTF-8 with a byte order mark"),
+        ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16, which edit cannot change"),
+        ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16, which edit cannot change"),
+    ],
+)
+async def test_a_byte_order_mark_tells_the_encoding(context, tmp_path, encoding, mark, note):
+    (tmp_path / "a").write_bytes(mark + "öne\r\ntwo\n".encode(encoding))
+
+    result = await call(read, context, filePath="a")
+
+    assert result.output == (
+        f"<file>\n00001| öne\n00002| two\n\n(End of file: 2 lines; {note})\n</file>"
+    )
+
+
+async def test_a_notebook_is_shown_as_cells(context, tmp_path):
+    code = {
+        "cell_type": "code",
+        "source": ["x = 1\n", "x"],
+        "outputs": [
+            {"output_type": "stream", "name": "stdout", "text": ["hi\n"]},
+            {"output_type": "display_data", "data": {"image/png": "aaaa", "text/plain": ["1"]}},
+            {"output_type": "error", "ename": "KeyError", "evalue": "'a'", "traceback": []},
+        ],
+    }
+    notebook = {"cells": [{"cell_type": "markdown", "source": "# Title"}, code], "nbformat": 4}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook))
+
+    result = await call(read, context, filePath="a.ipynb", offset=3, limit=5)
+
+    assert "00004| [cell 2: code]\n00005| x = 1\n00006| x\n00007| [output of cell 2]" in (
+        result.output
+    )
+    whole = await call(read, context, filePath="a.ipynb")
+    assert "| # Title\n" in whole.output
+    assert "| 1\n00011| (image/png)\n" in whole.output
+    assert "| KeyError: 'a'\n" in whole.output
+    assert "the cells of a notebook" in whole.output
+
+
+async def test_what_is_no_notebook_is_shown_as_text(context, tmp_path):
+    (tmp_path / "a.ipynb").write_text('{"cells": 1}')
+
+    assert '00001| {"cells": 1}' in (await call(read, context, filePath="a.ipynb")).output
 
 
 @pytest.mark.parametrize("content", [b"a\0b", b"\x01\x02\x03abc"])

@@ -1,4 +1,4 @@
-"""The read tool: a part of a text file, a picture or PDF, or the names in a folder."""
+"""The read tool: a part of a text file or notebook, a picture or PDF, or the names in a folder."""
 
 import asyncio
 import base64
@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from difflib import get_close_matches
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
@@ -20,6 +21,7 @@ from pegboard import (
     open_resolved,
     tool,
 )
+from pegboard_plugins.read.encodings import Source, Transcoded, line_text, marked_encoding
 
 LIMIT_LINES = 2000
 LIMIT_LINE = 2000
@@ -80,11 +82,31 @@ def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int)
         file.seek(0)
         if mime := _media_type(start):
             return _media(file, mime, path, title)
-        if _is_binary(start):
+        encoding = marked_encoding(start)
+        if not encoding and _is_binary(start):
             raise ToolError(f"{path} is a binary file")
         # Noted before it is read: a change in between is then noticed, not overlooked.
         context.files.note_read(path)
-        return _Window(file, path, offset=offset, limit=limit).result(title)
+        source, note = _source(file, path, encoding)
+        return _Window(source, path, offset=offset, limit=limit).result(title, note)
+
+
+def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
+    """The lines to show, and what the model must know of them to edit the file."""
+    if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
+        from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
+
+        cells = cells_text(file.read())
+        if cells is not None:
+            return BytesIO(cells.encode(errors="replace")), "the cells of a notebook, in JSON"
+        file.seek(0)
+    match encoding:
+        case "":
+            return file, ""
+        case "utf-8-sig":
+            return Transcoded(file, encoding), "UTF-8 with a byte order mark"
+        case _:
+            return Transcoded(file, encoding), "UTF-16, which edit cannot change"
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -180,15 +202,15 @@ def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
 class _Window:
     """Some lines of a file, read without ever holding more than they are."""
 
-    def __init__(self, file: BinaryIO, path: Path, *, offset: int, limit: int) -> None:
+    def __init__(self, file: Source, path: Path, *, offset: int, limit: int) -> None:
         self._file = file
         self._path = path
         self._offset = offset
         self._limit = limit
         self._scanned = 0
-        self._replaced = False
+        self._read_as: set[str] = set()
 
-    def result(self, title: str) -> ToolResult:
+    def result(self, title: str, about: str) -> ToolResult:
         skipped = sum(1 for _ in islice(self._lines(), self._offset))
         if skipped < self._offset:
             raise ToolError(f"{self._path} has only {skipped} lines")
@@ -196,10 +218,13 @@ class _Window:
         numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
         end = self._offset + len(lines)
         note = f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
-        if self._replaced:
-            note += "; some bytes are not UTF-8, and shown as \ufffd"
+        notes = [note, about] if about else [note]
+        if "cp1252" in self._read_as:
+            notes.append("some lines are not UTF-8, and shown as Windows-1252")
+        if "bytes" in self._read_as:
+            notes.append("some bytes are not UTF-8, and shown as \ufffd")
         return ToolResult(
-            output="\n".join(["<file>", *numbered, "", f"({note})", "</file>"]),
+            output="\n".join(["<file>", *numbered, "", f"({'; '.join(notes)})", "</file>"]),
             title=title,
             metadata={
                 "preview": "\n".join(lines[:PREVIEW_LINES]),
@@ -222,10 +247,9 @@ class _Window:
         return lines, ""
 
     def _shown(self, raw: bytes) -> str:
-        text = raw.rstrip(b"\r\n").decode(errors="replace")
-        shown = text[:LIMIT_LINE]
-        self._replaced = self._replaced or ("\ufffd" in shown and "\ufffd".encode() not in raw)
-        return shown if len(text) <= LIMIT_LINE else f"{shown}..."
+        text, read_as = line_text(raw.rstrip(b"\r\n"), LIMIT_LINE)
+        self._read_as.add(read_as)
+        return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
     def _lines(self) -> Iterator[bytes]:
         """Line by line, of a long one the start."""

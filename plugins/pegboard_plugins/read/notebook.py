@@ -1,0 +1,62 @@
+"""Jupyter notebooks as the texts of their cells (nbformat 4)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+Lines = str | list[str]
+
+
+class _Output(msgspec.Struct, frozen=True):
+    output_type: str
+    text: Lines = ""
+    data: dict[str, Any] = {}
+    ename: str = ""
+    evalue: str = ""
+
+
+class _Cell(msgspec.Struct, frozen=True):
+    cell_type: str
+    source: Lines = ""
+    outputs: list[_Output] = []
+
+
+class _Notebook(msgspec.Struct, frozen=True):
+    cells: list[_Cell]
+
+
+def cells_text(content: bytes) -> str | None:
+    """The cells with their outputs, pictures only named; None if it is no notebook."""
+    try:
+        notebook = msgspec.json.decode(content, type=_Notebook)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    pieces = (
+        line for number, cell in enumerate(notebook.cells, 1) for line in _shown(number, cell)
+    )
+    return "\n".join(pieces)
+
+
+def _shown(number: int, cell: _Cell) -> Iterator[str]:
+    yield f"[cell {number}: {cell.cell_type}]"
+    yield _joined(cell.source)
+    for output in cell.outputs:
+        yield f"[output of cell {number}]"
+        yield _output_text(output)
+    yield ""
+
+
+def _output_text(output: _Output) -> str:
+    if output.output_type == "error":
+        return f"{output.ename}: {output.evalue}"
+    if output.text:
+        return _joined(output.text).rstrip("\n")
+    plain = output.data.get("text/plain", "")
+    text = _joined(plain) if isinstance(plain, str | list) else ""
+    others = ", ".join(sorted(set(output.data) - {"text/plain"}))
+    return "\n".join(piece for piece in (text, f"({others})" if others else "") if piece)
+
+
+def _joined(lines: Lines) -> str:
+    return lines if isinstance(lines, str) else "".join(str(line) for line in lines)
