@@ -121,3 +121,14 @@ async def test_every_place_is_changed_on_demand(context, tmp_path):
 
     assert (tmp_path / "a.txt").read_text() == "y y y\n"
     assert "3 places" in result.output
+
+
+async def test_a_file_in_utf_16_stays_as_it_is(context, tmp_path):
+    (tmp_path / "a.txt").write_text("elm\n", encoding="utf-16")
+    context.files.note_read(tmp_path / "a.txt")
+    before = (tmp_path / "a.txt").read_bytes()
+
+    with pytest.raises(ToolError, match="in UTF-16, which is not edited"):
+        await change(context, "elm", "fir")
+
+    assert (tmp_path / "a.txt").read_bytes() == before

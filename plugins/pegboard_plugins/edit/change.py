@@ -1,6 +1,7 @@
 """The change of one file: its text before, its bytes afterwards, and the report."""
 
 import asyncio
+import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from pegboard_plugins.edit.matching import MatchError, Replaced, replace
 LIMIT_BYTES = 50 << 20
 _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +83,10 @@ def _current(context: ToolContext, path: Path, old: str) -> str | None:
     if path.stat().st_size > LIMIT_BYTES:
         raise ToolError(f"{path} is larger than {LIMIT_BYTES >> 20} MiB: change it with bash")
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return file.read().decode("utf-8", "surrogateescape")
+        content = file.read()
+    if content.startswith(_UTF16):
+        raise ToolError(f"{path} is in UTF-16, which is not edited: change it with bash")
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
