@@ -84,6 +84,13 @@ async def of_command(project, command, *, rules=()):
         "rm -rf /proc",
         "X=$HOME; rm -rf $X",
         "rm -rf {build,~}",
+        "A=rm; B=-rf; $A $B ~",
+        "F=-delete; find . $F",
+        "env - rm -rf ~",
+        'if ls; then X=a; fi; rm -rf "$X/"',
+        '(X=a); rm -rf "$X/"',
+        "X=a; X=~; rm -rf $X",
+        "cd ~ && rm -rf $PWD",
     ],
 )
 async def test_the_destruction_of_what_is_vital_is_refused(project, command):
@@ -109,6 +116,9 @@ async def test_the_destruction_of_what_is_vital_is_refused(project, command):
         'T=$(mktemp -d); cd "$T" && ls; rm -rf "$T"',
         "for f in a b; do rm -rf $f; done",
         "git clean -fdx",
+        "if ls; then D=build; rm -rf $D; fi",
+        "D=build && mkdir -p $D && rm -rf $D/x",
+        "for d in a b; do if ls $d; then rm -rf $d; fi; done",
         "ls ~",
     ],
 )

@@ -54,13 +54,19 @@ class Findings:
         self.commands[argv] = None
 
     def assign(self, name: str, values: frozenset[str] | None) -> None:
-        """What a variable may hold from here on, besides what it held before in a branch."""
+        """What a variable holds from here on."""
         if values is None or any(re.search(r"[\[`$]", value) for value in values):
             self.untold = True
-        old = self.values.get(name, frozenset())
-        if self.branches and name in self.values and values is not None and old is not None:
-            values = values | old
         self.values[name] = None if values is None or len(values) > MOST_VALUES else values
+
+    def join(self, before: Values) -> None:
+        """Take into account that what was assigned since may not have been."""
+        for name, values in self.values.items():
+            held = before.get(name)
+            if values is None or held is None:
+                self.values[name] = None
+            else:
+                self.values[name] = values | held
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""
@@ -69,6 +75,7 @@ class Findings:
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
             self.cwd = self.cwd[:MOST_FOLDERS]
+        self.values["PWD"] = frozenset(self.cwd)
 
     def known(self, word: Word) -> tuple[Word, ...] | None:
         """What a word may be at last, None when only the shell will know."""
@@ -87,6 +94,13 @@ class Findings:
         if word.splits:
             return tuple(Word(piece, bare=word.bare) for text in texts for piece in text.split())
         return tuple(Word(text, bare=word.bare) for text in texts)
+
+    def settled(self, word: Word) -> tuple[Word, ...]:
+        """The words that a word becomes when its variables have one value each, else itself."""
+        names = [first or second for first, second in _VARIABLE.findall(word.text)]
+        single = all(len(self.values.get(name) or ()) == 1 for name in names)
+        known = self.known(word) if word.dynamic and single else None
+        return (word,) if known is None else known
 
     def places(self, word: Word) -> Iterator[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""

@@ -8,7 +8,15 @@ from pegboard_plugins.bash.environment import assigned, hijacks
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
 from pegboard_plugins.bash.words import Word
-from pegboard_plugins.bash.wrappers import ASSIGNING, CODE, FEEDERS, SHELLS, is_wrapper, unwrapped
+from pegboard_plugins.bash.wrappers import (
+    ASSIGNING,
+    CODE,
+    FEEDERS,
+    INTERPRETERS,
+    SHELLS,
+    is_wrapper,
+    unwrapped,
+)
 
 DEEPEST = 8
 """Levels of `sh -c '...'` and of wrappers that are followed."""
@@ -17,6 +25,7 @@ _CHANGERS = frozenset({"alias", "hash", "enable", "source", ".", "complete", "bi
 _DECLARERS = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SUBSCRIPTED = _DECLARERS | {"printf", "read", "test", "[", "unset", "let", "mapfile"}
 _SUBSCRIPTED |= {"readarray", "getopts", "wait"}
+_REMOTE = frozenset({"ssh", "telnet", "nc", "ncat", "netcat", "socat", "ftp", "rsh"})
 _FOLDER_BEFORE = {"env": ("-C", "--chdir"), "genv": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
 _IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
 
@@ -37,18 +46,18 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
     if words[0] is CODE:
         _run_code(words[1:], findings, depth, scan_text)
         return
-    base = words[0].text.rpartition("/")[2]
-    _name(words, base, findings)
-    if depth > DEEPEST:
-        findings.doubt("nested-too-deep")
+    _name(words, findings)
+    words = [each for word in words for each in findings.settled(word)]
+    if depth > DEEPEST or not words:
+        findings.doubt("nested-too-deep" if words else "dynamic-command")
         return
+    base = _named(words, findings)
     rest = words[1:]
     for doubt in sayings(base, rest):
         findings.doubt(doubt)
     _builtin(base, rest, findings)
+    _sources(base, rest, findings)
     _in_its_folder(base, rest, findings)
-    if findings.fed and reads_code(base, [word.text for word in rest]):
-        findings.doubt("code-on-stdin")
     if base in _MOVERS:
         _move(rest, findings)
     elif base == "popd":
@@ -61,13 +70,21 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
         _wrapper(base, rest, findings, depth, scan_text)
 
 
-def _name(words: Sequence[Word], base: str, findings: Findings) -> None:
+def _named(words: Sequence[Word], findings: Findings) -> str:
+    """The command's name without its folder; both forms are judged."""
     argv = tuple(word.text for word in words)
     findings.run(argv)
-    if base != argv[0] and base:
+    base = argv[0].rpartition("/")[2]
+    if base and base != argv[0]:
         findings.run((base, *argv[1:]))
-    values = findings.known(words[0])
-    for value in values or ():
+    return base
+
+
+def _name(words: Sequence[Word], findings: Findings) -> None:
+    """The command as it is written, and what is unclear about what it is."""
+    argv = tuple(word.text for word in words)
+    findings.run(argv)
+    for value in findings.known(words[0]) or ():
         if value.text and value.text != argv[0]:
             findings.run((value.text, *argv[1:]))
     is_glob = argv[0] not in ("[", "[[") and re.search(r"[*?]|\[[^\]]", argv[0]) is not None
@@ -94,6 +111,16 @@ def _builtin(base: str, words: Sequence[Word], findings: Findings) -> None:
         assign(assigned(words), findings)
     if base == "set" and words:
         findings.values.clear()
+
+
+def _sources(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """Where the code of an interpreter comes from, if not from a file or its arguments."""
+    if base in _REMOTE:
+        findings.doubt("network")
+    if base in SHELLS | INTERPRETERS and any(word.text.startswith("<(") for word in words):
+        findings.doubt("dynamic-code")
+    if findings.fed and reads_code(base, [word.text for word in words]):
+        findings.doubt("code-on-stdin")
 
 
 def _is_subscript(text: str) -> bool:

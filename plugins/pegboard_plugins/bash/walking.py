@@ -141,8 +141,8 @@ class _Walk:
                 self.visit(child)
 
     def _in_scope(self, node: "Node", *, itself: bool = False) -> None:
-        """What happens in a shell of its own: a change of directory ends with it."""
-        cwd, fed = self._found.cwd, self._found.fed
+        """What happens in a shell of its own: its directory and its variables end with it."""
+        cwd, fed, values = self._found.cwd, self._found.fed, dict(self._found.values)
         if itself:
             self.visit(node)
         else:
@@ -150,7 +150,7 @@ class _Walk:
                 if node.type == "pipeline":
                     self._found.cwd, self._found.fed = cwd, fed or number > 0
                 self.visit(child)
-        self._found.cwd, self._found.fed = cwd, fed
+        self._found.cwd, self._found.fed, self._found.values = cwd, fed, values
 
     def _list(self, node: "Node") -> None:
         """`a && b` goes on where `a` left; after `a || b` it may be in either place."""
@@ -162,12 +162,14 @@ class _Walk:
                 self.visit(child)
 
     def _branch(self, node: "Node", *, itself: bool = False) -> None:
+        before = dict(self._found.values)
         self._found.branches += 1
         if itself:
             self.visit(node)
         else:
             self._children(node)
         self._found.branches -= 1
+        self._found.join(before)
 
     def _loop(self, node: "Node") -> None:
         """Twice, so that the second time begins where the first has left."""

@@ -196,7 +196,9 @@ def _skipped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
             break
         if name == "command" and text in ("-v", "-V"):
             return
-        if text.startswith("-") and len(text) > 1:
+        if text == "-" and name in ("env", "genv"):  # as `-i`
+            at += 1
+        elif text.startswith("-") and len(text) > 1:
             unsure = unsure or (text.startswith("--") and "=" not in text)
             takes_value = not text.startswith("--") and text[-1] in _VALUES.get(name, "")
             at += 2 if takes_value else 1
