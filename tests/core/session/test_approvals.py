@@ -35,9 +35,7 @@ class Asks:
         return Verdict(action="ask", firm=self._firm)
 
 
-async def one_turn(
-    folder: Path, plugin: object, scope: str, *, what: str = "a"
-) -> tuple[Any, ...]:
+async def one_turn(folder: Path, plugin: object, scope: str, *, what: str = "a") -> tuple[Any, ...]:
     """A turn whose one call somebody approves; the request, and what the project then knows."""
     provider = Played(calls(call("careful", f'{{"what": "{what}"}}')), text("ok"))
     options = {"allow": False, "interactive": True}
