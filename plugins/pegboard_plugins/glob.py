@@ -23,15 +23,21 @@ _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
 
-@tool
+async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
+    """The folder with links resolved, once it may be searched."""
+    folder = await context.ask_path(context.directory / path)
+    await context.ask("glob", [pattern], always=["*"], metadata={"path": str(folder)})
+    return folder
+
+
+@tool(asks=_requests)
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
     """Find files by name, such as "**/*.py" or "src/*.{ts,tsx}", newest first.
 
     A pattern without a slash fits at any depth. Files that git ignores are left out. path is
     the directory to search.
     """
-    folder = await context.ask_path(context.directory / path)
-    await context.ask("glob", [pattern], always=["*"], metadata={"path": str(folder)})
+    folder = await _requests(context, pattern, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
     pattern = pattern.removeprefix(f"{folder}/")

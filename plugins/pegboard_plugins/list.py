@@ -26,7 +26,14 @@ LEFT_OUT = frozenset(
 """Folders of what programs make (opencode `tool/ls.ts`), beside what git ignores."""
 
 
-@tool(id="list")
+async def _requests(context: ToolContext, path: str) -> Path:
+    """The folder with links resolved, once it may be listed."""
+    folder = await context.ask_path(context.directory / path)
+    await context.ask("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
+    return folder
+
+
+@tool(id="list", asks=_requests)
 async def list_files(
     context: ToolContext, path: str = ".", ignore: list[str] | None = None
 ) -> ToolResult:
@@ -34,8 +41,7 @@ async def list_files(
 
     ignore are glob patterns of further files to leave out.
     """
-    folder = await context.ask_path(context.directory / path)
-    await context.ask("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
+    folder = await _requests(context, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
     files, more = await asyncio.to_thread(_found, folder, tuple(ignore or ()))

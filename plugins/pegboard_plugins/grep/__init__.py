@@ -39,16 +39,22 @@ class _Match(msgspec.Struct, frozen=True):
     text: str
 
 
-@tool
+async def _requests(context: ToolContext, pattern: str, path: str, include: str) -> Path:
+    """The place with links resolved, once it may be searched."""
+    target = await context.ask_path(context.directory / path)
+    metadata = {"path": str(target), "include": include}
+    await context.ask("grep", [pattern], always=["*"], metadata=metadata)
+    return target
+
+
+@tool(asks=_requests)
 async def grep(context: ToolContext, pattern: str, path: str = "", include: str = "") -> ToolResult:
     """Search the contents of files by a regular expression, line by line, newest files first.
 
     include limits it to file names, such as "*.py" or "*.{ts,tsx}"; path is the directory or
     file to search. Files that git ignores are left out.
     """
-    target = await context.ask_path(context.directory / path)
-    metadata = {"path": str(target), "include": include}
-    await context.ask("grep", [pattern], always=["*"], metadata=metadata)
+    target = await _requests(context, pattern, path, include)
     if not await asyncio.to_thread(target.exists):
         raise ToolError(f"{target} does not exist")
     search = _Search(context)

@@ -61,6 +61,16 @@ async def test_other_tools_are_explained_by_their_arguments(pegboard: CommandLin
     assert found["verdict"] == "ask"
 
 
+async def test_searches_say_beforehand_what_they_ask(pegboard: CommandLine) -> None:
+    for name, args in (("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})):
+        found = await explained(
+            pegboard, "--tool", name, "--args", json.dumps({**args, "path": "/etc"})
+        )
+
+        assert [each["permission"] for each in found["requests"]] == ["external_directory", name]
+        assert (found["told"], found["verdict"]) == (True, "ask")
+
+
 async def test_a_person_reads_what_a_terminal_would_obey(pegboard: CommandLine) -> None:
     done = await pegboard("explain", "ls \x1b[2K\u202e; rm x")
 
