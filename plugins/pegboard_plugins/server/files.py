@@ -133,9 +133,9 @@ def resolved(app: App, path: str) -> Path:
 
 
 def _nodes(directory: Path, folder: Path) -> list[Node]:
-    known = {name.split("/", 1)[0] for name in _names(folder)} if folder.is_dir() else set()
     try:
         with os.scandir(folder) as entries:
+            known = {name.split("/", 1)[0] for name in _names(folder)}
             found = [
                 Node(
                     name=_text(entry.name),
