@@ -81,3 +81,61 @@ async def test_of_two_sessions_that_make_one_file_the_second_is_told(tmp_path):
 async def test_what_cannot_be_written_is_an_error(tmp_path, path, content):
     with pytest.raises(ToolError):
         await call(write, Context(tmp_path), filePath=path, content=content)
+
+
+CONFIGURED = """
+root = true
+[*]
+insert_final_newline = true
+[*.{bat,cmd}]
+end_of_line = crlf
+charset = utf-8-bom
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "written"),
+    [
+        ("a.bat", "one\ntwo", b"\xef\xbb\xbfone\r\ntwo\r\n"),
+        ("a.txt", "one\r\ntwo", b"one\r\ntwo\n"),
+        ("a.txt", "", b""),
+    ],
+)
+async def test_a_new_file_is_laid_down_as_editorconfig_says(tmp_path, name, content, written):
+    (tmp_path / ".editorconfig").write_text(CONFIGURED)
+
+    await call(write, Context(tmp_path), filePath=f"src/{name}", content=content)
+
+    assert (tmp_path / "src" / name).read_bytes() == written
+
+
+# The library leaves a file that it cannot parse to the garbage collection.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(
+    "config", ["[*a*a*a*a*b]\nend_of_line = crlf", "nonsense", "[*\n=", "x" * 70_000]
+)
+async def test_an_editorconfig_that_cannot_be_used_is_as_none(tmp_path, config):
+    (tmp_path / ".editorconfig").write_text(f"root = true\n{config}\n")
+
+    await call(write, Context(tmp_path), filePath="aaaa.b", content="one\n")
+
+    assert (tmp_path / "aaaa.b").read_bytes() == b"one\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "content", "after"),
+    [
+        (b"\xef\xbb\xbfold\r\n", "one\ntwo\n", b"\xef\xbb\xbfone\r\ntwo\r\n"),
+        (b"old\r\nmixed\n", "one\n", b"one\n"),
+        (b"old\n", "one\r\n", b"one\r\n"),
+    ],
+)
+async def test_an_overwritten_file_keeps_its_mark_and_line_ends(tmp_path, before, content, after):
+    (tmp_path / ".editorconfig").write_text(CONFIGURED)
+    (tmp_path / "a.bat").write_bytes(before)
+    context = Context(tmp_path)
+    context.files.note_read(tmp_path / "a.bat")
+
+    await call(write, context, filePath="a.bat", content=content)
+
+    assert (tmp_path / "a.bat").read_bytes() == after

@@ -15,6 +15,7 @@ from pegboard import (
     open_resolved,
     tool,
 )
+from pegboard_plugins.write.conventions import as_before, as_configured
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
@@ -34,9 +35,10 @@ async def write(context: ToolContext, content: str, filePath: str) -> ToolResult
     """
     path = await context.ask_path(context.directory / filePath)
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    encoded = _encoded(content)
+    _encoded(content)  # what cannot be written is refused before anybody is asked
     async with context.files.writing(path):
         existed, before = await asyncio.to_thread(_current, context, path)
+        content = await asyncio.to_thread(_laid_down, path, before if existed else None, content)
         diff = await asyncio.to_thread(diff_texts, before, content, name=title)
         await context.ask(
             "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
@@ -45,11 +47,15 @@ async def write(context: ToolContext, content: str, filePath: str) -> ToolResult
         if await asyncio.to_thread(_exists, context, path) and not existed:
             raise ToolError(f"{path} has come into being in the meantime: read it first")
         try:
-            await context.files.replace(path, encoded)
+            await context.files.replace(path, _encoded(content))
         except OSError as error:
             raise ToolError(f"{path} cannot be written: {error}") from error
     await context.edited(path)
     return _result(path, title, diff, existed=existed)
+
+
+def _laid_down(path: Path, before: str | None, content: str) -> str:
+    return as_configured(path, content) if before is None else as_before(before, content)
 
 
 def _encoded(content: str) -> bytes:
