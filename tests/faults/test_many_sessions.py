@@ -7,6 +7,7 @@ import re
 import sys
 import zlib
 from collections.abc import AsyncIterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -186,11 +187,10 @@ async def check_events(app: App, heard: Heard, turns: Sequence[Turn]) -> None:
 def check_memory(provider: Busy) -> None:
     """From the tenth to the fiftieth step there is no more than the steps themselves."""
     early, middle, late = (SESSIONS * step for step in (EARLY, (EARLY + STEPS) // 2, STEPS))
-    blocks = provider.blocks
-    first, second = blocks[middle] - blocks[early], blocks[late] - blocks[middle]
-    assert (first + second) / (late - early) < MOST_BLOCKS_PER_STEP
-    assert second < 1.25 * first
-    assert (provider.bytes[late] - provider.bytes[early]) / (late - early) < MOST_BYTES_PER_STEP
+    for first, last in pairwise((early, middle, late)):
+        steps = last - first
+        assert provider.blocks[last] - provider.blocks[first] < steps * MOST_BLOCKS_PER_STEP
+        assert provider.bytes[last] - provider.bytes[first] < steps * MOST_BYTES_PER_STEP
 
 
 def kept() -> set[int]:
