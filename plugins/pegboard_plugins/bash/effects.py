@@ -14,6 +14,7 @@ _WORDS_ONLY = frozenset(
         *("export", "declare", "local", "readonly", "typeset", "unset", "read", "let", "shopt"),
         *("which", "type", "whoami", "id", "date", "uname", "basename", "dirname", "pgrep", "ps"),
         *("alias", "getopts", "mapfile", "readarray", "eval", "trap", "killall", "pkill", "tr"),
+        *("test", "["),
     }
 )
 _PATTERN_FIRST = frozenset({"grep", "egrep", "fgrep", "rg", "sed", "awk", "gawk", "jq", "ag"})

@@ -262,3 +262,18 @@ def test_escapes_and_redrawn_lines_do_not_reach_the_model():
     text = "\x1b[31mred\x1b[0m \x1b]0;title\x07\n10%\r50%\r100%\r\nend\x08\n"
 
     assert plain(text) == "red \n100%\nend\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("sed -n '10,20p;30q' f", "sed -E 's/(a|b)+/x/g' f", "sed '/^$/d' f", "awk 'NR>5' f"),
+        *("git -c user.name=x commit -m z", "git show HEAD:file", "PAGER=cat git log"),
+        *("python -m json.tool < f", "sort -k2 -n f", "tar -czf out.tgz dir", "rg --pretty x"),
+        *("export FOO=bar; ./run.sh", "diff <(sort a) <(sort b)", "make -j4 test"),
+        *('test "$(git status --porcelain)" = ""', "for f in *.py; do wc -l $f; done"),
+        *("D=build; mkdir -p $D && ls $D", "find . -name '*.py' -exec grep x {} +"),
+    ],
+)
+def test_everyday_lines_are_clear(text):
+    assert seen(text).unclear == ()
