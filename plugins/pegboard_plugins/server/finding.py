@@ -78,6 +78,8 @@ async def search(folder: Path, pattern: str) -> list[Match]:
 
     :raises InvalidInputError: when the pattern is no regular expression.
     """
+    if "\0" in pattern:
+        raise InvalidInputError("a pattern has no NUL")
     ripgrep = shutil.which("rg")
     if ripgrep:
         command = [ripgrep, "--no-config", "--json", "--hidden", "--glob=!.git/*"]

@@ -16,6 +16,7 @@ from pegboard_plugins.server.house import AtSession, Place, checked
 from pegboard_plugins.server.sessions import must_rest
 from pegboard_plugins.server.shown import as_shown
 
+MOST_MESSAGES = 1_000_000
 routes = APIRouter()
 _SUMMARY = b'"summary":true'
 """Only answers that summarise have facts that the protocol does not know."""
@@ -24,7 +25,9 @@ _PART = _MESSAGE + "/part/{partID}"
 
 
 @routes.get("/session/{sessionID}/message", **operation("session.messages", gives=tuple[Turn, ...]))
-async def messages(place: AtSession, limit: Annotated[int | None, Query(ge=1)] = None) -> Response:
+async def messages(
+    place: AtSession, limit: Annotated[int | None, Query(ge=1, le=MOST_MESSAGES)] = None
+) -> Response:
     """The messages with their parts, oldest first; `limit` keeps the newest."""
     rows = await place.app.storage.turns_json(place.session.id, limit=limit)
     if _SUMMARY not in rows:

@@ -14,6 +14,7 @@ from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Here, Place, Served, checked
 
 MOST_SESSIONS = 10_000
+LAST_MS = 1e15
 routes = APIRouter()
 
 Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
@@ -25,7 +26,7 @@ async def sessions(  # noqa: PLR0913 - the protocol's filters
     *,
     directory: str | None = None,
     roots: Literal["true", "false"] | None = None,
-    start: float | None = None,
+    start: Annotated[float | None, Query(ge=0, le=LAST_MS, allow_inf_nan=False)] = None,
     search: Annotated[str | None, Query(max_length=1000)] = None,
     limit: Limit = None,
 ) -> Response:

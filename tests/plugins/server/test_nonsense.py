@@ -19,6 +19,13 @@ BODIES: tuple[Any, ...] = (
 )
 QUERIES: tuple[dict[str, str], ...] = (
     {},
+    {"start": "1e400"},
+    {"start": "nan"},
+    {"start": "-5"},
+    {"search": "\x00%_\\'\""},
+    {"path": "a" * 4000},
+    {"query": "\x00"},
+    {"pattern": "\x00"},
     {"limit": "abc", "start": "abc", "roots": "maybe", "query": "\x00", "path": "\x00"},
     {"limit": "-1", "start": "1e400", "context": "x", "pattern": "(", "path": "/", "query": ""},
     {"limit": "99999999999999999999", "start": "nan", "query": "\ud7ff" * 10, "path": "a" * 4000},
