@@ -19,6 +19,7 @@ from pegboard.providers import (
     Call,
     Content,
     ModelRequest,
+    Provider,
     ReasoningDelta,
     Result,
     StreamEvent,
@@ -197,6 +198,16 @@ class Budget(msgspec.Struct):
             if not limit.expired() or account is None:
                 raise
             raise account.too_late() from error
+
+    async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The provider's stream, once there is room for the request; its cost is counted.
+
+        :raises BudgetError: when there is not enough.
+        """
+        if not self.accounts:
+            return provider.stream(request)
+        hold = await self.hold(request)
+        return self.metered(provider.stream(hold.request), hold)
 
     async def hold(self, request: ModelRequest) -> Hold:
         """Room for a request; it waits while others hold what would be enough.

@@ -161,11 +161,7 @@ class Step:
     async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """The provider's stream, once the budget has room for it."""
         provider = self._run.engine.providers[request.model.provider_id]
-        budget = self._run.budget
-        if not budget.accounts:
-            return provider.stream(request)
-        hold = await budget.hold(request)
-        return budget.metered(provider.stream(hold.request), hold)
+        return await self._run.budget.answer(provider, request)
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
         """Take back what the attempt has left, say so, and let the time pass."""

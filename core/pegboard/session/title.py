@@ -7,6 +7,7 @@ from itertools import islice
 
 from msgspec.structs import replace
 
+from pegboard.context import SessionView
 from pegboard.errors import PegboardError
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.schema.agent import Agent
@@ -14,6 +15,7 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.model import Model
 from pegboard.schema.part import SubtaskPart, TextPart
 from pegboard.schema.session import Session
+from pegboard.session.budget import Budget
 from pegboard.session.engine import Engine
 from pegboard.session.history import is_compaction
 from pegboard.session.request import plain_request
@@ -51,7 +53,7 @@ class Titles:
         if prompt is None or not is_wanted(run.engine):
             return
         task = asyncio.create_task(
-            self._write(run.engine, run.session, *prompt), name=f"title {session_id}"
+            self._write(run.engine, run.session, run.budget, *prompt), name=f"title {session_id}"
         )
         self._tasks[session_id] = task
 
@@ -61,12 +63,15 @@ class Titles:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _write(self, engine: Engine, session: Session, user: UserMessage, text: str) -> None:
+    async def _write(
+        self, engine: Engine, session: Session, budget: Budget, user: UserMessage, text: str
+    ) -> None:
         agent = engine.agents[AGENT]
         try:
             async with asyncio.timeout(LIMIT_S):
                 model = await _model(engine, agent, user)
-                said, finish = await _asked(engine, session, agent, model, text)
+                view = make_view(engine, session, agent, model)
+                said, finish = await _asked(engine, view, budget, text)
         except (PegboardError, TimeoutError):
             return  # the session keeps the title that it has
         current = self._running(session.id)
@@ -125,7 +130,7 @@ def _texts(turn: Turn) -> list[str]:
 
 
 async def _asked(
-    engine: Engine, session: Session, agent: Agent, model: Model, text: str
+    engine: Engine, view: SessionView, budget: Budget, text: str
 ) -> tuple[str, StreamFinish]:
     """The model's answer, which is not part of the conversation."""
     pieces: list[str] = []
@@ -134,10 +139,9 @@ async def _asked(
         if isinstance(event, TextDelta):
             pieces.append(event.text)
 
-    view = make_view(engine, session, agent, model)
     request = await plain_request(engine, view, f"Write a title for what begins with:\n\n{text}")
     finish = await run_step(
-        engine.providers[model.provider_id].stream(request),
+        await budget.answer(engine.providers[view.model.provider_id], request),
         on_event=take,
         run_tool=_not_run,
         idle_timeout_s=request.idle_timeout_s,

@@ -180,3 +180,16 @@ async def test_a_title_that_comes_while_the_session_runs_is_not_lost(tmp_path: P
 )
 def test_a_title_is_one_clean_line(said: str, title: str) -> None:
     assert cleaned(said) == title
+
+
+@pytest.mark.parametrize(("tokens", "asked"), [(10_000, 1), (350, 0)])
+async def test_a_title_needs_room_in_the_budget(tmp_path: Path, tokens: int, asked: int) -> None:
+    provider = TwoModels(text("done", usage=Usage(input=1)))
+    limited = config(small_model="played/small", budget={"tokens": tokens})
+    async with opened(tmp_path, provider, TitleAgent(), config=limited) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, PROMPT)
+        await asyncio.sleep(0.2)
+
+    assert "done" in str(turn.parts)
+    assert len(provider.titled) == asked
