@@ -21,9 +21,7 @@ _OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "setCach
 @hookimpl
 async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
     """A provider for each known server, and for each with a base URL in the configuration."""
-    return tuple(
-        OpenAICompatible(endpoint, env) for endpoint in endpoints(config, env)
-    )
+    return tuple(OpenAICompatible(endpoint, env) for endpoint in endpoints(config, env))
 
 
 def endpoints(config: Config, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
