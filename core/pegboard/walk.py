@@ -16,7 +16,8 @@ def walk_files(folder: Path) -> Iterator[str]:
     """The paths of all files below `folder`, hidden ones too, in no promised order.
 
     Left out are `.git` and what `.gitignore` files say, from the repository's root down.
-    Symlinks to folders are not followed. A folder that cannot be read counts as empty.
+    Symlinks are left out, as ripgrep does: they may lead anywhere. A folder that cannot be read
+    counts as empty.
     """
     root = os.path.abspath(folder)  # noqa: PTH100 - texts are half the time of paths here
     yield from _walk(root.rstrip("/") + "/", _specs_above(root))
@@ -33,7 +34,8 @@ def _walk(folder: str, specs: _Specs) -> Iterator[str]:
             if specs and _ignored(f"{path}/" if is_folder else path, specs):
                 continue
             if not is_folder:
-                yield path
+                if not entry.is_symlink():
+                    yield path
             elif entry.name != ".git":
                 pending.append((f"{path}/", specs))
 

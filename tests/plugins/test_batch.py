@@ -130,12 +130,12 @@ async def test_a_called_tool_cannot_call_others(tmp_path):
 
 
 async def test_a_stopped_batch_leaves_no_call_running(tmp_path):
-    started, stopped = asyncio.Event(), []
+    started, stopped = asyncio.Barrier(3), []
 
     @tool
     async def wait_long(name: str) -> str:
         """Wait."""
-        started.set()
+        await started.wait()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
@@ -148,7 +148,7 @@ async def test_a_stopped_batch_leaves_no_call_running(tmp_path):
         session = await app.create_session()
         turn = asyncio.create_task(app.prompt(session.id, HI))
         await started.wait()
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
         await app.abort(session.id)
         await turn
         turns = await app.turns(session.id)

@@ -1,4 +1,5 @@
 import asyncio
+import gc
 
 import pytest
 
@@ -120,6 +121,7 @@ async def test_an_editorconfig_that_cannot_be_used_is_as_none(tmp_path, config):
     await call(write, Context(tmp_path), filePath="aaaa.b", content="one\n")
 
     assert (tmp_path / "aaaa.b").read_bytes() == b"one\n"
+    gc.collect()  # here, where the warning is expected
 
 
 @pytest.mark.parametrize(
