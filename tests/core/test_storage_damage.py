@@ -108,11 +108,13 @@ async def test_a_damaged_session_is_listed_and_can_be_deleted(path: Path, data: 
     storage = await damaged(path, "session", data)
 
     listed = await storage.sessions("project")
+    joined = await storage.sessions_json("project")
     await storage.commit(DropSession("ses_1"))
     left = await storage.sessions()
     await storage.aclose()
 
     assert [session.title for session in listed] == ["a title", "damaged session ses_1"]
+    assert json.loads(joined) == json.loads(encode(listed))
     assert left == (rows.session("ses_2"),)
 
 

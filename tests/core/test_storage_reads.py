@@ -115,6 +115,21 @@ async def test_sessions_are_listed_last_updated_first(storage: SqliteStorage) ->
     assert [session.id for session in await storage.children("ses_old")] == ["ses_child"]
 
 
+@pytest.mark.parametrize("wanted", [{}, {"limit": 1}, {"search": "nothing"}])
+async def test_the_json_of_sessions_is_that_of_the_values(
+    storage: SqliteStorage, wanted: dict[str, object]
+) -> None:
+    await storage.commit(
+        PutSession(rows.session("ses_1", updated=1)),
+        PutSession(rows.session("ses_2", updated=2, parent_id="ses_1")),
+    )
+
+    joined = await storage.sessions_json("project", **wanted)
+    values = await storage.sessions("project", **wanted)  # type: ignore[arg-type]  # the filters vary
+
+    assert json.loads(joined) == json.loads(encode(values))
+
+
 async def test_sessions_are_found_by_index(storage: SqliteStorage) -> None:
     plan = storage._writer._db.execute(
         "EXPLAIN QUERY PLAN SELECT data FROM session WHERE project_id = 'p' "

@@ -120,6 +120,19 @@ class Storage(Protocol):
         """
         ...
 
+    async def sessions_json(  # noqa: PLR0913 - as `sessions`
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> bytes:
+        """What `sessions` gives, as a JSON array joined from the rows."""
+        ...
+
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """The project's sessions that have the text in their title or in what was said.
 

@@ -1,6 +1,7 @@
 """Rows to values: plain functions of a connection, for any thread."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import apsw
 import msgspec
@@ -15,9 +16,11 @@ from pegboard.storage import records
 from pegboard.storage.protocol import LastIds
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
+_SessionRow = tuple[bytes, str, str, str, int]  # JSON, id, project, directory, updated
 _Messages = list[tuple[str, str, bytes]]  # id, role, JSON
 _Parts = dict[str, list[tuple[str, bytes]]]  # by message: id, JSON
 _NO_JSON = b"!"  # for an empty row, which would not show in a list
+_BEGINNING = b'{"id":"'  # of each session, so that a row of other JSON does not pass for one
 _EVERYTHING = -1  # SQLite's LIMIT for no limit
 
 
@@ -44,6 +47,20 @@ def session(db: apsw.Connection, session_id: str) -> Session:
 
 def sessions(db: apsw.Connection, wanted: SessionFilter) -> tuple[Session, ...]:
     """The sessions that pass the filter, those updated last first."""
+    return tuple(records.to_session(*row) for row in _session_rows(db, wanted))
+
+
+def sessions_json(db: apsw.Connection, wanted: SessionFilter) -> bytes:
+    """What `sessions` gives, as a JSON array joined from the rows."""
+    rows = list(_session_rows(db, wanted))
+    whole = all(data.startswith(_BEGINNING) for data, *_ in rows)
+    listed = b"[%b]" % b",".join([data for data, *_ in rows])
+    if whole and records.is_json(listed):
+        return listed
+    return encode(tuple(records.to_session(*row) for row in rows))
+
+
+def _session_rows(db: apsw.Connection, wanted: SessionFilter) -> Iterator[_SessionRow]:
     conditions: dict[str, str | int | None] = {
         "project_id = ?": wanted.project_id,
         "updated >= ?": wanted.since,
@@ -54,10 +71,9 @@ def sessions(db: apsw.Connection, wanted: SessionFilter) -> tuple[Session, ...]:
     clauses = [*used, *(["parent_id IS NULL"] if wanted.roots else [])]
     where = f" WHERE {' AND '.join(clauses)}" if clauses else ""
     limit = _EVERYTHING if wanted.limit is None else wanted.limit
-    rows = db.execute(
+    return db.execute(
         f"{_SESSION}{where} ORDER BY updated DESC, ordinal DESC LIMIT ?", (*used.values(), limit)
     )
-    return tuple(records.to_session(*row) for row in rows)
 
 
 def children(db: apsw.Connection, session_id: str) -> tuple[Session, ...]:

@@ -104,6 +104,27 @@ class SqliteStorage:
         )
         return await self._read(reads.sessions, wanted)
 
+    async def sessions_json(  # noqa: PLR0913 - as `sessions`
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> bytes:
+        """See `Storage.sessions_json`."""
+        wanted = reads.SessionFilter(
+            project_id=project_id,
+            limit=limit,
+            search=search,
+            roots=roots,
+            since=since,
+            directory=directory,
+        )
+        return await self._read(reads.sessions_json, wanted)
+
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """See `Storage.search`."""
         return await self._read(care.search, project_id, text, limit)

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from pegboard import App, NotFoundError, PutSession, SessionBusyError
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
-from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
+from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Here, Place, Served, checked
@@ -31,7 +31,7 @@ async def sessions(  # noqa: PLR0913 - the protocol's filters
     limit: Limit = None,
 ) -> Response:
     """The project's sessions, those used last first; a `directory` keeps its own."""
-    found = await app.storage.sessions(
+    rows = await app.storage.sessions_json(
         app.workspace.project_id,
         limit=limit,
         search=search or None,
@@ -39,7 +39,7 @@ async def sessions(  # noqa: PLR0913 - the protocol's filters
         since=int(start) if start is not None else None,
         directory=str(app.workspace.directory) if directory else None,
     )
-    return answer(found)
+    return as_json(rows)
 
 
 @routes.post("/session", **operation("session.create", gives=Session, takes=SessionBody))
