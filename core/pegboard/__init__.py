@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
     from pegboard.session.command import CommandOrder as CommandOrder
@@ -73,6 +74,9 @@ if TYPE_CHECKING:
     from pegboard.storage.changes import DropPart as DropPart
     from pegboard.storage.changes import PutPart as PutPart
     from pegboard.storage.changes import PutSession as PutSession
+    from pegboard.textfile import FileText as FileText
+    from pegboard.textfile import decode_text as decode_text
+    from pegboard.textfile import new_text as new_text
     from pegboard.tools import Attachment as Attachment
     from pegboard.tools import PendingCall as PendingCall
     from pegboard.tools import Tool as Tool
@@ -133,9 +137,10 @@ _MODULES = {
     ),
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
-    "sensitive": ("protected_path", "secret_path"),
+    "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
+    "textfile": ("FileText", "decode_text", "new_text"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "walk": ("walk_files",),
     "workspace": ("branch",),

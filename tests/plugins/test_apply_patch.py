@@ -286,20 +286,6 @@ async def test_a_moved_file_keeps_its_mode(tmp_path):
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o755
 
 
-async def test_bytes_that_are_no_utf8_stay_as_they_are(tmp_path):
-    (tmp_path / "a").write_bytes(b"caf\xe9\nb\n")
-    context = Context(tmp_path)
-    context.files.note_read(tmp_path / "a")
-
-    await call(apply_patch, context, patchText=patch_of("*** Update File: a", "@@", "-b", "+B"))
-
-    assert (tmp_path / "a").read_bytes() == b"caf\xe9\nB\n"
-    with pytest.raises(PatchError, match="not in UTF-8"):
-        await call(
-            apply_patch, context, patchText=patch_of("*** Update File: a", "@@", "-B", "+\u00e9")
-        )
-
-
 async def test_a_line_that_is_not_understood_is_named_by_its_number(tmp_path):
     with pytest.raises(PatchError, match="line 3 of the patch: 'two' begins with none"):
         await call(

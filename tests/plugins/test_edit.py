@@ -88,17 +88,6 @@ async def test_what_is_no_file_is_not_edited(context, path, match):
         await call(edit, context, filePath=path, oldString="a", newString="b")
 
 
-async def test_other_bytes_than_utf8_are_kept(context, tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"caf\xe9 = 5\r\n")
-    context.files.note_read(tmp_path / "a.txt")
-
-    await change(context, "= 5", "= 6")
-    with pytest.raises(ToolError, match="not in UTF-8"):
-        await change(context, "= 6", "= é")
-
-    assert (tmp_path / "a.txt").read_bytes() == b"caf\xe9 = 6\r\n"
-
-
 async def test_half_a_letter_is_refused(context):
     with pytest.raises(ToolError, match="half a letter"):
         await change(context, "oak", "\ud800")
@@ -121,14 +110,3 @@ async def test_every_place_is_changed_on_demand(context, tmp_path):
 
     assert (tmp_path / "a.txt").read_text() == "y y y\n"
     assert "3 places" in result.output
-
-
-async def test_a_file_in_utf_16_stays_as_it_is(context, tmp_path):
-    (tmp_path / "a.txt").write_text("elm\n", encoding="utf-16")
-    context.files.note_read(tmp_path / "a.txt")
-    before = (tmp_path / "a.txt").read_bytes()
-
-    with pytest.raises(ToolError, match="in UTF-16, which is not edited"):
-        await change(context, "elm", "fir")
-
-    assert (tmp_path / "a.txt").read_bytes() == before

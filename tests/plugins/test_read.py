@@ -95,8 +95,8 @@ async def test_bytes_of_no_encoding_are_said(context, tmp_path):
     ("encoding", "mark", "note"),
     [
         ("utf-8", codecs.BOM_UTF8, "UTF-8 with a byte order mark"),
-        ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16, which edit cannot change"),
-        ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16, which edit cannot change"),
+        ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16"),
+        ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16"),
     ],
 )
 async def test_a_byte_order_mark_tells_the_encoding(context, tmp_path, encoding, mark, note):

@@ -94,22 +94,6 @@ charset = utf-8-bom
 """
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "written"),
-    [
-        ("a.bat", "one\ntwo", b"\xef\xbb\xbfone\r\ntwo\r\n"),
-        ("a.txt", "one\r\ntwo", b"one\r\ntwo\n"),
-        ("a.txt", "", b""),
-    ],
-)
-async def test_a_new_file_is_laid_down_as_editorconfig_says(tmp_path, name, content, written):
-    (tmp_path / ".editorconfig").write_text(CONFIGURED)
-
-    await call(write, Context(tmp_path), filePath=f"src/{name}", content=content)
-
-    assert (tmp_path / "src" / name).read_bytes() == written
-
-
 # The library leaves a file that it cannot parse to the garbage collection.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(

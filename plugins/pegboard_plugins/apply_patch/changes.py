@@ -8,7 +8,16 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import Diff, ToolContext, ToolError, diff_texts
+from pegboard import (
+    Diff,
+    FileText,
+    ToolContext,
+    ToolError,
+    decode_text,
+    diff_texts,
+    new_text,
+    open_resolved,
+)
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
 from pegboard_plugins.apply_patch.seek import apply
 
@@ -122,12 +131,9 @@ def _planned(context: ToolContext, place: Place) -> Change:
 
 def _adding(context: ToolContext, section: Add, path: Path) -> Change:
     _check_free(path)
-    try:
-        content = section.content.encode()
-    except UnicodeEncodeError as error:
-        raise PatchError("parse", "half a letter (a lone surrogate)", line=section.line) from error
-    name = title(context, path)
-    diff = diff_texts("", section.content, name=name)
+    laid_down = new_text(path, section.content)
+    content = _encoded(section, laid_down, laid_down.text)
+    diff = diff_texts("", laid_down.text, name=title(context, path))
     return Change(kind="add", path=path, target=None, before=None, after=content, diff=diff)
 
 
@@ -136,46 +142,40 @@ def _deleting(context: ToolContext, path: Path) -> Change:
         before, text = b"", ""
     else:
         before = _read(context, path)
-        text = before.decode(errors="replace")
+        text = _shown(before, path)
     diff = diff_texts(text, "", name=title(context, path))
     return Change(kind="delete", path=path, target=None, before=before, after=None, diff=diff)
+
+
+def _shown(content: bytes, path: Path) -> str:
+    try:
+        return decode_text(content, name=str(path)).text
+    except ToolError:
+        return content.decode(errors="replace")
 
 
 def _updating(context: ToolContext, section: Update, path: Path, target: Path | None) -> Change:
     before = _read(context, path)
     if target is not None:
         _check_free(target)
-    text = before.decode("utf-8", "surrogateescape")
-    changed = apply(text.removeprefix(BOM), section.chunks, path=section.path)
-    if text.startswith(BOM):
+    try:
+        there = decode_text(before, name=section.path)
+    except ToolError as error:
+        raise PatchError("io", str(error), line=section.line) from error
+    changed = apply(there.text.removeprefix(BOM), section.chunks, path=section.path)
+    if there.text.startswith(BOM):
         changed = BOM + changed
-    after = _encoded(section, text, changed)
-    diff = diff_texts(text, changed, name=title(context, path))
+    after = _encoded(section, there, changed)
+    diff = diff_texts(there.text, changed, name=title(context, path))
     kind: Kind = "update" if target is None else "move"
     return Change(kind=kind, path=path, target=target, before=before, after=after, diff=diff)
 
 
-def _encoded(section: Update, before: str, after: str) -> bytes:
-    """The bytes of the changed text; those that are no UTF-8 stay as they were."""
-    added = "".join(text for chunk in section.chunks for sign, text in chunk.body if sign == "+")
-    if not _is_unicode(added):
-        raise PatchError("parse", "half a letter (a lone surrogate)", line=section.line)
-    if not added.isascii() and not _is_unicode(before):
-        raise PatchError(
-            "io",
-            f"{section.path} is not in UTF-8: letters beyond ASCII would be written in another"
-            " encoding than the rest of the file",
-            line=section.line,
-        )
-    return after.encode("utf-8", "surrogateescape")
-
-
-def _is_unicode(text: str) -> bool:
+def _encoded(section: Add | Update, file: FileText, text: str) -> bytes:
     try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        return file.encoded(text, name=section.path)
+    except ToolError as error:
+        raise PatchError("io", str(error), line=section.line) from error
 
 
 def _check_free(path: Path) -> None:
@@ -199,7 +199,8 @@ def _read(context: ToolContext, path: Path) -> bytes:
         raise PatchError("io", f"{path} is larger than {LIMIT_BYTES >> 20} MiB")
     if facts.st_size:
         _check_seen(context, path)
-    return path.read_bytes()
+    with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        return file.read()
 
 
 def _check_seen(context: ToolContext, path: Path) -> None:

@@ -1,7 +1,6 @@
 """The change of one file: its text before, its bytes afterwards, and the report."""
 
 import asyncio
-import codecs
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,10 +9,13 @@ import msgspec
 
 from pegboard import (
     Diff,
+    FileText,
     ToolContext,
     ToolError,
     ToolResult,
+    decode_text,
     diff_texts,
+    new_text,
     open_resolved,
 )
 from pegboard_plugins.edit.matching import MatchError, Replaced, replace
@@ -21,7 +23,6 @@ from pegboard_plugins.edit.matching import MatchError, Replaced, replace
 LIMIT_BYTES = 50 << 20
 _EXACT = frozenset({"exact", "create"})
 """The rules that take oldString as it is."""
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,10 +43,11 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
-        steps = await asyncio.to_thread(_steps, before or "", edits)
-        after = steps[-1].text
-        content = _encoded(path, before or "", after, "".join(edit.new for edit in edits))
-        diff = await asyncio.to_thread(diff_texts, before or "", after, name=title)
+        old = before.text if before else ""
+        steps = await asyncio.to_thread(_steps, old, edits)
+        after = await asyncio.to_thread(_laid_down, path, before, steps[-1].text)
+        content = (before or after).encoded(after.text, name=str(path))
+        diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
         await context.ask(
             "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
         )
@@ -70,8 +72,13 @@ def _steps(text: str, edits: Sequence[Edit]) -> list[Replaced]:
     return steps
 
 
-def _current(context: ToolContext, path: Path, old: str) -> str | None:
-    """The file's text, with other bytes than UTF-8 as surrogates; None for a file to be made."""
+def _laid_down(path: Path, before: FileText | None, text: str) -> FileText:
+    """The changed text; a file that is made follows EditorConfig."""
+    return FileText(text=text, encoding=before.encoding) if before else new_text(path, text)
+
+
+def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
+    """What stands in the file; None for a file to be made."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
@@ -84,9 +91,7 @@ def _current(context: ToolContext, path: Path, old: str) -> str | None:
         raise ToolError(f"{path} is larger than {LIMIT_BYTES >> 20} MiB: change it with bash")
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         content = file.read()
-    if content.startswith(_UTF16):
-        raise ToolError(f"{path} is in UTF-16, which is not edited: change it with bash")
-    return content.decode("utf-8", "surrogateescape")
+    return decode_text(content, name=str(path))
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
@@ -95,26 +100,6 @@ def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
         context.files.check_fresh(path)
     elif not existed and path.exists():
         raise ToolError(f"{path} has come into being in the meantime: read it first")
-
-
-def _encoded(path: Path, before: str, after: str, new: str) -> bytes:
-    """The bytes of the changed text; those that are no UTF-8 stay as they were."""
-    if not before.isascii() and not new.isascii() and not _is_unicode(before):
-        raise ToolError(
-            f"{path} is not in UTF-8: letters beyond ASCII would be written in another encoding"
-            " than the rest of the file"
-        )
-    if not _is_unicode(new):
-        raise ToolError("newString holds half a letter (a lone surrogate)")
-    return after.encode("utf-8", "surrogateescape")
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 async def _write(context: ToolContext, path: Path, content: bytes) -> None:

@@ -61,11 +61,12 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
     mark = BOM if text.startswith(BOM) else ""
     body = text.removeprefix(BOM)
     flat = body.replace("\r\n", "\n")
+    given = new.removeprefix(BOM)
     old, new = (piece.removeprefix(BOM).replace("\r\n", "\n") for piece in (old, new))
     if old == new:
         raise MatchError("same", "oldString and newString are the same: nothing would change")
     if not old:
-        return Replaced(text=mark + _created(body, new), rule="create", count=1)
+        return Replaced(text=mark + _created(body, given), rule="create", count=1)
     rule, places = _places(flat, old, replace_all=replace_all)
     edits = [_edit(flat, place, old, new) for place in places]
     return Replaced(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))

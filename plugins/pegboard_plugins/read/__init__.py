@@ -106,7 +106,7 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
         case "utf-8-sig":
             return Transcoded(file, encoding), "UTF-8 with a byte order mark"
         case _:
-            return Transcoded(file, encoding), "UTF-16, which edit cannot change"
+            return Transcoded(file, encoding), "UTF-16"
 
 
 def _opened(path: Path) -> BinaryIO:

@@ -6,16 +6,18 @@ from pathlib import Path
 
 from pegboard import (
     Diff,
+    FileText,
     Tool,
     ToolContext,
     ToolError,
     ToolResult,
+    decode_text,
     diff_texts,
     hookimpl,
+    new_text,
     open_resolved,
     tool,
 )
-from pegboard_plugins.write.conventions import as_before, as_configured
 
 COMPARED_BYTES = 5 << 20
 """Above this size the old content is not read for the diff."""
@@ -35,34 +37,28 @@ async def write(context: ToolContext, content: str, filePath: str) -> ToolResult
     """
     path = await context.ask_path(context.directory / filePath)
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    _encoded(content)  # what cannot be written is refused before anybody is asked
     async with context.files.writing(path):
-        existed, before = await asyncio.to_thread(_current, context, path)
-        content = await asyncio.to_thread(_laid_down, path, before if existed else None, content)
-        diff = await asyncio.to_thread(diff_texts, before, content, name=title)
+        before = await asyncio.to_thread(_current, context, path)
+        after = await asyncio.to_thread(_laid_down, path, before, content)
+        written = (before or after).encoded(after.text, name=str(path))
+        old = before.text if before else ""
+        diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
         await context.ask(
             "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
         )
         # The user may have taken a while to approve.
-        if await asyncio.to_thread(_exists, context, path) and not existed:
+        if await asyncio.to_thread(_exists, context, path) and before is None:
             raise ToolError(f"{path} has come into being in the meantime: read it first")
         try:
-            await context.files.replace(path, _encoded(content))
+            await context.files.replace(path, written)
         except OSError as error:
             raise ToolError(f"{path} cannot be written: {error}") from error
     await context.edited(path)
-    return _result(path, title, diff, existed=existed)
+    return _result(path, title, diff, existed=before is not None)
 
 
-def _laid_down(path: Path, before: str | None, content: str) -> str:
-    return as_configured(path, content) if before is None else as_before(before, content)
-
-
-def _encoded(content: str) -> bytes:
-    try:
-        return content.encode()
-    except UnicodeEncodeError as error:
-        raise ToolError("content holds half a letter (a lone surrogate)") from error
+def _laid_down(path: Path, before: FileText | None, content: str) -> FileText:
+    return before.replacement(content) if before else new_text(path, content)
 
 
 def _exists(context: ToolContext, path: Path) -> bool:
@@ -75,12 +71,14 @@ def _exists(context: ToolContext, path: Path) -> bool:
     return True
 
 
-def _current(context: ToolContext, path: Path) -> tuple[bool, str]:
-    """Whether there is a file, and its text for the diff."""
+def _current(context: ToolContext, path: Path) -> FileText | None:
+    """What stands in the file, or begins a long one; None where there is no file."""
     if not _exists(context, path):
-        return False, ""
+        return None
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
-        return True, file.read(COMPARED_BYTES).decode(errors="replace")
+        content = file.read(COMPARED_BYTES)
+        whole = not file.read(1)
+    return decode_text(content, name=str(path), whole=whole)
 
 
 def _result(path: Path, title: str, diff: Diff, *, existed: bool) -> ToolResult:
