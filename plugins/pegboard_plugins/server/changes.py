@@ -6,21 +6,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pegboard import App
-from pegboard.schema.wire import Rest
+from pegboard.schema.served import FileChange
 
 TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
 """A repository may come from anywhere: nothing of its configuration is to run."""
-
-
-class FileChange(Rest, frozen=True):
-    """One file, with the lines that were added and removed."""
-
-    path: str
-    added: int
-    removed: int
-    status: Literal["added", "deleted", "modified"]
 
 
 async def changes(app: App) -> tuple[FileChange, ...]:

@@ -12,11 +12,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, PermissionDeniedError, walk_files
-from pegboard.schema.wire import Rest, Wire
+from pegboard.schema.served import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.answers import answer
-from pegboard_plugins.server.changes import FileChange, changes
+from pegboard_plugins.server.changes import changes
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.finding import Match, best_names, search
+from pegboard_plugins.server.finding import best_names, search
 from pegboard_plugins.server.house import Here
 
 LONGEST_BYTES = 10 << 20
@@ -27,32 +27,13 @@ Text = Annotated[str, Query(max_length=4096)]
 Count = Annotated[int, Query(ge=1, le=MOST_NAMES)]
 
 
-class Node(Rest, frozen=True):
-    """One entry of a folder; `ignored` is what git would not look at."""
-
-    name: str
-    path: str
-    absolute: str
-    type: Literal["file", "directory"]
-    ignored: bool
-
-
-class Content(Wire, frozen=True):
-    """What is in a file; binary content is base64, or left out when nobody can show it."""
-
-    type: Literal["text", "binary"]
-    content: str
-    encoding: str | None = None
-    mime_type: str | None = None
-
-
-@routes.get("/file", **operation("file.list", gives=tuple[Node, ...]))
+@routes.get("/file", **operation("file.list", gives=tuple[FileNode, ...]))
 async def listing(app: Here, path: Text) -> Response:
     """The entries of a folder, folders first."""
     return answer(await asyncio.to_thread(_nodes, app.workspace.directory, resolved(app, path)))
 
 
-@routes.get("/file/content", **operation("file.read", gives=Content))
+@routes.get("/file/content", **operation("file.read", gives=FileContent))
 async def content(app: Here, path: Text) -> Response:
     """What is in a file; nothing for a file that is not there."""
     return answer(await asyncio.to_thread(_content, resolved(app, path)))
@@ -132,12 +113,12 @@ def resolved(app: App, path: str) -> Path:
     return found
 
 
-def _nodes(directory: Path, folder: Path) -> list[Node]:
+def _nodes(directory: Path, folder: Path) -> list[FileNode]:
     try:
         with os.scandir(folder) as entries:
             known = {name.split("/", 1)[0] for name in _names(folder)}
             found = [
-                Node(
+                FileNode(
                     name=_text(entry.name),
                     path=_text(os.path.relpath(entry.path, directory)),
                     absolute=_text(entry.path),
@@ -152,27 +133,27 @@ def _nodes(directory: Path, folder: Path) -> list[Node]:
     return sorted(found, key=lambda node: (node.type == "file", node.name.lower()))
 
 
-def _content(path: Path) -> Content:
+def _content(path: Path) -> FileContent:
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
-            return Content(type="text", content="")
+            return FileContent(type="text", content="")
         if facts.st_size > LONGEST_BYTES:
             raise InvalidInputError(f"{path.name} has more than {LONGEST_BYTES:,} bytes")
         raw = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return Content(type="text", content="")
+        return FileContent(type="text", content="")
     except OSError as error:
         raise PermissionDeniedError(f"{path.name} cannot be read: {error.strerror}") from error
     return _shown(path, raw)
 
 
-def _shown(path: Path, raw: bytes) -> Content:
+def _shown(path: Path, raw: bytes) -> FileContent:
     kind = mimetypes.guess_type(path.name)[0] or ""
     if b"\0" not in raw and not kind.startswith("image/"):
-        return Content(type="text", content=raw.decode("utf-8", "replace"))
+        return FileContent(type="text", content=raw.decode("utf-8", "replace"))
     encoded = base64.b64encode(raw).decode()
-    return Content(type="binary", content=encoded, encoding="base64", mime_type=kind or None)
+    return FileContent(type="binary", content=encoded, encoding="base64", mime_type=kind or None)
 
 
 def _names(folder: Path) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import InvalidInputError, walk_files
-from pegboard.schema.wire import Rest
+from pegboard.schema.served import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
 MOST_MATCHES = 500
@@ -20,30 +20,6 @@ MOST_PER_FILE = 10
 LONGEST_LINE = 2000
 LONGEST_FILE_BYTES = 4 << 20
 LONGEST_OUTPUT_BYTES = 16 << 20
-
-
-class Shown(Rest, frozen=True):
-    """A text as ripgrep tells it."""
-
-    text: str
-
-
-class Submatch(Rest, frozen=True):
-    """Where in the line the pattern is, in bytes."""
-
-    match: Shown
-    start: int
-    end: int
-
-
-class Match(Rest, frozen=True):
-    """One line that matches, in the shape of ripgrep's JSON."""
-
-    path: Shown
-    lines: Shown
-    line_number: int = msgspec.field(name="line_number")
-    absolute_offset: int = msgspec.field(name="absolute_offset")
-    submatches: tuple[Submatch, ...] = ()
 
 
 def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:

@@ -8,10 +8,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, NotFoundError, Places, branch
+from pegboard.schema.served import FileChange
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, Wire
 from pegboard_plugins.server.answers import UnsupportedError, answer
-from pegboard_plugins.server.changes import FileChange, changes, differences
+from pegboard_plugins.server.changes import changes, differences
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, Served
 

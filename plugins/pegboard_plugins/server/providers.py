@@ -9,22 +9,16 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, Provider
+from pegboard.schema.bodies import ApiAuth, Auth
 from pegboard.schema.model import Model, ProviderListing
+from pegboard.schema.served import ConfiguredProviders
 from pegboard.schema.wire import Rest, to_json
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
-from pegboard_plugins.server.bodies import ApiAuth, Auth
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, Served
 
 routes = APIRouter()
-
-
-class ConfiguredProviders(Rest, frozen=True):
-    """The providers that can be used, and the model of each that is taken unasked."""
-
-    providers: tuple[ProviderListing, ...]
-    default: dict[str, str]
 
 
 class KnownProviders(Rest, frozen=True):

@@ -8,9 +8,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError, __version__
+from pegboard.schema.bodies import LogBody
+from pegboard.schema.served import Health
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.answers import answer, body_of
-from pegboard_plugins.server.bodies import LogBody
 from pegboard_plugins.server.documents import document, operation
 from pegboard_plugins.server.house import Here, Served, checked
 
@@ -58,13 +59,6 @@ class Spoken(Rest, frozen=True):
 
     type: str
     properties: dict[str, Any]
-
-
-class Health(Rest, frozen=True):
-    """That the server answers, and what it is."""
-
-    healthy: bool
-    version: str
 
 
 @routes.get("/global/health", **operation("global.health", gives=Health))

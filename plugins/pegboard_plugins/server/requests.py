@@ -4,10 +4,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import App
+from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest
 from pegboard_plugins.server.answers import answer, body_of
-from pegboard_plugins.server.bodies import AnswersBody, ReplyBody, ResponseBody
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Here, House, Served, checked
 
@@ -28,7 +28,11 @@ async def reply(request: Request, requestID: str, app: Here, house: Served) -> R
     """True, when the request is answered."""
     body = await body_of(request, ReplyBody)
     request_id = checked("permission", requestID)
-    await _permission_app(house, app, request_id).reply(request_id, body.reply, body.message)
+    asked_in = _permission_app(house, app, request_id)
+    if body.reply == "always":
+        asked_in.policy.approve(request_id, body.scope)
+    else:
+        await asked_in.reply(request_id, body.reply, body.message)
     return answer(value=True)
 
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App, NotFoundError, PutSession, SessionBusyError
+from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
-from pegboard_plugins.server.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Here, Place, Served, checked
 

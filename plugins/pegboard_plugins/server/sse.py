@@ -67,7 +67,9 @@ class _Stream:
         number = self._feed.last
         listener = self._feed.listen(directory, after=after)
         try:
-            yield self._own("server.connected", {})
+            # With the number a client can come back that has heard nothing else; one that does
+            # come back has not heard what is kept for it.
+            yield self._own("server.connected", {}, number if after is None else None)
             while True:
                 frames = await listener.frames(HEARTBEAT_S)
                 if listener.missed:
@@ -75,7 +77,7 @@ class _Stream:
                     yield self._own("server.resync", {"missed": missed})
                 if frames:
                     number = frames[-1].number
-                    yield b"".join(self._line(frame) for frame in frames)
+                    yield b"".join(self._line(frame, frame.number) for frame in frames)
                 elif listener.closed:
                     return
                 else:
@@ -83,14 +85,14 @@ class _Stream:
         finally:
             self._feed.forget(listener)
 
-    def _own(self, kind: str, properties: dict[str, object], number: int = 0) -> bytes:
-        return self._line(Frame(number, None, None, self._feed.own(kind, properties)))
+    def _own(self, kind: str, properties: dict[str, object], number: int | None = None) -> bytes:
+        return self._line(Frame(0, None, None, self._feed.own(kind, properties)), number)
 
-    def _line(self, frame: Frame) -> bytes:
+    def _line(self, frame: Frame, number: int | None) -> bytes:
         line = b"data: %b\n\n" % self._wrap(frame)
-        if not (self._ids and frame.number):
+        if number is None or not self._ids:
             return line
-        return b"id: %b\n%b" % (self._feed.frame_id(frame.number).encode(), line)
+        return b"id: %b\n%b" % (self._feed.frame_id(number).encode(), line)
 
 
 def _bare(frame: Frame) -> bytes:

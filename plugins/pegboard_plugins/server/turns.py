@@ -8,17 +8,17 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from pegboard import CommandOrder, PegboardError, ShellOrder, check_id
-from pegboard.schema.event import MessageUpdated
-from pegboard.schema.message import Turn, UserMessage
-from pegboard.schema.wire import encode
-from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
-from pegboard_plugins.server.bodies import (
+from pegboard.schema.bodies import (
     CommandBody,
     InitBody,
     PromptBody,
     ShellBody,
     SummarizeBody,
 )
+from pegboard.schema.event import MessageUpdated
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.wire import encode
+from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, House, Place, Served
 from pegboard_plugins.server.trusting import ask_once
@@ -76,6 +76,7 @@ async def command(request: Request, place: AtSession, house: Served) -> Response
     order = CommandOrder(
         name=body.command,
         arguments=body.arguments,
+        typed=body.typed,
         agent=body.agent,
         model=body.model,
         message_id=_message_id(body.message_id),
@@ -120,10 +121,14 @@ async def summarize(request: Request, place: AtSession, house: Served) -> Respon
     return await _outcome(house, place, work, _true)
 
 
-def _prompted(place: Place, body: PromptBody) -> Work:
-    return place.app.prompt(
-        place.session.id,
-        body.parts,
+async def _prompted(place: Place, body: PromptBody) -> Turn:
+    app, session_id = place.app, place.session.id
+    parts = body.parts
+    if body.mentions:
+        parts += await app.mentioned(session_id, body.mentions, agent=body.agent)
+    return await app.prompt(
+        session_id,
+        parts,
         agent=body.agent,
         model=body.model_name(),
         message_id=_message_id(body.message_id),

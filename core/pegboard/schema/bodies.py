@@ -1,11 +1,11 @@
-"""What clients send: the bodies of requests, in the protocol's names."""
+"""What clients send to a server: the bodies of requests, in the protocol's names."""
 
 from typing import Any, Literal
 
 import msgspec
 
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.permission import Reply, Rule
+from pegboard.schema.permission import Reply, Rule, Scope
 from pegboard.schema.prompt import FileInput, PartInput
 from pegboard.schema.question import Answers
 from pegboard.schema.session import SessionModel
@@ -39,7 +39,11 @@ class SessionChange(Wire, frozen=True):
 
 
 class PromptBody(Wire, frozen=True):
-    """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way."""
+    """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way.
+
+    `mentions` are the words that a person typed: a `@name` in them stands for a file or an agent.
+    Most clients look for them themselves.
+    """
 
     parts: tuple[PartInput, ...]
     message_id: str | None = None
@@ -49,6 +53,7 @@ class PromptBody(Wire, frozen=True):
     tools: dict[str, bool] | None = None
     system: str | None = None
     variant: str | None = None
+    mentions: str | None = None
     model_id: str | None = None
     provider_id: str | None = None
 
@@ -62,10 +67,14 @@ class PromptBody(Wire, frozen=True):
 
 
 class CommandBody(Wire, frozen=True):
-    """A slash command; its model is one text."""
+    """A slash command; its model is one text.
+
+    `typed`: the arguments are a person's own words, in which mentions count.
+    """
 
     command: str
     arguments: str = ""
+    typed: bool = True
     message_id: str | None = None
     agent: str | None = None
     model: str | None = None
@@ -112,10 +121,11 @@ class ForkBody(Wire, frozen=True):
 
 
 class ReplyBody(Wire, frozen=True):
-    """The answer to a permission request."""
+    """The answer to a permission request; `scope` is how far an `always` goes."""
 
     reply: Reply
     message: str | None = None
+    scope: Scope = "project"
 
 
 class ResponseBody(Wire, frozen=True):
