@@ -6,14 +6,15 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool, walk_files
 
 SHOWN = 100
 MOST_MATCHES = 100_000
-"""So many are looked at to find the newest; a pattern that fits more is too wide."""
+"""So many are looked at to find the newest; then the search is ended."""
 TIME_LIMIT_S = 60.0
 UNUSED_BYTES = 16 << 20
 """Output is taken as it comes; what is kept of it besides must not need a file of its own."""
@@ -42,18 +43,20 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         raise ToolError(f"{folder} is not a directory")
     pattern = pattern.removeprefix(f"{folder}/")
     expression = _compiled(pattern)
+    newest = _Newest(folder, expression)
     if rg := _ripgrep():
-        aged = await _Listing(context, folder, expression).run(_argv(rg, pattern))
+        await _listed(context, folder, newest, _argv(rg, pattern))
     else:
-        aged = await asyncio.to_thread(_walked, context, folder, expression)
+        await asyncio.to_thread(_walk, context, folder, newest)
     start = f"{str(folder).rstrip('/')}/"
-    newest = [start + name for _, name in heapq.nlargest(SHOWN, aged)]
-    more = len(aged) - len(newest)
-    note = f"\n\n({more} more files fit: use a narrower pattern or path)" if more else ""
+    names = [start + name for name in newest.names]
+    more = newest.count - len(names)
+    least = "at least " if newest.full else ""
+    note = f"\n\n({least}{more} more files fit: use a narrower pattern or path)" if more else ""
     return ToolResult(
-        output="\n".join(newest) + note if newest else "No files found",
+        output="\n".join(names) + note if names else "No files found",
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
-        metadata={"count": len(newest), "truncated": more > 0},
+        metadata={"count": len(names), "truncated": more > 0},
     )
 
 
@@ -72,98 +75,122 @@ def _argv(rg: str, pattern: str) -> list[str]:
     return argv
 
 
-class _Listing:
-    """What ripgrep lists, as far as it fits, with its age; it is ended when that is enough.
+class _Newest:
+    """The newest of the files that fit, of which no more are kept than are shown.
 
-    The ages are looked up in a thread while ripgrep still walks, since they take as long as the
-    walk; in one only, because several would wait for each other at every file.
+    Used by one thread at a time. Ages are looked up relative to the open folder, which takes
+    half the time; of equally old files the one with the greater name counts as newer.
     """
 
-    def __init__(self, context: ToolContext, folder: Path, expression: re.Pattern[str]) -> None:
-        self._context = context
+    def __init__(self, folder: Path, expression: re.Pattern[str]) -> None:
         self._folder = folder
         self._fits = expression.fullmatch
-        self._rest = ""
-        self._count = 0
-        self._names: list[str] = []
         self._aged: list[_Aged] = []
-        self._looking: asyncio.Task[None] | None = None
-        self._enough = asyncio.Event()
+        self.count = 0
 
-    async def run(self, argv: Sequence[str]) -> list[_Aged]:
-        """The files with their ages."""
-        listing = asyncio.create_task(
-            self._context.run(
-                argv,
-                cwd=self._folder,
-                timeout_s=TIME_LIMIT_S,
-                limit_bytes=UNUSED_BYTES,
-                on_output=self._hear,
-            )
-        )
-        watching = asyncio.create_task(self._enough.wait())
+    @property
+    def full(self) -> bool:
+        """No more need be looked at."""
+        return self.count >= MOST_MATCHES
+
+    @property
+    def names(self) -> list[str]:
+        """The paths below the folder, the newest first."""
+        return [name for _, name in sorted(self._aged, reverse=True)]
+
+    def add(self, names: Iterable[str]) -> None:
+        """Looks at these files, as far as they are still there."""
+        base = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            # The listing has its own time limit.
-            await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
-            if listing.done():
-                listing.result()
-            if self._looking:
-                await self._looking
+            for name in filter(self._fits, names):
+                if self.full:
+                    return
+                try:
+                    changed_at = os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime
+                except OSError:
+                    continue
+                self._keep((changed_at, name))
         finally:
-            # All end at once: a process that is cancelled is killed.
-            tasks = [task for task in (listing, watching, self._looking) if task]
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        return self._aged[:MOST_MATCHES]
+            os.close(base)
 
-    def _hear(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\0")
-        names = [line for line in lines if self._fits(line)]
-        if names and self._count < MOST_MATCHES:
-            self._count += len(names)
-            self._names += names
-            if self._looking is None or self._looking.done():
-                self._looking = asyncio.create_task(self._look())
-        if self._count >= MOST_MATCHES:
-            self._enough.set()
+    def _keep(self, file: _Aged) -> None:
+        self.count += 1
+        if self.count <= SHOWN:
+            heapq.heappush(self._aged, file)
+        elif file > self._aged[0]:
+            heapq.heapreplace(self._aged, file)
+
+
+async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> None:
+    """What ripgrep lists; it is ended when that is enough."""
+    sorting = _Sorting(newest)
+    listing = asyncio.create_task(
+        context.run(
+            argv,
+            cwd=folder,
+            timeout_s=TIME_LIMIT_S,
+            limit_bytes=UNUSED_BYTES,
+            on_output=sorting.hear,
+        )
+    )
+    watching = asyncio.create_task(sorting.enough.wait())
+    try:
+        # The listing has its own time limit.
+        await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
+        if listing.done():
+            listing.result()
+        await sorting.end()
+    finally:
+        # All end at once: a process that is cancelled is killed.
+        tasks = [task for task in (listing, watching, sorting.looking) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+class _Sorting:
+    """Hands on what ripgrep lists to a thread, which looks up the ages while ripgrep walks.
+
+    In one thread only, and all of the work in it: several would wait for each other at every
+    file.
+    """
+
+    def __init__(self, newest: _Newest) -> None:
+        self.enough = asyncio.Event()
+        self.looking: asyncio.Task[None] | None = None
+        self._newest = newest
+        self._pieces: list[str] = []
+        self._rest = ""
+
+    def hear(self, text: str) -> None:
+        """Takes a piece of the list."""
+        if self.enough.is_set():
+            return
+        self._pieces.append(text)
+        if self.looking is None or self.looking.done():
+            self.looking = asyncio.create_task(self._look())
+
+    async def end(self) -> None:
+        """Waits until all that came is looked at."""
+        if self.looking:
+            await self.looking
 
     async def _look(self) -> None:
-        while self._names:
-            names, self._names = self._names, []
-            self._aged += await asyncio.to_thread(_with_ages, self._folder, names)
+        while self._pieces and not self.enough.is_set():
+            pieces, self._pieces = self._pieces, []
+            await asyncio.to_thread(self._take, "".join(pieces))
+            if self._newest.full:
+                self.enough.set()
+
+    def _take(self, text: str) -> None:
+        *names, self._rest = (self._rest + text).split("\0")
+        self._newest.add(names)
 
 
-def _walked(context: ToolContext, folder: Path, expression: re.Pattern[str]) -> list[_Aged]:
-    return _with_ages(folder, _fitting(context, folder, walk_files(folder), expression))
-
-
-def _fitting(
-    context: ToolContext, folder: Path, paths: Iterable[str], expression: re.Pattern[str]
-) -> Iterator[str]:
+def _walk(context: ToolContext, folder: Path, newest: _Newest) -> None:
     start = len(str(folder).rstrip("/")) + 1
-    found = 0
-    for path in paths:
-        if context.cancelled or found >= MOST_MATCHES:
-            return
-        if expression.fullmatch(name := path[start:]):
-            found += 1
-            yield name
-
-
-def _with_ages(folder: Path, names: Iterable[str]) -> list[_Aged]:
-    """The files that are still there; relative to the open folder, which takes half the time."""
-    aged: list[_Aged] = []
-    base = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for name in names:
-            try:
-                aged.append((os.stat(name, dir_fd=base, follow_symlinks=False).st_mtime, name))
-            except OSError:
-                continue
-    finally:
-        os.close(base)
-    return aged
+    paths = takewhile(lambda _: not (context.cancelled or newest.full), walk_files(folder))
+    newest.add(path[start:] for path in paths)
 
 
 _TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<many>\*+)|(?P<one>\?)"
