@@ -20,8 +20,7 @@ def context(request, tmp_path, monkeypatch):
     tools = tmp_path / "bin"
     tools.mkdir()
     if request.param == "ripgrep":
-        if RG is None:
-            pytest.skip("ripgrep is not installed")
+        assert RG, "the extra `dev` brings ripgrep"
         (tools / "rg").symlink_to(RG)
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
