@@ -29,8 +29,9 @@ _UNIT = 1024
 def repair() -> int:
     """Look whether the database is sound, and end what a crash has left running.
 
-    Opening the database does the repair; this says what there was to do. It ends with 1 when
-    something is wrong that cannot be mended.
+    Opening the database does the repair; this says what there was to do. A damaged file is kept
+    beside a new one, with all in it that could be read. It ends with 1 when something is wrong
+    that cannot be mended.
     """
     from pegboard.cli.render import counted
 
@@ -51,6 +52,17 @@ def repair() -> int:
 async def _repaired(
     places: "Places",
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    before = await _looked_at(places)
+    if not before[2]:
+        return before
+    # What the look has found in the file itself is what the next opening mends.
+    warnings, interrupted, problems, sessions = await _looked_at(places)
+    return (*before[0], *warnings), (*before[1], *interrupted), problems, sessions
+
+
+async def _looked_at(
+    places: "Places",
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
     from pegboard.ids import IdSource
     from pegboard.schema.event import SessionIdle
     from pegboard.storage import open_storage
@@ -61,7 +73,8 @@ async def _repaired(
         idle = (each.properties for each in events)
         interrupted = tuple(each.session_id for each in idle if isinstance(each, SessionIdle))
         problems = await storage.problems()
-        return storage.warnings, interrupted, problems, len(await storage.sessions())
+        sessions = 0 if problems else len(await storage.sessions())
+        return storage.warnings, interrupted, problems, sessions
     finally:
         await storage.aclose()
 

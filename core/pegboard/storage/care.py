@@ -44,18 +44,38 @@ WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordin
 """
 
 
-def problems(db: apsw.Connection) -> tuple[str, ...]:
+class Problems(msgspec.Struct, frozen=True):
+    """What is wrong with the file itself, and with what its rows hold."""
+
+    damaged: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    def all(self) -> tuple[str, ...]:
+        """The first of all of them."""
+        return (*self.damaged, *self.rows)[:_PROBLEMS_SHOWN]
+
+
+def problems(db: apsw.Connection) -> Problems:
     """What is wrong with the file, its references and its rows; nothing for a sound database.
 
     It reads everything: a second for each gigabyte or so.
     """
-    found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({_PROBLEMS_SHOWN})")]
-    damaged = [text for text in found if text != "ok"]
+    damaged = _damages(db)
+    if damaged:
+        return Problems(damaged, ())
     orphans = [
         f"row {rowid} of {table} belongs to no row of {owner}"
         for table, rowid, owner, _ in db.execute("PRAGMA foreign_key_check")
     ]
-    return tuple([*damaged, *orphans, *_unreadable(db)][:_PROBLEMS_SHOWN])
+    return Problems((), (*orphans, *_unreadable(db)))
+
+
+def _damages(db: apsw.Connection) -> tuple[str, ...]:
+    try:
+        found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({_PROBLEMS_SHOWN})")]
+    except apsw.CorruptError as error:  # some damage ends even the check
+        return (str(error),)
+    return tuple(text for text in found if text != "ok")
 
 
 def _unreadable(db: apsw.Connection) -> Iterator[str]:

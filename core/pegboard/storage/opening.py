@@ -1,7 +1,7 @@
 """From a path to a sound database file: settings, checks, and what to do with a damaged one."""
 
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import apsw
@@ -37,8 +37,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 def open_database(path: Path) -> Opened:
     """The database of this path, made when it is not there; folders are made with mode 0700.
 
-    A damaged file is moved aside, unless another process uses it. What dead processes left
-    unfinished is marked as interrupted.
+    A damaged file is moved aside, unless another process uses it, and what can be read of it is
+    taken over into a new one. What dead processes left unfinished is marked as interrupted.
 
     :raises StorageError: when it cannot be opened.
     """
@@ -47,8 +47,10 @@ def open_database(path: Path) -> Opened:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with owners.opening():
             alive, dead = owners.others()
-            check = any(died_with_the_machine(owner) for owner in dead)
+            seen = _damage_mark(path).exists()
+            check = seen or any(died_with_the_machine(owner) for owner in dead)
             opened = _sound(path, owners, check=check, shared=bool(alive))
+            _damage_mark(path).unlink(missing_ok=True)
             owners.register()
     except (apsw.Error, OSError) as error:
         owners.close()
@@ -77,9 +79,37 @@ def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
                 f"{path} is damaged ({error}); close the other pegboard processes and start again"
             ) from error
         aside = _moved_aside(path)
-        opened = _connect(path, owners, check=False)
-        warning = f"the database was damaged ({error}); it is kept as {aside}, and a new one begun"
+        opened, found = _begun_anew(path, owners, aside)
+        warning = f"the database was damaged ({error}); it is kept as {aside}; {found}"
         return replace(opened, warnings=(warning, *opened.warnings))
+
+
+def _begun_anew(path: Path, owners: Owners, aside: Path) -> tuple[Opened, str]:
+    """A new database with what can be read of the old one, and a word about that."""
+    from pegboard.storage.salvage import salvage  # only a damaged database pays for it
+
+    fresh = _connect(path, owners, check=False)
+    try:
+        found = salvage(aside, fresh.db)
+        # The dead left their answers unfinished in there, too.
+        opened = replace(fresh, recovered=recover(fresh.db, owners.is_alive))
+    except apsw.Error as error:
+        return fresh, f"a new one is begun, since the old one cannot be read ({error})"
+    if not found.sessions:
+        return opened, "a new one is begun"
+    said = f"{found.sessions} sessions with {found.messages} messages"
+    return opened, f"{said} could be read and are in a new one"
+
+
+def note_damage(path: Path, error: apsw.Error) -> None:
+    """Remembers damage that was met, so that the next opening looks for it; else nothing."""
+    if isinstance(error, _DAMAGED):
+        with suppress(OSError):
+            _damage_mark(path).touch(mode=0o600)
+
+
+def _damage_mark(path: Path) -> Path:
+    return path.with_name(f"{path.name}.damaged")
 
 
 def _connect(path: Path, owners: Owners, *, check: bool) -> Opened:
@@ -90,7 +120,7 @@ def _connect(path: Path, owners: Owners, *, check: bool) -> Opened:
         db.set_busy_timeout(_BUSY_LIMIT_MS)
         warnings = _set_up(db, path)
         if check:
-            _check(db)
+            _check(db, everything=_damage_mark(path).exists())
         migrate(db, path)
         recovered = recover(db, owners.is_alive)
         failing.pop_all()
@@ -112,11 +142,18 @@ def _set_up(db: apsw.Connection, path: Path) -> tuple[str, ...]:
     return (f"the file system of {path} has no shared memory; the database works, but slower",)
 
 
-def _check(db: apsw.Connection) -> None:
+def _check(db: apsw.Connection, *, everything: bool) -> None:
     """Nothing, when the file is sound as far as it could be read in the time.
+
+    With `everything` it takes the time that it needs, and indexes are compared with rows.
 
     :raises apsw.CorruptError: when it is not.
     """
+    if everything:
+        verdict = db.pragma("integrity_check", 1)
+        if verdict != "ok":
+            raise apsw.CorruptError(str(verdict))
+        return
     deadline = time.monotonic() + _CHECK_LIMIT_S
     db.set_progress_handler(lambda: time.monotonic() > deadline, _CHECK_STEPS)
     try:

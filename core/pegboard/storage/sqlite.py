@@ -22,7 +22,7 @@ from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage import care, reads, recovery, writes
 from pegboard.storage.changes import Change
-from pegboard.storage.opening import Opened, connect_reader, open_database
+from pegboard.storage.opening import Opened, connect_reader, note_damage, open_database
 from pegboard.storage.protocol import Fence, Hit, LastIds, OnCommit, SessionSize
 from pegboard.storage.writer import Writer
 
@@ -135,7 +135,10 @@ class SqliteStorage:
 
     async def problems(self) -> tuple[str, ...]:
         """See `Storage.problems`."""
-        return await self._read(care.problems)
+        found = await self._read(care.problems)
+        if found.damaged:
+            note_damage(self.path, apsw.CorruptError(found.damaged[0]))
+        return found.all()
 
     async def vacuum(self) -> int:
         """See `Storage.vacuum`."""
@@ -233,6 +236,7 @@ class SqliteStorage:
             finally:
                 self._idle_readers.append(db)
         except apsw.Error as error:
+            note_damage(self.path, error)
             raise StorageError(f"cannot read the database {self.path}: {error}") from error
 
 

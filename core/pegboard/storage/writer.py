@@ -12,6 +12,7 @@ import msgspec
 
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.event import Event
+from pegboard.storage.opening import note_damage
 from pegboard.storage.protocol import OnCommit
 
 _Value = TypeVar("_Value")
@@ -115,6 +116,7 @@ class Writer:
             self._prune(outcomes)
             self._db.execute("COMMIT")
         except apsw.Error as error:
+            note_damage(self._path, error)
             failure = StorageError(f"cannot write the database {self._path}: {error}")
             failure.__cause__ = error
             return [_Outcome(error=failure) for _ in jobs]

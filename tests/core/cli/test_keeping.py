@@ -107,6 +107,26 @@ async def test_repair_tells_what_a_crash_has_left_and_what_is_damaged(
     assert damaged.out.startswith("problem: part prt_")
 
 
+async def test_repair_takes_over_what_a_damaged_file_still_has(pegboard: CommandLine) -> None:
+    session = await converse(pegboard)
+    path = pegboard.home / "data" / "pegboard.db"
+    with sqlite3.connect(path) as db:
+        [(page,)] = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'session_recent'")
+        [(size,)] = db.execute("PRAGMA page_size")
+    db.close()
+    content = bytearray(path.read_bytes())
+    content[(page - 1) * size : page * size] = b"\xa5" * size
+    path.write_bytes(content)
+
+    mended = await pegboard("session", "repair")
+    shown = await pegboard("session", "show", session)
+
+    assert mended.code == 0
+    assert "it is kept as" in mended.out
+    assert mended.out.endswith("the database is sound: 1 session\n")
+    assert "Said." in shown.out
+
+
 async def test_gc_drops_old_outputs_and_du_shows_sizes(pegboard: CommandLine) -> None:
     session = await converse(pegboard)
     outputs, snapshots = pegboard.home / "data" / "tool-output", pegboard.home / "data" / "snapshot"
