@@ -14,12 +14,17 @@ def audit() -> None:
 
 @audit.command()
 def verify() -> None:
-    """Check that no line of the log was changed, added or taken out."""
-    from pegboard.audit import verify as verified
+    """Check that no line of the log was changed, added, moved or taken out."""
+    from pegboard.audit.check import verify as verified
     from pegboard.paths import Places
 
     path = Places.of(os.environ).audit
-    found = verified(path)
+    try:
+        found = verified(path)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
     if found.broken is not None:
-        raise StorageError(f"{path}, line {found.broken}: {found.reason}")
+        raise StorageError(f"{found.file}, line {found.broken}: {found.reason}")
     click.echo(f"{found.lines} lines are as they were written: {path}")

@@ -1,0 +1,208 @@
+"""A log of every decision and tool call, in which no line can be changed or lost unnoticed.
+
+The newest file is `audit.jsonl`. A full one is renamed to `audit-N.jsonl`, N being the number
+of its last line, and the chain goes on in the next. `audit.head` knows where the log ends.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.audit.chain import (
+    Link,
+    first_link,
+    full_file,
+    full_files,
+    last_link,
+    line_after,
+    read_line,
+)
+from pegboard.audit.head import Head, locked, read_head, write_head
+from pegboard.errors import ToolError
+from pegboard.redact import redacted
+
+FULL_BYTES = 16 << 20
+"""A file of this size is full: some 40,000 lines."""
+KEPT_FILES = 8
+"""Full files that are kept; the oldest goes first."""
+LONGEST_LINE_BYTES = 256 << 10
+"""So far from the end of a file its last line begins at the most."""
+LONGEST_TEXT = 500
+"""Letters of a text that are kept; a command line may hold a whole file."""
+MOST_TEXTS = 50
+_SEARCHED_TEXT = 4000
+"""Letters that are searched for secrets before a text is cut."""
+
+
+class _End(msgspec.Struct, frozen=True):
+    """Where the log goes on, and what was found on the way there; `cut` is a torn line's start."""
+
+    last: Link
+    found: tuple[str, ...] = ()
+    cut: int | None = None
+
+
+class Audit:
+    """The log in the folder of `path`, which several processes may write.
+
+    `secrets` are texts that must not be in it; what looks like a secret is left out anyway. Who
+    can write the files can make whole new ones: keep the last digest elsewhere to notice that.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        secrets: Sequence[str] = (),
+        full_bytes: int = FULL_BYTES,
+        kept_files: int = KEPT_FILES,
+    ) -> None:
+        self._path = path
+        self._secrets = tuple(secrets)
+        self._full_bytes = full_bytes
+        self._kept_files = kept_files
+
+    async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Append a line; it is on the disk when this returns.
+
+        :raises ToolError: when it cannot be written: what leaves no trace shall not run.
+        """
+        try:
+            await asyncio.to_thread(self._append, kind, facts)
+        except OSError as error:
+            raise ToolError(f"the audit log {self._path} cannot be written: {error}") from error
+
+    def _append(self, kind: str, facts: Mapping[str, Any]) -> None:
+        kept = {key: self._plain(value) for key, value in facts.items()}
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self._path, writing=True) as number:
+            head = read_head(number)
+            end, base = self._end(head), head.base if head else self._oldest()
+            if end.cut is not None:
+                os.truncate(self._path, end.cut)
+            turn = head.turn if head else 0
+            if _size(self._path) >= self._full_bytes:
+                base = self._turn_over(number, Head(last=end.last, base=base, turn=turn + 1))
+                turn += 2
+            last = self._put(end, kind, kept)
+            size = _size(self._path)
+            write_head(number, Head(last=last, size=size, base=base, turn=turn + 1))
+
+    def _put(self, end: _End, kind: str, facts: Mapping[str, Any]) -> Link:
+        """Write the line, after one for each thing that was found to be wrong."""
+        content, last = b"", end.last
+        for found in end.found:
+            line, last = line_after(last, "repaired", {"found": found})
+            content += line
+        line, last = line_after(last, kind, facts)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        number = os.open(self._path, flags, 0o600)
+        try:
+            size = os.fstat(number).st_size
+            whole = not size or os.pread(number, 1, size - 1) == b"\n"
+            content = (b"" if whole else b"\n") + content + line
+            if os.write(number, content) < len(content):
+                raise OSError("the disk is full")
+            os.fsync(number)
+        finally:
+            os.close(number)
+        return last
+
+    def _end(self, head: Head | None) -> _End:
+        """Where the chain goes on: where the head says, and after whole lines behind it."""
+        size = _size(self._path)
+        if head is None:
+            return self._end_without_head(size)
+        if size == head.size:
+            return _End(head.last)
+        if size < head.size:
+            full = full_files(self._path)
+            if not size and full and full[-1][0] == head.last.seq:
+                return _End(head.last)  # it ended after the file was renamed
+            return _End(head.last, (f"{head.size - size} bytes are gone from the log's end",))
+        return self._end_behind(head)
+
+    def _end_behind(self, head: Head) -> _End:
+        """The end when a process died after its line and before its record in the head."""
+        with self._path.open("rb") as file:
+            file.seek(head.size)
+            rest = file.read()
+        whole, _, torn = rest.rpartition(b"\n")
+        last = head.last
+        for text in whole.splitlines():
+            last = read_line(text, last).link  # one with a fault stays, and `verify` names it
+        if not torn:
+            return _End(last)
+        found = f"a line that was cut after {len(torn)} bytes was taken out"
+        return _End(last, (found,), cut=head.size + len(rest) - len(torn))
+
+    def _end_without_head(self, size: int) -> _End:
+        full = full_files(self._path)
+        if not size and not full:
+            return _End(Link())
+        path = self._path if size else full[-1][1]
+        with path.open("rb") as file:
+            file.seek(max(0, _size(path) - LONGEST_LINE_BYTES))
+            last = last_link(file.read())
+        return _End(last, ("the record of the log's end was missing",))
+
+    def _oldest(self) -> Link:
+        """What the oldest line follows."""
+        files = [*(path for _, path in full_files(self._path)), self._path]
+        for path in files:
+            try:
+                with path.open("rb") as file:
+                    return first_link(file.readline(LONGEST_LINE_BYTES))
+            except (OSError, ValueError):
+                continue
+        return Link()
+
+    def _turn_over(self, number: int, head: Head) -> Link:
+        """Put the full file aside, and take the oldest out if there are too many.
+
+        The head is written before each step that it must know of, so that a process may die
+        between any two of them.
+        """
+        write_head(number, msgspec.structs.replace(head, size=_size(self._path)))
+        self._path.rename(full_file(self._path, head.last.seq))
+        full = full_files(self._path)
+        gone, kept = full[: -self._kept_files], full[-self._kept_files :]
+        base = head.base
+        if gone:
+            with kept[0][1].open("rb") as file:
+                base = first_link(file.readline(LONGEST_LINE_BYTES))
+        write_head(number, msgspec.structs.replace(head, base=base, turn=head.turn + 1))
+        for _, path in gone:
+            path.unlink()
+        _sync_folder(self._path.parent)
+        return base
+
+    def _plain(self, value: object) -> object:
+        """The value without secrets, and not longer than a line may be."""
+        if isinstance(value, str):
+            text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
+            text = redacted(text, self._secrets)
+            short = len(text) <= LONGEST_TEXT and len(value) <= _SEARCHED_TEXT
+            return text if short else f"{text[:LONGEST_TEXT]}…"
+        if isinstance(value, list | tuple):
+            return [self._plain(each) for each in value[:MOST_TEXTS]]
+        return value
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

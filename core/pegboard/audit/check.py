@@ -1,0 +1,103 @@
+"""Whether the audit log is as it was written."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from pegboard.audit.chain import Link, full_files, read_line
+from pegboard.audit.head import Head, head_file, locked, read_head
+
+
+class Audited(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found: how many lines are in order, and where the first is that is not.
+
+    `broken` counts the lines of `file` from 1, one behind the last for lines that are gone from
+    the end. `notes` is what was found and repaired while the log was written, such as a line
+    that a crash had cut.
+    """
+
+    lines: int
+    broken: int | None = None
+    reason: str = ""
+    file: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+def verify(path: Path) -> Audited:
+    """Whether no line is changed, added, taken out, moved, or gone from the end.
+
+    Processes may write the log meanwhile; what they add is not looked at. Full files that are
+    too old to be kept are no fault.
+
+    :raises OSError: when it cannot be read.
+    """
+    with ExitStack() as held:
+        head, files = _opened(path, held)
+        if not files and head is None:
+            return Audited(lines=0)
+        return _Reading(head, path).read(files)
+
+
+def _opened(path: Path, held: ExitStack) -> tuple[Head | None, list[tuple[Path, BinaryIO, int]]]:
+    """The head and the log's files, each with the size that it has under the lock."""
+    with ExitStack() as lock:
+        head = None
+        if head_file(path).exists():
+            head = read_head(lock.enter_context(locked(path, writing=False)))
+        oldest = head.base.seq if head else 0
+        names = [name for last, name in full_files(path) if last > oldest]
+        names += [path] if path.exists() else []
+        files = [(name, held.enter_context(name.open("rb"))) for name in names]
+        return head, [(name, file, name.stat().st_size) for name, file in files]
+
+
+class _Reading:
+    """One pass over all files."""
+
+    def __init__(self, head: Head | None, path: Path) -> None:
+        self._head = head
+        self._path = path
+        self._last = head.base if head else Link()
+        self._first = self._last.seq
+        self._notes: list[str] = []
+
+    def read(self, files: list[tuple[Path, BinaryIO, int]]) -> Audited:
+        count = 0
+        for name, file, size in files:
+            count, left = 0, size
+            while left > 0 and (line := file.readline(left)):
+                left -= len(line)
+                count += 1
+                if fault := self._fault(line):
+                    return self._broken(fault, name, count)
+        if self._head is None:
+            reason = "the record of where the log ends is missing: lines behind it may be gone"
+            return self._broken(reason, self._path, count + 1)
+        if self._last.seq < self._head.last.seq:
+            gone = self._head.last.seq - self._last.seq
+            reason = f"it is gone, with all behind it: {gone} in all"
+            return self._broken(reason, self._path, count + 1)
+        return Audited(lines=self._last.seq - self._first, notes=tuple(self._notes))
+
+    def _fault(self, text: bytes) -> str:
+        head = self._head
+        known = head is not None and self._last.seq < head.last.seq
+        if not text.endswith(b"\n") and not known:
+            self._notes.append("the last line is cut; its writer did not live to end it")
+            return ""
+        line = read_line(text, self._last)
+        if line.fault:
+            return line.fault
+        self._last = line.link
+        if head and line.link.seq == head.last.seq and line.link != head.last:
+            return "it is not the one that the record of the log's end knows"
+        if line.note:
+            self._notes.append(f"line {line.link.seq} says: {line.note}")
+        return ""
+
+    def _broken(self, reason: str, file: Path, number: int) -> Audited:
+        lines = self._last.seq - self._first
+        notes = tuple(self._notes)
+        return Audited(lines=lines, broken=number, reason=reason, file=file, notes=notes)
