@@ -24,6 +24,7 @@ from pegboard.permissions import Desk
 from pegboard.plugins import Register, load_plugins
 from pegboard.providers import Provider
 from pegboard.questions import Questions
+from pegboard.redact import secret_values
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, PluginFailed
@@ -151,7 +152,7 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
-            audit=Audit(self._places.audit),
+            audit=Audit(self._places.audit, secrets=_secrets(self._env, config, providers)),
             tools=tools,
             agents=agents,
             providers=providers,
@@ -265,6 +266,19 @@ async def _providers(hooks: Hooks, config: Config, env: Mapping[str, str]) -> di
         for name, provider in found.items()
         if name not in config.disabled_providers and (wanted is None or name in wanted)
     }
+
+
+def _secrets(
+    env: Mapping[str, str], config: Config, providers: Mapping[str, Provider]
+) -> tuple[str, ...]:
+    """What no log may hold: keys in the environment, and those that the configuration has."""
+    keys = {
+        f"{name} key": key
+        for name, said in config.provider.items()
+        if isinstance(key := said.options.get("apiKey"), str)
+    }
+    names = [name for provider in providers.values() for name in provider.env]
+    return secret_values({**env, **keys}, [*names, *keys])
 
 
 async def _agents(hooks: Hooks, config: Config) -> Mapping[str, Agent]:
