@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
+    from pegboard.context import BackgroundProcess as BackgroundProcess
     from pegboard.context import ChildResult as ChildResult
     from pegboard.context import ProcessResult as ProcessResult
     from pegboard.context import Ruleset as Ruleset
@@ -31,14 +32,19 @@ if TYPE_CHECKING:
     from pegboard.errors import QuestionRejectedError as QuestionRejectedError
     from pegboard.errors import SessionBusyError as SessionBusyError
     from pegboard.errors import ToolError as ToolError
+    from pegboard.globs import glob_expression as glob_expression
     from pegboard.hookspecs import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
+    from pegboard.openat import is_resolved as is_resolved
+    from pegboard.openat import move_resolved as move_resolved
     from pegboard.openat import open_resolved as open_resolved
+    from pegboard.openat import remove_resolved as remove_resolved
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
     from pegboard.permissions import judge as judge
+    from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
     from pegboard.providers import Call as Call
@@ -68,12 +74,15 @@ if TYPE_CHECKING:
     from pegboard.sensitive import secret_path as secret_path
     from pegboard.session.command import CommandOrder as CommandOrder
     from pegboard.session.shell import ShellOrder as ShellOrder
+    from pegboard.session.terminal import TerminalOrder as TerminalOrder
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
     from pegboard.storage.changes import DropMessage as DropMessage
     from pegboard.storage.changes import DropPart as DropPart
     from pegboard.storage.changes import PutPart as PutPart
     from pegboard.storage.changes import PutSession as PutSession
+    from pegboard.terminal import Terminal as Terminal
+    from pegboard.terminal import TerminalSize as TerminalSize
     from pegboard.textfile import FileText as FileText
     from pegboard.textfile import decode_text as decode_text
     from pegboard.textfile import new_text as new_text
@@ -89,7 +98,14 @@ _MODULES = {
     "app": ("App",),
     "bus": ("encode_event",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
-    "context": ("ChildResult", "ProcessResult", "Ruleset", "SessionView", "ToolContext"),
+    "context": (
+        "BackgroundProcess",
+        "ChildResult",
+        "ProcessResult",
+        "Ruleset",
+        "SessionView",
+        "ToolContext",
+    ),
     "diffs": ("Diff", "diff_texts"),
     "errors": (
         "AbortedError",
@@ -105,12 +121,13 @@ _MODULES = {
         "SessionBusyError",
         "ToolError",
     ),
+    "globs": ("glob_expression",),
     "hookspecs": ("hookimpl",),
     "ids": ("IdSource", "check_id"),
-    "openat": ("open_resolved",),
+    "openat": ("is_resolved", "move_resolved", "open_resolved", "remove_resolved"),
     "opening": ("AppOptions",),
     "paths": ("Places",),
-    "permissions": ("UNCLEAR", "judge", "rules_from_config", "strictest"),
+    "permissions": ("UNCLEAR", "judge", "may_read", "rules_from_config", "strictest"),
     "providers": (
         "Call",
         "Media",
@@ -137,10 +154,12 @@ _MODULES = {
     ),
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
+    "session.terminal": ("TerminalOrder",),
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
     "textfile": ("FileText", "decode_text", "new_text"),
+    "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "walk": ("walk_files",),
     "workspace": ("branch",),

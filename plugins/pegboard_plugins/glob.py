@@ -10,7 +10,17 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool, walk_files
+from pegboard import (
+    InvalidInputError,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    glob_expression,
+    hookimpl,
+    tool,
+    walk_files,
+)
 
 SHOWN = 100
 MOST_MATCHES = 100_000
@@ -42,7 +52,10 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
     pattern = pattern.removeprefix(f"{folder}/")
-    expression = _compiled(pattern)
+    try:
+        expression = glob_expression(pattern)
+    except InvalidInputError as error:
+        raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
     if rg := _ripgrep():
         await _listed(context, folder, newest, _argv(rg, pattern))
@@ -191,47 +204,6 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> None:
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(lambda _: not (context.cancelled or newest.full), walk_files(folder))
     newest.add(path[start:] for path in paths)
-
-
-_TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<many>\*+)|(?P<one>\?)"
-                    r"|(?P<set>\[[!^]?\]?[^\]/]*\])|(?P<open>\{)|(?P<comma>,)|(?P<close>\})"
-                    r"|(?P<escape>\\.)|(?P<letter>.)", re.DOTALL)  # fmt: skip
-_PLAIN = {
-    "deep": "(?:[^/]+/)*",
-    "rest": ".+",
-    "many": "[^/]*",
-    "one": "[^/]",
-    "open": "(?:",
-    "comma": "|",
-    "close": ")",
-}
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern for paths below the folder; without a slash it fits at any depth."""
-    pattern = pattern.removeprefix("./")
-    balanced = pattern.count("{") == pattern.count("}")
-    deep = "" if "/" in pattern.rstrip("/") else "(?:[^/]+/)*"
-    pieces: list[str] = []
-    depth = 0
-    for match in _TOKEN.finditer(pattern.removeprefix("/")):
-        kind, text = match.lastgroup or "", match[0]
-        depth += (kind == "open") - (kind == "close")
-        literal = (kind == "comma" and depth == 0) or (kind in ("open", "close") and not balanced)
-        pieces.append(re.escape(text) if literal else _translated(kind, text))
-    try:
-        return re.compile(deep + "".join(pieces), re.DOTALL)
-    except re.error as error:
-        raise ToolError(f"{pattern!r} is not a pattern for file names: {error}") from error
-
-
-def _translated(kind: str, text: str) -> str:
-    if kind == "set":
-        body = text[1:-1].replace("\\", "\\\\")
-        return f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]"
-    if kind == "escape":
-        return re.escape(text[1])
-    return _PLAIN.get(kind) or re.escape(text)
 
 
 @hookimpl
