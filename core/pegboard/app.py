@@ -3,9 +3,8 @@
 This is the public API for embedding: the command line and the server use nothing else.
 """
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from pegboard.agents import default_agent
@@ -36,8 +35,10 @@ from pegboard.session.prompt import Prompt
 from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
 from pegboard.session.sessions import new_session, revision
 from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
+from pegboard.session.terminal import TerminalOrder, open_terminal
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Hit, Storage
+from pegboard.terminal import Terminal
 from pegboard.tools import Tool
 from pegboard.trust import Decision
 from pegboard.workspace import Workspace
@@ -66,19 +67,13 @@ class App:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.shutdown(app=self)
-        await self._engine.lifeline.aclose()
         await close(self._parts)
 
     @property
@@ -262,8 +257,14 @@ class App:
         :raises NotFoundError: for an unknown session or agent.
         :raises SessionBusyError: while the session runs.
         """
-        session = await settled(self._engine, session_id)
-        return await self._runs.shell(self._engine, session, order)
+        return await self._runs.shell(self._engine, await settled(self._engine, session_id), order)
+
+    async def terminal(self, order: TerminalOrder, on_output: Callable[[bytes], None]) -> Terminal:
+        """A program at a terminal that the user works in; who opens it closes it.
+
+        :raises InvalidInputError: for a program, or a folder of the project, that is not there.
+        """
+        return await open_terminal(self._engine, order, on_output)
 
     async def mentioned(
         self, session_id: str, text: str, *, agent: str | None = None

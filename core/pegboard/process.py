@@ -53,13 +53,17 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
     own settings (`PEGBOARD_*`). Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, git's
     editor to `true`, and no prompts of git and ssh.
     """
+    return without_secrets(env, secrets) | _QUIET
+
+
+def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
+    """What `child_env` leaves of `env`, for a program that a person works with."""
     hidden = {name.upper() for name in secrets}
-    kept = {
+    return {
         name: value
         for name, value in env.items()
         if name.upper() not in hidden and not _looks_secret(name.upper())
     }
-    return kept | _QUIET
 
 
 @lru_cache(maxsize=1024)
@@ -75,6 +79,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     timeout_s: float,
     limit_bytes: int,
     on_output: Callable[[str], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
     spill_dir: Path | None = None,
 ) -> ProcessResult:
     """How the process ended; neither it nor anything that it started outlives the call.
@@ -83,16 +88,18 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
     to a file in `spill_dir`. The call returns when the process ends, and 200 ms later if
     others still hold its output; they are ended. After `timeout_s`, and when the call is
-    cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_output` gets the text piece by
-    piece, on the event loop.
+    cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_start` gets the process's id, and
+    `on_output` the text piece by piece, on the event loop.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
     output = _Output(limit_bytes, spill_dir, on_output)
-    family = _Family(env.get(MARK, ""))
+    family = Family(env.get(MARK, ""))
     started = time.monotonic()
     transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
     family.leader = transport.get_pid()
+    if on_start is not None:
+        on_start(family.leader)
     timed_out = False
     try:
         timed_out = not await _within(timeout_s, child.exited)
@@ -140,13 +147,13 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
     return bool(done)
 
 
-async def _ask_to_end(family: "_Family", child: "_Child") -> None:
+async def _ask_to_end(family: "Family", child: "_Child") -> None:
     family.signal(signal.SIGTERM)
     await _within(GRACE_S, child.exited)
 
 
 async def _reap(
-    family: "_Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
+    family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
 ) -> None:
     """Waits until nothing is left; a second cancellation may interrupt it after the kill."""
     try:
@@ -250,6 +257,7 @@ class _Output:
             timed_out=timed_out,
             truncated=truncated,
             output_path=self._path,
+            output_bytes=self._total,
             background_ended=background_ended,
             duration_s=duration_s,
         )
@@ -273,7 +281,7 @@ class _Status(msgspec.Struct, frozen=True):
     session: int
 
 
-class _Family:
+class Family:
     """A process with all that come from it, also those that left its group or its session.
 
     They are found under `/proc` by parent, by session, and by the mark in their environment;
@@ -289,6 +297,7 @@ class _Family:
         return self.signal(signal.SIGKILL, thorough=thorough)
 
     def signal(self, number: int, *, thorough: bool = True) -> bool:
+        """Whether anything lived that the signal was for."""
         pids = self._members(thorough=thorough)
         if pids is None:
             with suppress(ProcessLookupError, PermissionError):
