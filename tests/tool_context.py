@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from pegboard.background import Background
 from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import PermissionDeniedError
 from pegboard.files import FileLedger
@@ -43,7 +44,10 @@ class Context:
         config=None,
     ):
         self.session = SimpleNamespace(
-            rulesets=(Ruleset(source="config", rules=tuple(rules)),), config=config or Config()
+            rulesets=(Ruleset(source="config", rules=tuple(rules)),),
+            config=config or Config(),
+            home=Path.home(),
+            private=(),
         )
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or FileLedger()).view(session_id)
@@ -54,6 +58,8 @@ class Context:
         self.edits = []
         self.trusted = True
         self.stash = Stash()
+        self.owner = Background()
+        self.background = self.owner.view(session_id, output_dir=self.directory / ".output")
         self.stored = {}
         self.list = ()
         self.child = child or ChildResult(session_id="ses_child", outcome="done", text="found it")

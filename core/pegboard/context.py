@@ -31,6 +31,8 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is
     there to answer questions. `home` is the user's folder, `config_dir` that of their settings.
+    `private` are the folders and files that no tool may change unasked, wherever they are: what
+    Pegboard keeps, its settings, and the repository's real git folders.
     """
 
     info: Session
@@ -45,6 +47,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     interactive: bool = False
     home: Path | None = None
     config_dir: Path | None = None
+    private: tuple[Path, ...] = ()
     turns: tuple[Turn, ...] = ()
 
     @property

@@ -39,6 +39,9 @@ from pegboard.trust import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
 _FAILURES_KEPT = 100
+_PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
+_BESIDE = ("", "-wal", "-shm")
+"""What SQLite keeps beside a database."""
 
 
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +167,7 @@ class _Assembly:
             config_dir=self._places.config,
             trusted=decision.trusted,
             stash=Stash(),
+            private=self._private(workspace),
             snapshots=self._snapshots(workspace, config),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
@@ -183,6 +187,14 @@ class _Assembly:
 
     async def _plugins(
         self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
+    def _private(self, workspace: Workspace) -> tuple[Path, ...]:
+        """What no tool may change unasked, wherever this App has it."""
+        files = [self._env.get(name, "") for name in _PRIVATE_FILES]
+        named = [workspace.directory / name for name in files if name and "://" not in name]
+        beside = [path.with_name(f"{path.name}{end}") for path in named for end in _BESIDE]
+        found = [*self._places.kept, *beside, *workspace.git_dirs]
+        return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in found))
+
     ) -> Register:
         return await load_plugins(
             directory=workspace.directory,

@@ -32,6 +32,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**found)
 
     @property
+    def kept(self) -> tuple[Path, ...]:
+        """The folders of which a change would change what Pegboard does or remembers."""
+        return (self.config, self.data, self.state, self.cache)
+
+    @property
     def database(self) -> Path:
         """The database of all projects."""
         return self.data / "pegboard.db"

@@ -15,6 +15,7 @@ from typing import get_args
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
 from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, Scope, Verdict
+from pegboard.sensitive import secret_path
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _ANYTHING = ("*",)
@@ -190,6 +191,25 @@ def judge(
     if not approvals:
         return verdict
     return opinion(rulesets, permission, rest, home=home) or unasked
+
+
+def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether the rules let a tool read this file without asking.
+
+    For a file of secrets only rules that are narrower than `*` count, for another no rule at
+    all is as good as one that allows it. Without that a search does not show the file.
+    """
+    if not secret_path(Path(path)):
+        verdict = opinion(rulesets, "read", [path], home=home)
+        return verdict is None or verdict.action == "allow"
+    narrow = tuple(
+        rule
+        for ruleset in rulesets
+        for rule in ruleset.rules
+        if rule.permission == "read" and rule.pattern != "*"
+    )
+    verdict = opinion([Ruleset(source="config", rules=narrow)], "read", [path], home=home)
+    return verdict is not None and verdict.action == "allow"
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:

@@ -10,6 +10,8 @@ _PROJECT_FILES = frozenset(
 )
 _EDITOR_FILES = frozenset({"tasks.json", "launch.json", "settings.json", "extensions.json"})
 _TOOL_FOLDERS = frozenset({"tool", "tools", "plugin", "plugins"})
+_HELD = ("hello.py", "tasks.json")
+"""One of these in a folder of the project is protected, or nothing in it is by its place."""
 _HOME_FILES = re.compile(
     r"\.(bash|zsh|ksh|csh|tcsh|mksh)\w*|\.(profile|login|logout|zprofile|zlogin|kshrc|inputrc)"
     r"|\.(vimrc|exrc|gitconfig|npmrc|yarnrc|pypirc|netrc|pythonrc|Rprofile|xprofile|xsession\w*"
@@ -64,12 +66,16 @@ def protected_path(
 ) -> str | None:
     """Why a change of this path could run code later or change what is allowed, None if not.
 
-    `path` is absolute with symlinks resolved; it need not exist. `private` are folders of
-    Pegboard itself. So are found: the inside of `.git`, Pegboard's configuration and tools in
-    the project, what editors and shells run by themselves, and keys.
+    `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
+    files of Pegboard itself and of git, wherever they are. So are found: the inside of `.git`,
+    Pegboard's configuration and tools in the project, what editors and shells run by themselves,
+    keys, and the folders that hold such things outside of the project.
     """
-    if any(path.is_relative_to(folder) for folder in private):
-        return "it belongs to Pegboard itself"
+    for place in private:
+        if path.is_relative_to(place):
+            return "it belongs to Pegboard or git itself"
+        if place.is_relative_to(path) and not _holds_all(path, worktree, home):
+            return f"it holds {place}, which belongs to Pegboard or git itself"
     if path.is_relative_to(worktree):
         return _in_project(path.relative_to(worktree).parts)
     if path.is_relative_to(home):
@@ -77,6 +83,22 @@ def protected_path(
     if _PROJECT_FOLDERS & {part.lower() for part in path.parts}:
         return "git or an agent runs what stands there"
     return None
+
+
+def protected_folder(
+    path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
+) -> str | None:
+    """Why a folder or a link put at this path could do so, by itself or by what is in it.
+
+    The arguments are those of `protected_path`.
+    """
+    places = tuple(private)
+    inside = (path / name for name in _HELD)
+    reasons = (
+        protected_path(each, worktree=worktree, home=home, private=places)
+        for each in (path, *inside)
+    )
+    return next((reason for reason in reasons if reason), None)
 
 
 def secret_path(path: Path) -> bool:
@@ -88,6 +110,11 @@ def secret_path(path: Path) -> bool:
     return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
         path.name in _NO_SECRET_FILES or path.suffix == ".pub"
     )
+
+
+def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
+    """Whether it is above the project or the home, which `destroy` looks after."""
+    return worktree.is_relative_to(path) or home.is_relative_to(path)
 
 
 def _in_project(parts: tuple[str, ...]) -> str | None:
@@ -107,7 +134,8 @@ def _in_project(parts: tuple[str, ...]) -> str | None:
 def _in_home(path: Path) -> str | None:
     if len(path.parts) == 1 and _HOME_FILES.fullmatch(path.name):
         return "a program runs it when it starts"
-    if any(path.is_relative_to(folder) for folder in _HOME_FOLDERS):
+    above = any(Path(folder).is_relative_to(path) for folder in _HOME_FOLDERS)
+    if (above and path.parts) or any(path.is_relative_to(folder) for folder in _HOME_FOLDERS):
         return "it decides what may log in, or what runs at a start"
     if {".git", ".pegboard"} & {part.lower() for part in path.parts}:
         return "git or Pegboard runs what stands there"

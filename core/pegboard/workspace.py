@@ -29,6 +29,13 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     project_id: str
     git_dir: Path | None
 
+    @property
+    def git_dirs(self) -> tuple[Path, ...]:
+        """This worktree's own git directory and the one that all worktrees share, if any."""
+        if self.git_dir is None:
+            return ()
+        return tuple(dict.fromkeys((self.git_dir, _shared_git_dir(self.git_dir))))
+
 
 def open_workspace(directory: Path) -> Workspace:
     """The workspace of an existing directory.

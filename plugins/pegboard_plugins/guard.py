@@ -2,8 +2,8 @@
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute paths or globs that would be gone with all that is in them,
-empty for one that nobody can know before; `writes` are absolute paths. An `edit` names its paths
-in its patterns.
+empty for one that nobody can know before; `writes` are absolute paths, and at those of `lands`
+a whole folder or a link may come to be. An `edit` names its paths in its patterns.
 """
 
 import asyncio
@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from pegboard import Places, Ruleset, SessionView, hookimpl, judge, protected_path
+from pegboard import (
+    Ruleset,
+    SessionView,
+    hookimpl,
+    judge,
+    protected_folder,
+    protected_path,
+)
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"
@@ -32,30 +39,37 @@ _SYSTEM = tuple(
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
     """A refusal for the destruction of a vital folder, a question before what runs by itself."""
     destroys = _texts(request, "destroys")
-    written = _written(session, request)
-    if not destroys and not written:
+    changes = (*_written(session, request), *_texts(request, "lands"))
+    if not destroys and not changes:
         return None
-    return await asyncio.to_thread(_opinion, session, request, destroys, written)
+    return await asyncio.to_thread(_opinion, session, request, destroys)
 
 
 def _opinion(
-    session: SessionView,
-    request: PermissionRequest,
-    destroys: Sequence[str],
-    written: Sequence[str],
+    session: SessionView, request: PermissionRequest, destroys: Sequence[str]
 ) -> Verdict | None:
     for target in destroys:
         reason = _vital(target, session)
         if reason and not _named(session, request, DESTROY, target):
             return Verdict(action="deny", reason=_refusal(target, reason), source="guard")
-    home, private = Path.home(), _private()
-    for text in written:
-        path = Path(os.path.realpath(text))
-        why = protected_path(path, worktree=session.worktree, home=home, private=private)
-        if why and not _named(session, request, PROTECTED, str(path)):
+    for path, why in _protected(session, request):
+        if not _named(session, request, PROTECTED, str(path)):
             reason = f"{path} is protected, because {why}"
             return Verdict(action="ask", reason=reason, source="guard", firm=True)
     return None
+
+
+def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
+    """The protected paths that would change, with links resolved, and why they are."""
+    changes = ((text, protected_path) for text in _written(session, request))
+    landing = ((text, protected_folder) for text in _texts(request, "lands"))
+    for text, reason_of in (*changes, *landing):
+        path = Path(os.path.realpath(text))
+        why = reason_of(
+            path, worktree=session.worktree, home=_home(session), private=session.private
+        )
+        if why:
+            yield path, why
 
 
 def _refusal(target: str, reason: str) -> str:
@@ -83,11 +97,8 @@ def _texts(request: PermissionRequest, key: str) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def _private() -> tuple[Path, ...]:
-    places = Places.of(os.environ)
-    return tuple(
-        Path(os.path.realpath(folder)) for folder in (places.config, places.data, places.state)
-    )
+def _home(session: SessionView) -> Path:
+    return session.home or Path.home()
 
 
 def _named(session: SessionView, request: PermissionRequest, permission: str, text: str) -> bool:
@@ -102,7 +113,7 @@ def _named(session: SessionView, request: PermissionRequest, permission: str, te
         return False
     return (
         judge(
-            [Ruleset(source="config", rules=tuple(own))], permission, [text], home=Path.home()
+            [Ruleset(source="config", rules=tuple(own))], permission, [text], home=_home(session)
         ).action
         == "allow"
     )
@@ -132,12 +143,12 @@ def _vital(target: str, session: SessionView) -> str:
 
 
 def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
-    home = Path.home()
+    home = _home(session)
     yield session.worktree, "the project itself"
     yield session.directory, "the session's folder"
     yield home, "the home folder"
     yield Path(os.path.realpath(home)), "the home folder"
-    for folder in _private():
+    for folder in session.private:
         yield folder, "what Pegboard keeps"
     for folder in _SYSTEM:
         yield folder, f"the system's {folder}"

@@ -27,4 +27,5 @@ async def config_load(config: Config) -> Config:
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict:
     """What the session's rules say of the request."""
-    return judge(session.rulesets, request.permission, request.patterns, home=Path.home())
+    home = session.home or Path.home()
+    return judge(session.rulesets, request.permission, request.patterns, home=home)

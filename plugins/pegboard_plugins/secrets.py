@@ -1,8 +1,8 @@
 """A policy for files that hold keys, tokens or passwords: no tool reads them unasked.
 
 A tool says which files it would read in the metadata of its request: `filepath` or `paths`,
-absolute; what `writes` has as well is not read. A rule about `read` that is narrower than `*`
-decides for all tools alike.
+absolute; what `writes` has as well is not read, unless it gets another name (`destroys`,
+`linked`). A rule about `read` that is narrower than `*` decides for all tools alike.
 """
 
 import os
@@ -41,12 +41,14 @@ def _read(request: PermissionRequest) -> Iterator[str]:
     path = request.metadata.get("filepath")
     if isinstance(path, str):
         yield path
-    paths, writes = request.metadata.get("paths"), request.metadata.get("writes")
-    destroys = request.metadata.get("destroys")
-    if isinstance(paths, list):
-        moved = set(destroys) if isinstance(destroys, list) else set()
-        written = (set(writes) if isinstance(writes, list) else set()) - moved
-        yield from (each for each in paths if isinstance(each, str) and each not in written)
+    renamed = {*_texts(request, "destroys"), *_texts(request, "linked")}
+    written = {*_texts(request, "writes")} - renamed
+    yield from (each for each in _texts(request, "paths") if each not in written)
+
+
+def _texts(request: PermissionRequest, key: str) -> list[str]:
+    value = request.metadata.get(key)
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
@@ -61,7 +63,7 @@ def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
     if not narrow:
         return None
     ruleset = Ruleset(source="config", rules=narrow)
-    verdict = judge([ruleset], "read", names, home=Path.home())
+    verdict = judge([ruleset], "read", names, home=session.home or Path.home())
     return verdict if verdict.source else None
 
 

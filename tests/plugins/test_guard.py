@@ -25,8 +25,10 @@ def project(home):
     return folder
 
 
-async def said(project, permission, patterns, *, rules=(), **metadata):
+async def said(project, permission, patterns, *, rules=(), private=(), **metadata):
     session = SimpleNamespace(
+        home=Path.home(),
+        private=private,
         worktree=project,
         directory=project,
         rulesets=(Ruleset(source="config", rules=tuple(rules)),),
@@ -42,17 +44,29 @@ async def said(project, permission, patterns, *, rules=(), **metadata):
     return await permission_ask(session, request)
 
 
-async def of_command(project, command, *, rules=()):
+async def of_command(project, command, **facts):
     found = scan(command, cwd=project, home=Path.home(), worktree=project)
     patterns = [" ".join(argv) for argv in found.commands]
     return await said(
         project,
         "bash",
         patterns,
-        rules=rules,
         writes=[str(path) for path in found.writes],
         destroys=list(found.destroys),
+        lands=[str(path) for path in found.lands],
+        **facts,
     )
+
+
+async def all_of_command(project, command, **facts):
+    """What is said of all that the bash tool asks for a line."""
+    found = scan(command, cwd=project, home=Path.home(), worktree=project)
+    verdicts = [await of_command(project, command, **facts)]
+    for path in found.writes:
+        real = path.resolve()
+        if real.is_relative_to(project):
+            verdicts.append(await said(project, "edit", [str(real.relative_to(project))], **facts))
+    return [(verdict.action, verdict.firm) for verdict in verdicts if verdict]
 
 
 @pytest.mark.parametrize(
@@ -174,3 +188,64 @@ async def test_a_rule_may_allow_a_protected_path(project):
 
     assert await said(project, "edit", ["tool/hello.py"], rules=rules) is None
     assert await said(project, "edit", [".git/config"], rules=rules) is not None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("mv evil tool", "ln -s evil tool", "cp -r evil plugins", "cp a.py tool", "mv a.py tool/"),
+        *("mv evil .vscode", "cp -t tool a.py", "cp --target-directory=tool a.py", "mv x/.git ."),
+        *("cp -r x/.pegboard .", "ln -s ../x .opencode", "mv .git old", "tar -C .git/hooks -xf a"),
+        *(
+            "unzip a.zip -d .pegboard",
+            "patch .git/config a.diff",
+            "cp x/.bashrc ~",
+            "mv x ~/.config",
+        ),
+        *("cp -r x/pegboard ~/.config", "mkdir -p .pegboard/tool", "touch .git/hooks/pre-commit"),
+        *("mv ~/.config ~/c", "ln -sf x ~/.ssh", "install -m755 x .git/hooks/post-checkout"),
+    ],
+)
+async def test_what_comes_to_be_where_things_run_by_themselves_is_asked_for(project, command):
+    (project / "tool").mkdir()
+
+    verdicts = await all_of_command(project, command)
+
+    assert ("ask", True) in verdicts or ("deny", False) in verdicts
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("mkdir tools", "mv a b", "cp -r src dst", "ln -s a b", "cp a.py src/tool", "mv tool old"),
+        *("ls .git", "cat .git/HEAD", "git log", "pytest tool/test_x.py", "rsync -a src/ dst/"),
+    ],
+)
+async def test_other_places_are_not_its_business(project, command):
+    assert await all_of_command(project, command) == []
+
+
+@pytest.fixture
+def places(tmp_path):
+    return tuple(tmp_path / name for name in ("cfg/peg", "data", "state", "real.git"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cfg/peg/pegboard.toml", "data/pegboard.db", "data/../state/trust.json", "real.git/hooks/x"],
+)
+async def test_pegboards_own_folders_are_asked_for_wherever_they_are(
+    project, tmp_path, places, name
+):
+    verdict = await said(project, "edit", [f"../../../{name}"], private=places)
+
+    assert (verdict.action, verdict.firm) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command", ["mv x {}/cfg", "ln -s x {}/cfg", "echo x > {}/real.git/config", "mv {}/cfg y"]
+)
+async def test_neither_are_they_replaced_with_their_parents(project, tmp_path, places, command):
+    verdicts = await all_of_command(project, command.format(tmp_path), private=places)
+
+    assert ("ask", True) in verdicts or ("deny", False) in verdicts

@@ -13,6 +13,7 @@ from pegboard_plugins.secrets import permission_ask
 
 async def said(permission, *, rules=(), **metadata):
     session = SimpleNamespace(
+        home=Path("/home/u"),
         rulesets=(Ruleset(source="config", rules=(*DEFAULTS, *rules)),),
     )
     request = PermissionRequest(

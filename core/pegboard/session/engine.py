@@ -37,7 +37,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     `approvals` are the rules that the user's "always" has made for the project, `warmed` the
     tools that can check arguments without a first delay. `publish` gives events to all who
     listen; what the database stores is published by the commit itself. `snapshots` is None where
-    the user has switched them off. `trusted`: the project's own code may run.
+    the user has switched them off. `trusted`: the project's own code may run. `private` is what
+    no tool may change unasked.
     """
 
     workspace: Workspace
@@ -60,6 +61,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     config_dir: Path
     trusted: bool
+    private: tuple[Path, ...]
     stash: Stash
     now: Callable[[], int]
     resolve_model: Callable[[str], Awaitable[Model]]

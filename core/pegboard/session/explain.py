@@ -166,7 +166,7 @@ def _rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
-            rule = deciding(ruleset, request.permission, pattern, home=Path.home())
+            rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
             if rule is not None:
                 found.append(
                     Spoken(

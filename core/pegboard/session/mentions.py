@@ -177,7 +177,7 @@ async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInp
         permission="read",
         patterns=file.names,
         always=(),
-        metadata={},
+        metadata={"filepath": str(file.path)},
         tool=None,
     )
     verdict = await judged(engine, view, request)

@@ -155,6 +155,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         interactive=engine.questions.interactive,
         home=engine.home,
         config_dir=engine.config_dir,
+        private=engine.private,
         turns=turns,
     )
 

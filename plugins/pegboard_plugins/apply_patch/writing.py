@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from pegboard import ToolContext, ToolError
+from pegboard import ToolContext, ToolError, move_resolved, remove_resolved
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 
@@ -38,7 +38,7 @@ async def _write_all(context: ToolContext, changes: Sequence[Change]) -> None:
             raise PatchError("io", f"a file cannot be changed: {error}") from error
         undo.pop_all()
     for path, aside in leaving:
-        await asyncio.to_thread(aside.unlink)
+        await asyncio.to_thread(remove_resolved, aside)
         context.files.note_read(path)
 
 
@@ -61,20 +61,20 @@ async def _write(
     if change.after is None:
         # Aside first: until all other files are written the deleted ones are still whole.
         aside = change.path.with_name(f".{change.path.name[:200]}.{os.urandom(6).hex()}")
-        await asyncio.to_thread(os.rename, change.path, aside)
+        await asyncio.to_thread(move_resolved, change.path, aside)
         undo.push_async_callback(_rename_back, context, aside, change.path)
         leaving.append((change.path, aside))
         return
     if change.before is None:
-        await _make_folders(change.path, undo)
+        _forget_folders(change.path, undo)
         await files.replace(change.path, change.after)
-        undo.push_async_callback(asyncio.to_thread, change.path.unlink)
+        undo.push_async_callback(asyncio.to_thread, remove_resolved, change.path)
         return
     path = change.path
     if change.target is not None:
         path = change.target
-        await _make_folders(path, undo)
-        await asyncio.to_thread(os.rename, change.path, path)
+        _forget_folders(path, undo)
+        await asyncio.to_thread(move_resolved, change.path, path)
         undo.push_async_callback(_rename_back, context, path, change.path)
         files.note_read(change.path)
     undo.push_async_callback(files.replace, path, change.before)
@@ -82,18 +82,17 @@ async def _write(
 
 
 async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
-    await asyncio.to_thread(os.rename, now, before)
+    await asyncio.to_thread(move_resolved, now, before)
     context.files.note_read(before)
 
 
-async def _make_folders(path: Path, undo: AsyncExitStack) -> None:
-    """The folders of a new file; those that are made go again with it."""
+def _forget_folders(path: Path, undo: AsyncExitStack) -> None:
+    """Have the folders that a new file will make go again with it."""
     missing = [folder for folder in path.parents if not folder.exists()]
-    await asyncio.to_thread(path.parent.mkdir, parents=True, exist_ok=True)
     undo.push_async_callback(asyncio.to_thread, _remove_folders, missing)
 
 
 def _remove_folders(folders: Sequence[Path]) -> None:
     with suppress(OSError):  # one that somebody else has filled stays
         for folder in folders:
-            folder.rmdir()
+            remove_resolved(folder)

@@ -5,21 +5,29 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from pegboard import (
     UNCLEAR,
+    ModelRequest,
     ProcessResult,
+    SessionView,
     Tool,
     ToolContext,
     ToolError,
     ToolResult,
     hookimpl,
+    secret_path,
     tool,
 )
 from pegboard_plugins.bash.display import plain
+from pegboard_plugins.bash.leaving import left_running, listed, stopped
 from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_wrapper
 
@@ -31,11 +39,17 @@ LONGEST_TIMEOUT_MS = 3_600_000
 SHOWN_LETTERS = 30_000
 """opencode `tool/bash.ts`: letters of the output in the metadata; ours are the last ones."""
 SHOW_EVERY_S = 0.1
+MOST_MATCHES = 2000
+"""So many files that a wildcard fits are looked at by name."""
+LONG_S = 10.0
+"""A command that takes so long is told its time."""
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
 
 
-async def _requests(context: ToolContext, command: str, workdir: str = "") -> Path:
+async def _requests(
+    context: ToolContext, command: str, workdir: str = "", *, background: bool = False
+) -> Path:
     """The folder of the call, once all that it would do is allowed."""
     cwd = await context.ask_path(context.directory / workdir)
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
@@ -49,31 +63,44 @@ async def _requests(context: ToolContext, command: str, workdir: str = "") -> Pa
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
         patterns.append(UNCLEAR + command)
+    secrets = await asyncio.to_thread(_secrets, scanned) if scanned.globs else []
     await context.ask(
         "bash",
         patterns,
         always=() if scanned.unclear else _always(scanned),
-        metadata=_facts(scanned, command),
+        metadata={**_facts(scanned, command, secrets), "background": background},
     )
     return cwd
 
 
-def _facts(scanned: "Scan", command: str) -> dict[str, object]:
+def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, object]:
     """What a policy may look at: the paths are absolute, as the line names them."""
     return {
         "command": command,
         "unclear": list(scanned.unclear),
-        "paths": [str(path) for path in scanned.paths],
+        "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
         "destroys": list(scanned.destroys),
+        "linked": [str(path) for path in scanned.linked],
+        "lands": [str(path) for path in scanned.lands],
     }
+
+
+def _secrets(scanned: "Scan") -> list[str]:
+    """The files of secrets that the wildcards of the line fit; of many files the first."""
+    matches = (
+        path
+        for pattern in scanned.globs
+        for path in islice(iglob(pattern), MOST_MATCHES)  # noqa: PTH207 - absolute, as a shell
+    )
+    return [path for path in matches if secret_path(Path(path))]
 
 
 def _scanned(context: ToolContext, command: str, cwd: Path) -> "tuple[Scan, list[Path]]":
     # The first command pays 15 ms for the scanner, not the start of the program.
     from pegboard_plugins.bash.scan import scan
 
-    home = Path.home()
+    home = context.session.home or Path.home()
     scanned = scan(command, cwd=cwd, home=home, worktree=context.worktree)
     return scanned, _outside(scanned.paths, context)
 
@@ -115,12 +142,15 @@ async def bash(
     description: str = "",
     timeout: int = DEFAULT_TIMEOUT_MS,  # noqa: ASYNC109 - the model's argument
     workdir: str = "",
+    *,
+    background: bool = False,
 ) -> ToolResult:
     """Run a shell command.
 
     Each call is a new shell in the project's directory, or in workdir: use that rather than
-    cd. It has no input, and what it starts ends with it. timeout is in milliseconds, 120000
-    unless given. description says in 5 to 10 words what the command does.
+    cd. It has no input, and what it starts ends with it; with background a server or watcher
+    goes on after the call. timeout is in milliseconds, 120000 unless given. description says
+    in 5 to 10 words what the command does.
     """
     if not command.strip():
         raise ToolError("the command is empty")
@@ -128,11 +158,14 @@ async def bash(
         raise ToolError("the command holds a zero byte, which no shell can be given")
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
-    cwd = await _requests(context, command, workdir)
+    cwd = await _requests(context, command, workdir, background=background)
+    argv = [shutil.which("bash") or "/bin/sh", "-c", command]
+    if background:
+        return await left_running(context, argv, cwd, command=command, description=description)
     live = _Live(context, description)
     try:
         result = await context.run(
-            [shutil.which("bash") or "/bin/sh", "-c", command],
+            argv,
             cwd=cwd,
             timeout_s=timeout / 1000,
             on_output=live.hear,
@@ -175,6 +208,7 @@ def _result(result: ProcessResult, command: str, description: str, timeout_ms: i
     metadata: dict[str, object] = {
         **_metadata(output, description),
         "exit": result.exit_code,
+        "seconds": round(result.duration_s, 3),
     }
     if result.output_path is not None:
         metadata["outputPath"] = str(result.output_path)
@@ -196,6 +230,12 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
         yield f"exit code {result.exit_code}"
     if result.background_ended:
         yield "processes that it left in the background were ended"
+    if result.duration_s >= LONG_S and not result.timed_out:
+        yield f"it took {result.duration_s:.0f} s"
+    if result.output_path is not None:
+        kept = result.output_path.stat().st_size
+        if kept < result.output_bytes:
+            yield f"of {result.output_bytes:,} bytes of output its file has the first {kept:,}"
 
 
 def _signal_name(number: int) -> str:
@@ -203,7 +243,25 @@ def _signal_name(number: int) -> str:
     return names.get(number, f"signal {number}")
 
 
+async def _nothing(context: ToolContext) -> None:
+    """It sees and ends only what the session was allowed to start."""
+
+
+@tool(permission="bash", asks=_nothing)
+async def processes(context: ToolContext, stop: str = "") -> ToolResult:
+    """List what runs in the background, or stop one by its id."""
+    return await stopped(context, stop) if stop else listed(context)
+
+
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The bash tool."""
-    return [bash]
+    """The tools bash and processes."""
+    return [bash, processes]
+
+
+@hookimpl
+async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """The request without the tool processes, until something was left running."""
+    if session.background or all(tool.name != "processes" for tool in request.tools):
+        return None
+    return replace(request, tools=tuple(t for t in request.tools if t.name != "processes"))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import sed_files
@@ -24,6 +25,19 @@ _WRITERS = frozenset(
         *("chmod", "chown", "chgrp", "chattr", "setfacl", "mkfifo", "mknod", "wipe", "srm"),
     }
 )
+_PLACERS = frozenset({"mv", "cp", "ln", "install", "rsync", "scp"})
+_LINKERS = frozenset({"ln", "link"})
+_TARGET_OPTIONS = ("-t", "--target-directory")
+_READERS = frozenset(
+    {
+        *("cat", "head", "tail", "less", "more", "ls", "tree", "du", "df", "stat", "file", "wc"),
+        *("cd", "pushd", "grep", "egrep", "fgrep", "rg", "ag", "find", "fd", "diff", "cmp", "comm"),
+        *("sed", "awk", "gawk", "jq", "cut", "sort", "uniq", "nl", "tac", "rev", "column", "xxd"),
+        *("md5sum", "sha1sum", "sha256sum", "cksum", "readlink", "realpath", "strings", "hexdump"),
+        *("[[", "base64", "bat", "od", "git"),
+    }
+)
+"""They write nothing but what an option or a redirection names; git's own ways are not files'."""
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
 _DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive|--no-preserve-root")
@@ -53,6 +67,7 @@ def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
     writes = _is_writer(base, operands)
     for word in operands:
         _touch(word, findings, write=writes)
+    _hand_over(base, operands, findings)
     texts = [word.text for word in operands]
     if base == "sed":
         for path in sed_files([word.text for word in words]):
@@ -111,6 +126,37 @@ def _touch(word: Word, findings: Findings, *, write: bool) -> None:
     if text and "://" not in text and "\n" not in text and not (word.dynamic and word.leads):
         fixed = Word(re.split(r"[$`]", text)[0] if word.dynamic else text, bare=word.bare)
         findings.touch(fixed, write=write)
+
+
+def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
+    """What a program may write, or give another name, that nothing else says of it."""
+    if base not in _READERS:
+        findings.handed |= dict.fromkeys(p for word in operands for p in findings.places(word))
+    if base in _PLACERS:
+        _place(operands, findings)
+    if base in _LINKERS:
+        sources = operands[:-1]
+        findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
+
+
+def _place(operands: Sequence[Word], findings: Findings) -> None:
+    """Where things come to be: at the last operand, or in it under their own names."""
+    named = [word for word in operands if not word.text.startswith("-")]
+    target = next(
+        (following for word, following in pairwise(operands) if word.text in _TARGET_OPTIONS),
+        named[-1] if named else None,
+    )
+    for word in operands:
+        option, equals, value = word.text.partition("=")
+        if equals and option in _TARGET_OPTIONS:
+            target = Word(value, bare=word.bare)
+    if target is None or target.dynamic:
+        return
+    for folder in findings.places(target):
+        findings.lands[folder] = None
+        for word in named:
+            name = word.text.rstrip("/").rpartition("/")[2]
+            findings.lands[f"{folder.rstrip('/')}/{name}"] = None
 
 
 def _is_writer(base: str, operands: Sequence[Word]) -> bool:

@@ -26,8 +26,10 @@ Values = dict[str, frozenset[str] | None]
 class Findings:
     """The state of a walk through a command line; `cwd` are the folders that it may be in.
 
-    `fed`: what is visited reads from a pipe or from the line itself. `branches`: it may be
-    skipped, so that a change of directory may happen or not.
+    `lands` are the paths where files, folders or links may come to be, `handed` those that are
+    named to programs which may write them; `linked` get a second name. `globs` are the paths
+    that have wildcards. `fed`: what is visited reads from a pipe or from the line itself.
+    `branches`: it may be skipped, so that a change of directory may happen or not.
     """
 
     home: str
@@ -36,6 +38,10 @@ class Findings:
     paths: dict[str, None] = field(default_factory=dict)
     writes: dict[str, None] = field(default_factory=dict)
     destroys: dict[str, None] = field(default_factory=dict)
+    lands: dict[str, None] = field(default_factory=dict)
+    handed: dict[str, None] = field(default_factory=dict)
+    linked: dict[str, None] = field(default_factory=dict)
+    globs: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
     descriptors: set[str] = field(default_factory=set)
@@ -114,6 +120,8 @@ class Findings:
         """A path that would be read or written; of a glob the part before its first sign."""
         for path in self.places(word):
             fixed = before_glob(path)
+            if fixed != path:
+                self.globs[path] = None
             self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None

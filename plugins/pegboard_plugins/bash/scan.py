@@ -9,9 +9,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pegboard import protected_path
+from pegboard import protected_folder, protected_path
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.walking import walk_text
+
+_RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,8 @@ class Scan:
 
     `writes` are those of the paths that would be written. `destroys` would be gone with all
     that is in them: absolute paths or globs, empty for one that only the shell would know.
+    At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
+    are the paths with wildcards, of which `paths` has the folder.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -27,6 +31,9 @@ class Scan:
     unclear: tuple[str, ...] = ()
     writes: tuple[Path, ...] = ()
     destroys: tuple[str, ...] = ()
+    lands: tuple[Path, ...] = ()
+    linked: tuple[Path, ...] = ()
+    globs: tuple[str, ...] = ()
 
 
 def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -> Scan:
@@ -44,20 +51,34 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         findings.doubt("arith-eval")
     if not findings.commands:
         findings.doubt("no-command")
-    if worktree is not None and any(_is_guarded(path, worktree, home) for path in findings.writes):
-        findings.doubt("protected-path")
+    if worktree is not None:
+        _guard(findings, worktree, home)
     return Scan(
         commands=tuple(findings.commands),
         paths=tuple(Path(path) for path in findings.paths),
         unclear=tuple(findings.unclear),
         writes=tuple(Path(path) for path in findings.writes),
         destroys=tuple(findings.destroys),
+        lands=tuple(Path(path) for path in findings.lands),
+        linked=tuple(Path(path) for path in findings.linked),
+        globs=tuple(findings.globs),
     )
 
 
-def _is_guarded(path: str, worktree: Path, home: Path) -> bool:
+def _guard(findings: Findings, worktree: Path, home: Path) -> None:
+    """Doubt a line that may change, or bring about, what runs by itself in the project."""
+    for path in findings.handed:
+        if not _RUNNING.isdisjoint(os.path.realpath(path).split("/")):
+            findings.writes[path] = None
+    written = (_real(path, worktree) for path in findings.writes)
+    landing = (_real(path, worktree) for path in findings.lands)
+    if any(path and protected_path(path, worktree=worktree, home=home) for path in written) or any(
+        path and protected_folder(path, worktree=worktree, home=home) for path in landing
+    ):
+        findings.doubt("protected-path")
+
+
+def _real(path: str, worktree: Path) -> Path | None:
+    """The path with links resolved, if it is in the project."""
     real = Path(os.path.realpath(path))
-    return (
-        real.is_relative_to(worktree)
-        and protected_path(real, worktree=worktree, home=home) is not None
-    )
+    return real if real.is_relative_to(worktree) else None

@@ -19,6 +19,7 @@ from plugins.bash.shell_lines import PROGRAMS, lines
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
 """How many lines are made up; 20,000 take some minutes."""
 LINES_RUN = max(100, EXAMPLES // 20)
+pytestmark = pytest.mark.timeout(60 + EXAMPLES / 10)
 REAL = ("sh", "bash", "env", "nohup", "timeout", "nice", "xargs", "find", "sleep")
 UNLIMITED = settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), database=None
