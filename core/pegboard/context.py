@@ -25,6 +25,23 @@ class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...]
 
 
+class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that a session has left running; all that it writes goes to `output_path`.
+
+    `started_at` is in milliseconds since the epoch. `ending` says how it ended, and `exit_code`
+    is None while it runs and when it was ended by us.
+    """
+
+    id: str
+    title: str
+    pid: int
+    output_path: Path
+    started_at: int
+    running: bool = True
+    exit_code: int | None = None
+    ending: str = ""
+
+
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session as plugins see it: a value of the moment, which nothing changes.
 
@@ -32,7 +49,8 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is
     there to answer questions. `home` is the user's folder, `config_dir` that of their settings.
     `private` are the folders and files that no tool may change unasked, wherever they are: what
-    Pegboard keeps, its settings, and the repository's real git folders.
+    Pegboard keeps, its settings, and the repository's real git folders. `background` are the
+    processes that the session has left running, also those that have ended since.
     """
 
     info: Session
@@ -48,6 +66,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     home: Path | None = None
     config_dir: Path | None = None
     private: tuple[Path, ...] = ()
+    background: tuple[BackgroundProcess, ...] = ()
     turns: tuple[Turn, ...] = ()
 
     @property
@@ -60,7 +79,8 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended; `output` is stdout and stderr in the order of arrival.
 
     `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
-    head and tail when the process wrote more than was asked for; `output_path` then has all.
+    head and tail when the process wrote more than was asked for; `output_path` then has the first
+    64 MiB of the `output_bytes` that there were.
     `background_ended`: processes that it had left running were ended with the call.
     """
 
@@ -70,6 +90,7 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     aborted: bool = False
     truncated: bool = False
     output_path: Path | None = None
+    output_bytes: int = 0
     background_ended: bool = False
     duration_s: float = 0.0
 
@@ -106,6 +127,38 @@ class FileAccess(Protocol):
         `path` is one that `ask_path` gave: a link put in its way since is refused.
 
         :raises OSError: when it cannot be written; the old file is then whole.
+        """
+        ...
+
+
+class BackgroundAccess(Protocol):
+    """Processes that outlive the call; they end with the session, or with the App."""
+
+    def listed(self) -> tuple[BackgroundProcess, ...]:
+        """All that the session has started, the oldest first."""
+        ...
+
+    async def start(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
+    ) -> BackgroundProcess:
+        """A process that runs on; `env` is what `ToolContext.env` gives, with additions.
+
+        :raises ToolError: when the program or the directory cannot be used, or when too many
+            run already.
+        """
+        ...
+
+    async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
+        """The process once it has ended, or as it is after `limit_s` seconds.
+
+        :raises ToolError: when the session has no such process.
+        """
+        ...
+
+    async def stop(self, process_id: str) -> BackgroundProcess:
+        """The process once it has ended, with all that it started.
+
+        :raises ToolError: when the session has no such process.
         """
         ...
 
@@ -151,6 +204,11 @@ class ToolContext(Protocol):
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
+        ...
+
+    @property
+    def background(self) -> BackgroundAccess:
+        """Processes that go on after the call."""
         ...
 
     @property

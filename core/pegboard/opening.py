@@ -92,7 +92,9 @@ async def assemble(directory: Path, options: AppOptions) -> Parts:
 
 
 async def close(parts: Parts) -> None:
-    """Close plugins, providers and the database, in this order."""
+    """End the processes, and close plugins, providers and the database, in this order."""
+    await parts.engine.background.aclose()
+    await parts.engine.lifeline.aclose()
     parts.sweeping.cancel()
     await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
     await parts.register.aclose()
@@ -165,9 +167,9 @@ class _Assembly:
             output_dir=self._places.tool_output,
             home=Path(self._env.get("HOME") or Path.home()),
             config_dir=self._places.config,
+            private=self._private(workspace),
             trusted=decision.trusted,
             stash=Stash(),
-            private=self._private(workspace),
             snapshots=self._snapshots(workspace, config),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
@@ -185,8 +187,6 @@ class _Assembly:
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
 
-    async def _plugins(
-        self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
     def _private(self, workspace: Workspace) -> tuple[Path, ...]:
         """What no tool may change unasked, wherever this App has it."""
         files = [self._env.get(name, "") for name in _PRIVATE_FILES]
@@ -195,6 +195,8 @@ class _Assembly:
         found = [*self._places.kept, *beside, *workspace.git_dirs]
         return tuple(dict.fromkeys(Path(os.path.realpath(path)) for path in found))
 
+    async def _plugins(
+        self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
     ) -> Register:
         return await load_plugins(
             directory=workspace.directory,

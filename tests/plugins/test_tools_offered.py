@@ -22,13 +22,14 @@ MODULES = (bash, edit, glob, grep, read, task, todo, write)
 LIMIT_BYTES = 4000
 NOW_AND_THEN = {
     *("apply_patch", "batch", "list", "multiedit"),
-    *("plan_enter", "plan_exit", "question", "skill"),
+    *("plan_enter", "plan_exit", "processes", "question", "skill"),
 }
 """Tools of this package that not every session is offered."""
 
 
 async def offered():
-    return [tool for module in MODULES for tool in await module.register_tools()]
+    tools = [tool for module in MODULES for tool in await module.register_tools()]
+    return [tool for tool in tools if tool.id not in NOW_AND_THEN]
 
 
 async def test_the_tools_have_the_protocols_names_and_permissions():
@@ -54,6 +55,7 @@ async def test_all_definitions_together_are_short():
     [
         *[(apply_patch, 560), (batch, 460), (list_files, 420), (multiedit, 560)],
         *[(plan_enter, 220), (plan_exit, 220), (question, 660), (skill, 260)],
+        (bash.processes, 220),
     ],
 )
 async def test_what_is_offered_now_and_then_is_short_too(tool, limit):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard.audit import Audit
+from pegboard.background import Background
 from pegboard.context import ChildResult
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
@@ -60,13 +61,14 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     output_dir: Path
     home: Path
     config_dir: Path
-    trusted: bool
     private: tuple[Path, ...]
+    trusted: bool
     stash: Stash
     now: Callable[[], int]
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
     snapshots: Snapshots | None = None
+    background: Background = msgspec.field(default_factory=Background)
     lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:

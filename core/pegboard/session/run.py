@@ -156,6 +156,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         home=engine.home,
         config_dir=engine.config_dir,
         private=engine.private,
+        background=engine.background.listed(session.id),
         turns=turns,
     )
 

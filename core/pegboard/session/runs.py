@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
@@ -48,6 +49,7 @@ class Runs:
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
+        self._stopping: set[str] = set()
         self._ids: dict[str, SessionIds] = {}
         self._asides: dict[str, set[asyncio.Task[Any]]] = {}
         self._titles = Titles(self._runs.get)
@@ -75,6 +77,7 @@ class Runs:
             PutSession(session),
         )
         turn = await expanded(engine, session, turn, ids, command=prompt.command)
+        await self._ended_if_stopping(session.id)
         run = self._runs.get(session.id)
         if run is not None:
             run.put(turn)
@@ -185,8 +188,17 @@ class Runs:
         for each in family:
             self._ids.pop(each, None)
             engine.files.forget(each)
+            await engine.background.forget(each)
             if engine.snapshots is not None:
                 await engine.snapshots.forget(each)
+
+    async def _ended_if_stopping(self, session_id: str) -> None:
+        """Wait for the end of a run that was aborted: it answers nothing that comes now.
+
+        It has no time limit, since the prompt is stored and has nobody else to answer it.
+        """
+        if session_id in self._stopping:
+            await asyncio.wait((self._tasks[session_id],))
 
     def _task(
         self, engine: Engine, session: Session, first: First | None = None
@@ -196,13 +208,26 @@ class Runs:
         if task is None:
             running = self._run(engine, session.id, first)
             task = asyncio.create_task(running, name=f"run {session.id}")
-            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            task.add_done_callback(partial(self._over, session.id))
             self._tasks[session.id] = task
         return task
 
+    def _over(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
+        """Take notice of a run's end; one that was aborted before it began has not tidied up."""
+        if not task.cancelled():
+            task.exception()
+        elif self._tasks.get(session_id) is task:
+            del self._tasks[session_id]
+            self._stopping.discard(session_id)
+
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
         """The end of a run; who stops waiting for it does not stop it."""
-        turn = await asyncio.shield(task)
+        turn = None
+        try:
+            turn = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
         if turn is None:
             raise AbortedError(f"{ABORTED} Nothing of session {session_id} was answered.")
         return turn
@@ -210,6 +235,8 @@ class Runs:
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""
         run = self._tasks.get(session_id)
+        if run is not None:
+            self._stopping.add(session_id)
         tasks = [*self._asides.get(session_id, ()), *([run] if run is not None else ())]
         for task in tasks:
             task.cancel()
@@ -281,6 +308,7 @@ class Runs:
         finally:  # nothing waits from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
             self._tasks.pop(session_id, None)
+            self._stopping.discard(session_id)
             engine.say_status(session_id, Idle())
 
     def _budget(self, session_id: str | None) -> Budget | None:

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pegboard.context import ChildResult, FileAccess, ProcessResult, SessionView
+from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process
 from pegboard.schema.event import FileEdited
@@ -88,7 +89,14 @@ class CallContext:
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
-        return self._engine.files.view(self._view.id)
+        announce = partial(self._run.trail.intends, self._call_id)
+        return self._engine.files.view(self._view.id, announce=announce)
+
+    @property
+    def background(self) -> BackgroundAccess:
+        """Processes that go on after the call."""
+        engine = self._engine
+        return engine.background.view(self._view.id, output_dir=engine.output_dir)
 
     @property
     def trusted(self) -> bool:

@@ -136,7 +136,7 @@ def _unique(texts: Iterable[str]) -> list[str]:
 
 
 @tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests)
-async def bash(
+async def bash(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     command: str,
     description: str = "",
@@ -145,12 +145,11 @@ async def bash(
     *,
     background: bool = False,
 ) -> ToolResult:
-    """Run a shell command.
+    """Run a command in a new shell.
 
-    Each call is a new shell in the project's directory, or in workdir: use that rather than
-    cd. It has no input, and what it starts ends with it; with background a server or watcher
-    goes on after the call. timeout is in milliseconds, 120000 unless given. description says
-    in 5 to 10 words what the command does.
+    It starts in the project's directory, or in workdir: use that rather than cd. It has no
+    input, and what it starts ends with it, but background lets a server go on. timeout is in
+    milliseconds. description says in 5 to 10 words what the command does.
     """
     if not command.strip():
         raise ToolError("the command is empty")

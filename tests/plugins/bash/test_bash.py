@@ -44,6 +44,7 @@ async def test_a_command_runs_and_its_output_is_the_answer(context):
     result = await call(bash, context, command="echo hi; echo err >&2", description="Say hi")
 
     assert (result.output, result.title) == ("hi\nerr", "Say hi")
+    assert result.metadata.pop("seconds") > 0
     assert result.metadata == {"output": "hi\nerr\n", "description": "Say hi", "exit": 0}
 
 

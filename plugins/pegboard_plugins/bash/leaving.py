@@ -1,0 +1,83 @@
+"""Commands that are left running: started, shown, and stopped."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from pegboard import BackgroundProcess, ToolContext, ToolResult
+from pegboard_plugins.bash.display import plain
+
+SETTLE_S = 1.0
+"""How long a command is watched before the call ends: most that fail do it at once."""
+SHOWN_BYTES = 4000
+"""The end of the output that a call tells; the file has all of it."""
+
+
+async def left_running(
+    context: ToolContext, argv: list[str], cwd: Path, *, command: str, description: str
+) -> ToolResult:
+    """What a command says within its first second; it goes on after that."""
+    process = await context.background.start(
+        argv, cwd=cwd, env=await context.env(), title=description or command
+    )
+    try:
+        process = await context.background.wait(process.id, limit_s=SETTLE_S)
+    except asyncio.CancelledError:
+        await context.background.stop(process.id)  # nobody would be told of it
+        raise
+    output, note = await asyncio.to_thread(_told, process), ""
+    if process.running:
+        note = (
+            f"[it runs on in the background as {process.id}, with process id {process.pid}, until"
+            f" Pegboard ends. Its output goes to {process.output_path}; the tool processes can stop"
+            " it]"
+        )
+    return ToolResult(
+        output="\n".join(piece for piece in (output, note) if piece),
+        title=process.title,
+        metadata={
+            "output": output,
+            "description": description,
+            "exit": process.exit_code,
+            "background": process.id,
+            "outputPath": str(process.output_path),
+        },
+    )
+
+
+def listed(context: ToolContext) -> ToolResult:
+    """All processes that the session has left running."""
+    processes = context.background.listed()
+    going = sum(process.running for process in processes)
+    return ToolResult(
+        output="\n".join(map(_line, processes)) or "Nothing was left running in the background.",
+        title=f"{going} running",
+        metadata={"running": [process.id for process in processes if process.running]},
+    )
+
+
+async def stopped(context: ToolContext, process_id: str) -> ToolResult:
+    """How a process ended, with the end of its output."""
+    process = await context.background.stop(process_id)
+    output = await asyncio.to_thread(_told, process)
+    return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")
+
+
+def _line(process: BackgroundProcess) -> str:
+    seconds = max(time.time_ns() // 10**6 - process.started_at, 0) // 1000
+    state = f"process id {process.pid}, running" if process.running else process.ending
+    return (
+        f"{process.id}: {process.title} ({state}; started {seconds} s ago; output in"
+        f" {process.output_path})"
+    )
+
+
+def _told(process: BackgroundProcess) -> str:
+    """The end of the output, with how the process ended."""
+    with process.output_path.open("rb") as file:
+        start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)
+        file.seek(start)
+        text = file.read(SHOWN_BYTES).decode(errors="replace")
+    cut = f"[{start:,} bytes before this are in the file]\n" * (start > 0)
+    return cut + plain(text).strip("\n")
