@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
     from pegboard.permissions import judge as judge
+    from pegboard.permissions import may_name as may_name
     from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import tool as tool
+    from pegboard.walk import ripgrep as ripgrep
     from pegboard.walk import walk_files as walk_files
     from pegboard.workspace import branch as branch
 
@@ -127,7 +129,7 @@ _MODULES = {
     "openat": ("is_resolved", "move_resolved", "open_resolved", "remove_resolved"),
     "opening": ("AppOptions",),
     "paths": ("Places",),
-    "permissions": ("UNCLEAR", "judge", "may_read", "rules_from_config", "strictest"),
+    "permissions": ("UNCLEAR", "judge", "may_name", "may_read", "rules_from_config", "strictest"),
     "providers": (
         "Call",
         "Media",
@@ -161,7 +163,7 @@ _MODULES = {
     "textfile": ("FileText", "decode_text", "new_text"),
     "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
-    "walk": ("walk_files",),
+    "walk": ("ripgrep", "walk_files"),
     "workspace": ("branch",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -1,6 +1,9 @@
 """The files of a folder that git would not ignore."""
 
 import os
+import re
+import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,25 +12,49 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _Specs = tuple[tuple[str, "GitIgnoreSpec"], ...]
-"""Folders that have a `.gitignore`, each with a slash at its end, the innermost first."""
+"""Folders that have a file of such rules, each with a slash at its end, the strongest first."""
+
+_EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
 
 
 def walk_files(folder: Path) -> Iterator[str]:
     """The paths of all files below `folder`, hidden ones too, in no promised order.
 
-    Left out are `.git` and what `.gitignore` files say, from the repository's root down.
-    Symlinks are left out, as ripgrep does: they may lead anywhere. A folder that cannot be read
-    counts as empty.
+    Left out are `.git` and what `.ignore` and `.gitignore` files say, from the repository's root
+    down, and the user's own excludes. A folder that is itself ignored is walked if it is asked
+    for. Symlinks are left out, as ripgrep does: they may lead anywhere. A folder that cannot be
+    read counts as empty.
     """
-    root = os.path.abspath(folder)  # noqa: PTH100 - texts are half the time of paths here
-    yield from _walk(root.rstrip("/") + "/", _specs_above(root))
+    root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
+    ignore, git = _specs_above(root)
+    if _ignored(root, ignore + git):
+        ignore = git = ()
+    yield from _walk(root, ignore, git)
 
 
-def _walk(folder: str, specs: _Specs) -> Iterator[str]:
-    pending = [(folder, specs)]
+def ripgrep(folder: Path) -> tuple[str, ...] | None:
+    """The program `rg` with options by which it sees the files that `walk_files` gives.
+
+    It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there.
+    Reads a few names.
+    """
+    search = f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin"
+    program = shutil.which("rg", path=search)
+    if program is None:
+        return None
+    options = ("--no-config", "--color=never", "--hidden", "--no-messages", "--glob=!.git")
+    if _repository(folder) is None:
+        options += ("--no-require-git", "--no-ignore-parent")
+    return (program, *options)
+
+
+def _walk(folder: str, ignore: _Specs, git: _Specs) -> Iterator[str]:
+    pending = [(folder, ignore, git)]
     while pending:
-        folder, specs = pending.pop()
-        specs = _spec(folder) + specs
+        folder, ignore, git = pending.pop()
+        ignore = _spec(folder, ".ignore") + ignore
+        git = _spec(folder, ".gitignore") + git
+        specs = ignore + git
         for entry in _entries(folder):
             path = folder + entry.name
             is_folder = _is_folder(entry)
@@ -37,7 +64,7 @@ def _walk(folder: str, specs: _Specs) -> Iterator[str]:
                 if not entry.is_symlink():
                     yield path
             elif entry.name != ".git":
-                pending.append((f"{path}/", specs))
+                pending.append((f"{path}/", ignore, git))
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -55,33 +82,59 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _specs_above(folder: str) -> _Specs:
+def _repository(folder: Path) -> Path | None:
+    """The nearest folder with `.git`, from this one up."""
+    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+
+
+def _specs_above(folder: str) -> tuple[_Specs, _Specs]:
     """What the folders above say, up to the one that has `.git`; nothing outside of git."""
-    specs: _Specs = ()
-    here = Path(folder)
-    if (here / ".git").exists():
-        return ()
-    for above in here.parents:
-        specs += _spec(f"{str(above).rstrip('/')}/")
-        if (above / ".git").exists():
-            return specs
-    return ()
+    root = _repository(Path(folder))
+    if root is None:
+        return (), ()
+    ignore: _Specs = ()
+    git: _Specs = ()
+    for above in Path(folder).parents:
+        if not above.is_relative_to(root):
+            break
+        ignore += _spec(_with_slash(above), ".ignore")
+        git += _spec(_with_slash(above), ".gitignore")
+    excludes = _spec(_with_slash(root), ".git/info/exclude")
+    return ignore, git + excludes + _spec(_with_slash(root), _users_excludes())
 
 
-def _spec(folder: str) -> _Specs:
+def _users_excludes() -> str:
+    """The user's file of what git ignores everywhere (git-config: core.excludesFile)."""
+    home = Path.home()
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
+    for file in (home / ".gitconfig", config / "config"):
+        try:
+            said = _EXCLUDES.search(file.read_text(errors="replace"))
+        except OSError:
+            continue
+        if said:
+            return os.path.expanduser(said[1])  # noqa: PTH111 - a text, as it is written there
+    return str(config / "ignore")
+
+
+def _with_slash(folder: Path) -> str:
+    return f"{str(folder).rstrip('/')}/"
+
+
+def _spec(folder: str, name: str) -> _Specs:
     # Opened as text: most folders have none, and asking that way is the cheapest.
     try:
-        with open(f"{folder}.gitignore", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:  # noqa: PTH118, PTH123
             lines = file.read().splitlines()
     except OSError:
         return ()
-    from pathspec import GitIgnoreSpec  # 20 ms that folders without .gitignore do not pay
+    from pathspec import GitIgnoreSpec  # 20 ms that folders without such a file do not pay
 
     return ((folder, GitIgnoreSpec.from_lines(lines)),)
 
 
 def _ignored(path: str, specs: _Specs) -> bool:
-    """What the innermost file with an opinion says."""
+    """What the strongest file with an opinion says."""
     for folder, spec in specs:
         verdict = spec.check_file(path[len(folder) :]).include
         if verdict is not None:

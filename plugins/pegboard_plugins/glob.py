@@ -4,8 +4,6 @@ import asyncio
 import heapq
 import os
 import re
-import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -18,6 +16,9 @@ from pegboard import (
     ToolResult,
     glob_expression,
     hookimpl,
+    is_resolved,
+    may_name,
+    ripgrep,
     tool,
     walk_files,
 )
@@ -29,7 +30,7 @@ TIME_LIMIT_S = 60.0
 UNUSED_BYTES = 16 << 20
 """Output is taken as it comes; what is kept of it besides must not need a file of its own."""
 
-_SIMPLE = re.compile(r"[\w.*?-]+", re.ASCII)
+_SIMPLE = re.compile(r"(?:[\w.*?-]|\{[\w.*?,-]+\})+", re.ASCII)
 _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
@@ -57,30 +58,38 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     except InvalidInputError as error:
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
-    if rg := _ripgrep():
+    if rg := await asyncio.to_thread(ripgrep, folder):
         await _listed(context, folder, newest, _argv(rg, pattern))
     else:
         await asyncio.to_thread(_walk, context, folder, newest)
-    start = f"{str(folder).rstrip('/')}/"
-    names = [start + name for name in newest.names]
-    more = newest.count - len(names)
+    names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
+    more = newest.count - len(newest.names)
     least = "at least " if newest.full else ""
-    note = f"\n\n({least}{more} more files fit: use a narrower pattern or path)" if more else ""
+    notes = [f"\n\n({least}{more} more files fit: use a narrower pattern or path)"] if more else []
+    if secrets:
+        notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
-        output="\n".join(names) + note if names else "No files found",
+        output=("\n".join(names) or "No files found") + "".join(notes),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0},
     )
 
 
-def _ripgrep() -> str | None:
-    """The path of ripgrep: on the PATH, or where the extra `ripgrep` has put it."""
-    return shutil.which("rg", path=f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin")
+def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:
+    """The files that may be named, and how many more are secrets.
+
+    What is no longer there, or behind a link that was put in the way of the search, is left out.
+    """
+    start = f"{str(folder).rstrip('/')}/"
+    rulesets, home = context.session.rulesets, context.session.home
+    paths = [start + name for name in names]
+    allowed = [path for path in paths if may_name(rulesets, path, home=home)]
+    return [path for path in allowed if is_resolved(Path(path))], len(paths) - len(allowed)
 
 
-def _argv(rg: str, pattern: str) -> list[str]:
+def _argv(rg: Sequence[str], pattern: str) -> list[str]:
     """A listing of at least what fits: ripgrep looks at the last part, if that is a simple one."""
-    argv = [rg, "--files", "--hidden", "--null", "--no-messages", "--glob=!.git"]
+    argv = [*rg, "--files", "--null"]
     name = pattern.rpartition("/")[2]
     if _SIMPLE.fullmatch(name) and name != "*" and "**" not in name:
         # A type, because a glob would bring back files that git ignores.

@@ -50,3 +50,30 @@ def test_links_are_left_out(tree):
 
 def test_a_folder_that_is_missing_is_empty(tmp_path):
     assert names(tmp_path / "none") == []
+
+
+def test_a_folder_that_is_ignored_is_walked_when_it_is_asked_for(tree):
+    (tree / ".git").mkdir()
+
+    assert names(tree / "built") == ["x"]
+
+
+def test_rules_for_searches_come_before_those_for_git(tree):
+    (tree / ".git" / "info").mkdir(parents=True)
+    (tree / ".git" / "info" / "exclude").write_text("d\n")
+    (tree / ".ignore").write_text("!/built\na\n")
+
+    assert names(tree) == [
+        *(".env", ".gitignore", ".ignore", "built/x", "keep.log", "sub/.gitignore", "sub/c.log"),
+    ]
+
+
+def test_what_the_user_excludes_everywhere_is_left_out(tree, tmp_path_factory, monkeypatch):
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    (home / ".gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
+    (home / "mine").write_text("d\n")
+    (tree / ".git").mkdir()
+
+    assert "sub/d" not in names(tree)
