@@ -57,9 +57,9 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` counts the calls of the turn by name and arguments, `unreadable` those in a row whose
-    arguments were not JSON. `trail` follows what the steps
-    do to files, `sent` is the newest request to the model, `width` lets subagents in.
+    `calls` counts the calls of the turn by permission, name and arguments, `unreadable` those in
+    a row whose arguments were not JSON. `trail` follows what the steps do to files, `sent` is the
+    newest request to the model, `width` lets subagents in.
     """
 
     engine: Engine
@@ -70,7 +70,7 @@ class Run:
     depth: int
     parent_rulesets: tuple[Ruleset, ...]
     blocked: bool = False
-    calls: Counter[str] = field(default_factory=Counter)
+    calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     unreadable: int = 0
     task: Task[None] | None = None
     width: Semaphore = field(default_factory=lambda: Semaphore(MAX_WIDTH))

@@ -23,11 +23,15 @@ from pegboard.session.processor import Processor
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcontext import CallContext, CallTool
+from pegboard.session.trail import TELLS
 from pegboard.tools import PendingCall, Tool, ToolResult
 from pegboard.truncate import limit_output
 
 DOOM_LOOP_CALLS = 3
-"""The same call this often in one turn asks before it runs (opencode `session/processor.ts`)."""
+"""The same call this often in one turn asks before it runs (opencode `session/processor.ts`).
+
+An edit in between begins the count of other calls anew.
+"""
 UNREADABLE_CALLS = 3
 """After so many calls in a row that are not JSON the model will not get it right."""
 STOPPED = "The call was stopped before it ended."
@@ -156,6 +160,8 @@ class Caller:
             result = await engine.hooks.tool_execute_after(
                 session=self._view, call=pending, result=result, context=context
             )
+        if tool.permission in TELLS:
+            self._files_changed()
         return await limit_output(result, output_dir=engine.output_dir, hint=self._hint())
 
     def _hint(self) -> str:
@@ -176,7 +182,7 @@ class Caller:
 
     async def _not_in_a_loop(self, call: ToolCall, plan: _Plan, message_id: str) -> None:
         run = self._run
-        key = plan.tool.id + json.dumps(plan.input, sort_keys=True)
+        key = (plan.tool.permission, plan.tool.id, json.dumps(plan.input, sort_keys=True))
         run.calls[key] += 1
         if run.calls[key] < DOOM_LOOP_CALLS:
             return
@@ -195,6 +201,12 @@ class Caller:
             raise type(error)(
                 f"the same call of {plan.tool.id} was made {run.calls[key]} times: {error}"
             ) from error
+
+    def _files_changed(self) -> None:
+        """Calls may come to something else now, as tests do behind an edit; edits count on."""
+        calls = self._run.calls
+        for key in [key for key in calls if key[0] not in TELLS]:
+            del calls[key]
 
 
 async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:

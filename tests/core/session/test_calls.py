@@ -18,6 +18,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.event import PermissionAsked
 from pegboard.schema.part import Completed, Failed
+from pegboard.schema.permission import PermissionRequest, Verdict
 from played import (
     HI,
     Played,
@@ -225,6 +226,14 @@ async def test_an_approval_for_good_is_not_asked_again_and_survives(tmp_path: Pa
     assert isinstance(part.state, Completed)
 
 
+class DoomRule:
+    """The call that is one too many is asked for, all else is allowed."""
+
+    @hookimpl
+    async def permission_ask(self, request: PermissionRequest) -> Verdict:
+        return Verdict(action="ask" if request.permission == "doom_loop" else "allow")
+
+
 async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path: Path) -> None:
     ran: list[str] = []
 
@@ -233,14 +242,6 @@ async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path:
         """Again."""
         ran.append(word)
         return word
-
-    class DoomRule:
-        @hookimpl
-        async def permission_ask(self, request: object) -> object:
-            from pegboard.schema.permission import Verdict
-
-            doom = request.permission == "doom_loop"  # type: ignore[attr-defined]
-            return Verdict(action="ask" if doom else "allow")
 
     same = [calls(call("again", '{"word": "x"}', call_id=f"c{n}")) for n in range(4)]
     provider = Played(*same, text("I stop"))
@@ -251,6 +252,39 @@ async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path:
 
     assert ran == ["x", "x"]
     assert [isinstance(part.state, Failed) for part in parts] == [False, False, True, True]
+
+
+async def test_tests_may_run_again_behind_each_edit_but_one_edit_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    ran: list[str] = []
+
+    @tool(permission="bash")
+    async def check() -> str:
+        """Run the tests."""
+        ran.append("check")
+        return "failed"
+
+    @tool(permission="edit")
+    async def change(text: str) -> str:
+        """Change the file."""
+        ran.append(text)
+        return "done"
+
+    def edit(word: str, number: int) -> list[StreamEvent]:
+        return calls(call("change", f'{{"text": "{word}"}}', call_id=f"e{number}"))
+
+    def look(number: int) -> list[StreamEvent]:
+        return calls(call("check", "{}", call_id=f"c{number}"))
+
+    words = ("a", "b", "a", "b", "a")
+    steps = [each for n, word in enumerate(words) for each in (edit(word, n), look(n))]
+    provider = Played(*steps, text("I stop"))
+    async with opened(tmp_path, provider, DoomRule(), ToolsPlugin(check, change), allow=False) as a:
+        session = await a.create_session()
+        await a.prompt(session.id, HI)
+
+    assert ran == ["a", "check", "b", "check", "a", "check", "b", "check", "check"]
 
 
 async def test_a_tool_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
