@@ -16,14 +16,14 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
     :raises OSError: when it cannot be opened, or when a part of the path is a link.
     """
     with folder_of(path) as folder:
-        return os.open(path.name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+        return os.open(path.name or ".", flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
 
 
 def is_resolved(path: Path) -> bool:
     """Whether there is something at an absolute path, no part of which is a link by now."""
     try:
         with folder_of(path) as folder:
-            facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
+            facts = os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
     except OSError:
         return False
     return not stat.S_ISLNK(facts.st_mode)

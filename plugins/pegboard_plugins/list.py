@@ -10,7 +10,17 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool, walk_files
+from pegboard import (
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    is_resolved,
+    may_name,
+    tool,
+    walk_files,
+)
 from pegboard.schema.config import Config
 
 LIMIT_FILES = 100
@@ -44,9 +54,12 @@ async def list_files(
     folder = await _requests(context, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
-    files, more = await asyncio.to_thread(_found, folder, tuple(ignore or ()))
+    found, more = await asyncio.to_thread(_found, folder, tuple(ignore or ()))
+    files = await asyncio.to_thread(_nameable, context, folder, found)
     title = os.path.relpath(folder, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     note = [f"({LIMIT_FILES} files are shown, there are more: list a folder below)"] * more
+    if secrets := len(found) - len(files):
+        note.append(f"({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
         output="\n".join([f"{folder}/", *_tree(files), *note]),
         title=title,
@@ -70,6 +83,18 @@ def _found(folder: Path, ignore: Sequence[str]) -> tuple[list[tuple[str, ...]], 
     else:
         return sorted(found, key=_order)[:LIMIT_FILES], len(found) > LIMIT_FILES
     return sorted(found[:LIMIT_FILES], key=_order), True
+
+
+def _nameable(
+    context: ToolContext, folder: Path, files: Sequence[tuple[str, ...]]
+) -> list[tuple[str, ...]]:
+    """The files that may be named; one behind a link that was put in the way is none."""
+    rulesets, home = context.session.rulesets, context.session.home
+    return [
+        names
+        for names in files
+        if may_name(rulesets, str(path := folder.joinpath(*names)), home=home) and is_resolved(path)
+    ]
 
 
 def _order(names: Sequence[str]) -> list[tuple[bool, str]]:

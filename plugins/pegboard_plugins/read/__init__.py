@@ -18,7 +18,9 @@ from pegboard import (
     ToolError,
     ToolResult,
     hookimpl,
+    may_name,
     open_resolved,
+    secret_path,
     tool,
 )
 from pegboard_plugins.read.encodings import Source, Transcoded, line_text, marked_encoding
@@ -76,7 +78,7 @@ async def read(
 
 def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int) -> ToolResult:
     if path.is_dir():
-        return _listing(path, title)
+        return _listing(context, path, title)
     with _opened(path) as file:
         start = file.read(PROBE_BYTES)
         file.seek(0)
@@ -138,23 +140,32 @@ def _near_names(path: Path) -> list[str]:
     wanted = path.name.lower()
     containing = [name for name in names if wanted in name.lower() or name.lower() in wanted]
     close = get_close_matches(path.name, names, n=3)
-    return [str(path.parent / name) for name in [*dict.fromkeys(containing + close)][:3]]
+    near = [name for name in dict.fromkeys(containing + close) if not secret_path(Path(name))]
+    return [str(path.parent / name) for name in near[:3]]
 
 
 def _names(folder: Path) -> list[str]:
-    with os.scandir(folder) as entries:
-        seen = islice(entries, SEEN_NAMES)
-        return sorted(entry.name + "/" * entry.is_dir() for entry in seen)
-
-
-def _listing(path: Path, title: str) -> ToolResult:
+    number = open_resolved(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        names = _names(path)
+        with os.scandir(number) as entries:
+            seen = islice(entries, SEEN_NAMES)
+            return sorted(entry.name + "/" * entry.is_dir() for entry in seen)
+    finally:
+        os.close(number)
+
+
+def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
+    try:
+        seen = _names(path)
     except OSError as error:
         raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
+    rulesets, home = context.session.rulesets, context.session.home
+    names = [name for name in seen if may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)]
     shown = [_printable(name) for name in names[:LISTED]]
     rest = len(names) - len(shown)
-    more = f"\n\n({rest}{' or more' * (len(names) >= SEEN_NAMES)} further entries)" if rest else ""
+    more = f"\n\n({rest}{' or more' * (len(seen) >= SEEN_NAMES)} further entries)" if rest else ""
+    if secrets := len(seen) - len(names):
+        more += f"\n\n({secrets} that look like secrets are left out: read would ask)"
     return ToolResult(
         output="\n".join([f"{path}/", *(f"  {name}" for name in shown)]) + more,
         title=title,
