@@ -58,6 +58,19 @@ _SECRET_FOLDERS = (
     (".password-store",),
 )
 _NO_SECRET_FILES = frozenset({"known_hosts", "config", "authorized_keys"})
+_HOME_SECRETS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".password-store", ".oci"),
+    *(".netrc", "_netrc", ".git-credentials", ".npmrc", ".yarnrc.yml", ".pypirc", ".pgpass"),
+    *(".my.cnf", ".vault-token", ".terraform.d", ".boto", ".s3cfg", ".databrickscfg"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
+    *(".gradle/gradle.properties", ".nuget/NuGet/NuGet.Config", ".composer/auth.json"),
+    *(".config/gcloud", ".config/gh", ".config/glab-cli", ".config/hub", ".config/op"),
+    *(".config/git/credentials", ".config/doctl", ".config/containers/auth.json"),
+    *(".config/google-chrome", ".config/chromium", ".mozilla", ".thunderbird"),
+    *(".local/share/keyrings", ".local/share/opencode/auth.json", ".claude", ".codex"),
+    *("Library/Keychains", ".bash_history", ".zsh_history", ".python_history"),
+    *(".psql_history", ".mysql_history", ".node_repl_history"),
+)
 _PROCESS_SECRETS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?(environ|mem|auxv|maps)")
 
 
@@ -110,6 +123,11 @@ def secret_path(path: Path) -> bool:
     return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
         path.name in _NO_SECRET_FILES or path.suffix == ".pub"
     )
+
+
+def home_secrets(home: Path) -> tuple[Path, ...]:
+    """The places below a home folder that usually hold keys, logins or what was typed."""
+    return tuple(home / name for name in _HOME_SECRETS)
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
