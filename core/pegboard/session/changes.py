@@ -44,6 +44,15 @@ def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
     return ways
 
 
+def steps(turns: Iterable[Turn]) -> dict[str, Way]:
+    """What each message that changed files made of the worktree, by the message's id."""
+    return {
+        turn.info.id: Way(before=patches[0].hash, after=patches[-1].after or patches[-1].hash)
+        for turn in turns
+        if (patches := [part for part in turn.parts if isinstance(part, PatchPart)])
+    }
+
+
 def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> dict[Path, Way]:
     """Each file's way from one point of a session to another; None is its end."""
     places = (_states(turns, here), _states(turns, there))

@@ -18,6 +18,7 @@ from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import Rest, encode
+from pegboard.session.changes import steps
 from pegboard.session.engine import Engine
 from pegboard.session.renaming import Renaming, ended
 from pegboard.session.sessions import placed
@@ -99,7 +100,8 @@ class _Kept:
 async def imported(engine: Engine, lines: Iterable[bytes]) -> Session:
     """The session that the lines hold, stored with new ids as one of this project.
 
-    What ran when it was exported is interrupted here, and what it could be reverted to is gone.
+    What ran when it was exported is interrupted here. Its files can be reverted as far as this
+    machine has the snapshots: those of its own sessions.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as
         `exported` writes it; then nothing is stored.
@@ -118,10 +120,12 @@ async def imported(engine: Engine, lines: Iterable[bytes]) -> Session:
         )
         infos.append(info)
         changes.append(PutSession(info))
-        for turn in kept.turns:
-            renamed = names.apply(ended(turn, engine.now()), Turn)
-            changes.append(PutMessage(renamed.info))
-            changes.extend(PutPart(part) for part in renamed.parts)
+        turns = [names.apply(ended(turn, engine.now()), Turn) for turn in kept.turns]
+        for turn in turns:
+            changes.append(PutMessage(turn.info))
+            changes.extend(PutPart(part) for part in turn.parts)
+        if engine.snapshots is not None:
+            await engine.snapshots.keep_copies(info.id, steps(turns))
         if kept.todos:
             changes.append(PutTodos(info.id, kept.todos))
     await engine.storage.commit(*changes)

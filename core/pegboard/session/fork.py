@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Session
+from pegboard.session.changes import steps
 from pegboard.session.engine import Engine
 from pegboard.session.renaming import Renaming, ended
 from pegboard.session.sessions import placed
@@ -19,7 +20,8 @@ _FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
 async def forked(engine: Engine, session: Session, message_id: str | None) -> Session:
     """The new session, with the messages before this one, or with all.
 
-    It keeps agent, model and every rule that bound the original; its cost starts at nothing.
+    It keeps agent, model and every rule that bound the original; its cost starts at nothing. What
+    its messages tell to have changed can be reverted in it, too.
 
     :raises NotFoundError: when the session has no such message.
     """
@@ -41,10 +43,12 @@ async def forked(engine: Engine, session: Session, message_id: str | None) -> Se
         revert=None,
     )
     changes: list[Change] = [PutSession(copy)]
-    for turn in turns:
-        copied = names.apply(turn, Turn)
+    copies = [names.apply(turn, Turn) for turn in turns]
+    for copied in copies:
         changes.append(PutMessage(copied.info))
         changes.extend(PutPart(part) for part in copied.parts)
+    if engine.snapshots is not None:  # first: what is deleted of the original stays for the fork
+        await engine.snapshots.keep_copies(new_id, steps(copies))
     await engine.storage.commit(*changes)
     return copy
 

@@ -92,7 +92,7 @@ class Snapshots:
         `tells`: what it writes it says with `Writing.tell`; if it said nothing, or is no such
         call, the next snapshot looks at everything.
         """
-        writing = self._claims.begin(owners)
+        writing = self._claims.begin(owners, tells=tells)
         try:
             yield writing
         finally:
@@ -139,6 +139,14 @@ class Snapshots:
         await asyncio.to_thread(
             self._store.keep, session_id, step, before=way.before, after=way.after
         )
+
+    async def keep_copies(self, session_id: str, ways: Mapping[str, Way]) -> None:
+        """Keep, for a copy of a session, what its steps refer to; `ways` are by step.
+
+        What is not here, as after an import from elsewhere, cannot be kept.
+        """
+        steps = {step: (way.before, way.after) for step, way in ways.items()}
+        await asyncio.to_thread(self._store.keep_copies, session_id, steps)
 
     async def forget(self, session_id: str) -> None:
         """Let go what a session could have reverted."""
@@ -261,6 +269,9 @@ class Snapshots:
     def _moves(self, ways: Mapping[Path, Way]) -> tuple[list[Move], list[Left]]:
         moves, lost = [], []
         for path, way in ways.items():
+            if not path.is_relative_to(self._root) or ".." in path.parts:  # of an import
+                lost.append(Left(path=path, reason="lost"))
+                continue
             name = os.fsencode(path.relative_to(self._root))
             try:
                 before = look_up(way.before, name, self._objects)

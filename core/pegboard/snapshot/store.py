@@ -4,7 +4,7 @@ import fcntl
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ QUOTA_BYTES = 1 << 30
 """The objects of one worktree are cut to this by dropping the oldest references."""
 _YOUNG_S = 3600.0
 """Objects younger than this may be about to get a reference, from any process."""
+_TREE = re.compile(r"[0-9a-f]{40}")
 _NAME = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
@@ -37,6 +38,12 @@ class Store:
             temporary = folder / f".{step}.{os.urandom(6).hex()}"
             temporary.write_text(f"{tree}\n")
             temporary.replace(folder / f"{step}-{name}")
+
+    def keep_copies(self, session_id: str, steps: Mapping[str, tuple[str, str]]) -> None:
+        """Keep the trees before and after each step, as far as they are names of trees."""
+        for step, (before, after) in steps.items():
+            if _TREE.fullmatch(before) and _TREE.fullmatch(after):
+                self.keep(session_id, step, before=before, after=after)
 
     def forget(self, session_id: str) -> None:
         """Drop the references of a session."""
