@@ -20,6 +20,8 @@
     ├── InvalidInputError        input that cannot be used as given       (exit 2)
     ├── SessionBusyError         the session runs a turn already          (exit 1)
     ├── StorageError             the database cannot be used              (exit 1)
+    ├── ServerError              a server refused a request               (exit as its cause)
+    │   └── ServerUnreachableError    no server answers, or not any more  (exit 1)
     ├── ToolError                a tool failed; the text is for the model (exit 1)
     │   └── QuestionRejectedError the user did not answer: the turn ends
     └── AbortedError             the user stopped the turn                (exit 130)
@@ -181,6 +183,45 @@ class SessionBusyError(PegboardError):
 
 class StorageError(PegboardError, OSError):
     """The database cannot be opened, read or written."""
+
+
+class ServerError(PegboardError):
+    """A server refused a request, or what it answered cannot be used.
+
+    `status` is the HTTP status, None when there was no answer; `name` is the protocol's name of the
+    error, and `data` is all that the server says about it. The exit code is that of a local run
+    with this error.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        name: str = "",
+        data: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.name = name
+        self.data = dict(data or {})
+        self.exit_code = _SERVER_EXITS.get(name, type(self).exit_code)
+
+
+_SERVER_EXITS: Mapping[str, int] = {
+    "BadRequest": InvalidInputError.exit_code,
+    "ConfigError": ConfigError.exit_code,
+    "MessageAbortedError": 130,
+    "NotFoundError": NotFoundError.exit_code,
+    "PermissionDeniedError": PermissionDeniedError.exit_code,
+    "ProviderModelNotFoundError": ModelNotFoundError.exit_code,
+    "UnauthorizedError": ProviderAuthError.exit_code,
+}
+
+
+class ServerUnreachableError(ServerError, ConnectionError):
+    """No server answers at the address, or the connection to it broke off."""
 
 
 class ToolError(PegboardError):

@@ -26,10 +26,13 @@ from pegboard_plugins.server.guard import Doors, Guard
 from pegboard_plugins.server.house import House
 from pegboard_plugins.server.keys import Keys, write_private
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.terminals import Terminals
 
 STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""
 BACKLOG = 512
+LONGEST_TYPED_BYTES = 1 << 20
+"""Of one message to a terminal: what somebody pastes."""
 _PLAIN_HTTP = 80
 
 
@@ -65,9 +68,11 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
             credentials=credentials,
             hosts=_hosts(settings, port),
             origins=frozenset(settings.origins),
+            admits=house.terminals.admits,
         )
         file = places.state / f"server-{port}.json"
-        await asyncio.to_thread(_announce, file, url, credentials)
+        facts = {"url": url, "pid": os.getpid(), "directory": str(settings.directory)}
+        await asyncio.to_thread(_announce, file, {**facts, "token": credentials.token})
         try:
             await _run(house, doors, listener, lambda: ready(url))
         finally:
@@ -82,7 +87,9 @@ async def _run(
     config = uvicorn.Config(
         Guard(app, doors),
         http=BoundedProtocol,
-        ws="none",
+        ws="websockets-sansio",
+        ws_max_size=LONGEST_TYPED_BYTES,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -144,6 +151,7 @@ def _house(settings: Settings, places: Places) -> House:
         directory=settings.directory,
         pool=Pool(options, feed),
         feed=feed,
+        terminals=Terminals(feed),
         keys=keys,
         places=places,
     )
@@ -221,9 +229,8 @@ def _listening(settings: Settings) -> socket.socket:
     return listener
 
 
-def _announce(file: Path, url: str, credentials: Credentials) -> None:
+def _announce(file: Path, facts: Mapping[str, object]) -> None:
     """Tell the user's own clients where the server is and what opens it."""
-    facts = {"url": url, "pid": os.getpid(), "token": credentials.token}
     write_private(file, json.dumps(facts).encode())
 
 

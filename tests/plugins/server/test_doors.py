@@ -70,7 +70,12 @@ def test_the_runtime_file_is_the_owner_s_alone(server):
     facts = json.loads(server.runtime_file.read_text())
 
     assert stat.S_IMODE(server.runtime_file.stat().st_mode) == 0o600
-    assert facts == {"url": server.url, "pid": server.process.pid, "token": server.token}
+    assert facts == {
+        "url": server.url,
+        "pid": server.process.pid,
+        "directory": str(server.directory),
+        "token": server.token,
+    }
 
 
 @pytest.mark.parametrize(

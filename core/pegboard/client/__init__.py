@@ -1,0 +1,22 @@
+"""A client of a server: `AsyncClient` for an event loop, `Client` for everything else.
+
+::
+
+    from pegboard.client import Client
+
+    with Client.discover("/my/project") as client:
+        session = client.sessions.create(title="Sums")
+        turn = client.prompt(session.id, "What is 2 + 2?")
+
+Both have the same methods. They open no connection before the first request, and start neither
+tasks nor threads.
+"""
+
+from pegboard.client.aio.client import AsyncClient as AsyncClient
+from pegboard.client.aio.stream import AsyncEventStream as AsyncEventStream
+from pegboard.client.events import GlobalEvent as GlobalEvent
+from pegboard.client.events import Resync as Resync
+from pegboard.client.sync.client import Client as Client
+from pegboard.client.sync.stream import EventStream as EventStream
+from pegboard.errors import ServerError as ServerError
+from pegboard.errors import ServerUnreachableError as ServerUnreachableError

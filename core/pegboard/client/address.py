@@ -1,0 +1,76 @@
+"""Where a server is, what opens it, and the project that is meant."""
+
+import base64
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from pegboard.errors import InvalidInputError
+
+USER = "opencode"
+"""The name that clients of the protocol send where none is set."""
+START = "`pegboard serve` starts one"
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """One server as a client uses it; without a `directory` the server's own is meant."""
+
+    url: str
+    authorization: str | None = None
+    directory: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        *,
+        token: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        directory: Path | str | None = None,
+    ) -> Self:
+        """The server at this URL, opened by a token or else by a password.
+
+        :raises InvalidInputError: for another URL than `http://HOST:PORT`.
+        """
+        return cls(
+            url=_checked(url),
+            authorization=_authorization(token, username or USER, password),
+            directory=str(Path(directory).absolute()) if directory is not None else None,
+        )
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request says about itself."""
+        said = {"accept": "application/json"}
+        if self.authorization is not None:
+            said["authorization"] = self.authorization
+        if self.directory is not None:
+            said["x-opencode-directory"] = quote(self.directory)
+        return said
+
+
+def route(*steps: str) -> str:
+    """The path of these steps, of which none can leave its place."""
+    return "/" + "/".join(quote(step, safe="") for step in steps)
+
+
+def _checked(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        known = False
+    if not known:
+        raise InvalidInputError(f"not the address of a server: {url[:200]!r}; http://HOST:PORT is")
+    return url.rstrip("/")
+
+
+def _authorization(token: str | None, username: str, password: str | None) -> str | None:
+    if token is not None:
+        return f"Bearer {token}"
+    if password is None:
+        return None
+    return f"Basic {base64.b64encode(f'{username}:{password}'.encode()).decode()}"

@@ -1,0 +1,236 @@
+"""A client of one server and one project."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pegboard.client.address import Address, route
+from pegboard.client.aio.files import AsyncFiles
+from pegboard.client.aio.link import AsyncLink
+from pegboard.client.aio.sessions import AsyncSessions
+from pegboard.client.aio.stream import AsyncEventStream
+from pegboard.client.aio.waiting import AsyncPermissions, AsyncQuestions
+from pegboard.client.events import GlobalEvent, event_of, global_event_of
+from pegboard.client.runtime import find_server
+from pegboard.client.wording import chosen, parts_of
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.bodies import CommandBody, PromptBody, ShellBody
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.prompt import FileInput, PartInput
+from pegboard.schema.served import ConfiguredProviders, Health
+from pegboard.schema.session import FileDiff, Todo
+
+
+class AsyncClient:
+    """One project on one server; `sessions`, `permissions`, `questions` and `files` are in it.
+
+    Every request has a limit of a minute, but for those that a model answers: they take as long
+    as they take and end with the connection; the turn then goes on.
+
+    :raises ServerError: from every method, when the server refuses; `status`, `name`, `message`
+        and `data` say why.
+    :raises ServerUnreachableError: from every method, when no server answers.
+    :raises TimeLimitError: from every method, when an answer is due for a minute.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: str | None = None,
+        username: str | None = None,
+        password: str | None = None,
+        directory: Path | str | None = None,
+    ) -> None:
+        address = Address.of(
+            url, token=token, username=username, password=password, directory=directory
+        )
+        self._link = link = AsyncLink(address)
+        self.sessions = AsyncSessions(link)
+        self.permissions = AsyncPermissions(link)
+        self.questions = AsyncQuestions(link)
+        self.files = AsyncFiles(link)
+
+    @classmethod
+    def discover(
+        cls,
+        directory: Path | str | None = None,
+        *,
+        url: str | None = None,
+        password: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Self:
+        """A client of a server that this user has started, for a directory.
+
+        The server and what opens it come from the files in which servers tell of themselves;
+        `url` names one of them, or another one, which a password opens: this one, or that of the
+        environment.
+
+        :raises ServerUnreachableError: when no server runs.
+        """
+        found = find_server(directory, url=url, env=env, password=password)
+        return cls(
+            found.url,
+            token=found.token,
+            username=found.username,
+            password=found.password,
+            directory=directory,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._link.aclose()
+
+    @property
+    def url(self) -> str:
+        """Where the server is."""
+        return self._link.address.url
+
+    def events(self) -> AsyncEventStream[Event]:
+        """The events of the project from here on."""
+        return AsyncEventStream(self._link, route("event"), event_of)
+
+    def global_events(self) -> AsyncEventStream[GlobalEvent]:
+        """The events of all projects of the server from here on."""
+        return AsyncEventStream(self._link, route("global", "event"), global_event_of)
+
+    async def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        """The messages with their parts, oldest first; `limit` keeps the newest."""
+        place = route("session", session_id, "message")
+        return await self._link.get(tuple[Turn, ...], place, limit=limit)
+
+    async def message(self, session_id: str, message_id: str) -> Turn:
+        """One message with its parts."""
+        return await self._link.get(Turn, route("session", session_id, "message", message_id))
+
+    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+        self,
+        session_id: str,
+        said: str | Sequence[PartInput],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        tools: Mapping[str, bool] | None = None,
+        variant: str | None = None,
+        message_id: str | None = None,
+        mentions: str | None = None,
+        no_reply: bool = False,
+    ) -> Turn:
+        """The last answer, once the prompt is answered; a model is named `provider/model`.
+
+        In `mentions`, words that a person typed, `@name` stands for a file or an agent. What went
+        wrong with the model is in the answer's `info.error`.
+        """
+        body = PromptBody(
+            parts=parts_of(said),
+            model=chosen(model),
+            agent=agent,
+            system=system,
+            tools=dict(tools) if tools else None,
+            variant=variant,
+            message_id=message_id,
+            mentions=mentions,
+            no_reply=no_reply or None,
+        )
+        return await self._link.turn(Turn, route("session", session_id, "message"), body)
+
+    async def prompt_async(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+        self,
+        session_id: str,
+        said: str | Sequence[PartInput],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        system: str | None = None,
+        tools: Mapping[str, bool] | None = None,
+        variant: str | None = None,
+        message_id: str | None = None,
+        mentions: str | None = None,
+    ) -> None:
+        """Nothing, as soon as the prompt is stored; all else comes as events."""
+        body = PromptBody(
+            parts=parts_of(said),
+            model=chosen(model),
+            agent=agent,
+            system=system,
+            tools=dict(tools) if tools else None,
+            variant=variant,
+            message_id=message_id,
+            mentions=mentions,
+        )
+        await self._link.post(type(None), route("session", session_id, "prompt_async"), body)
+
+    async def command(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+        self,
+        session_id: str,
+        name: str,
+        arguments: str = "",
+        *,
+        typed: bool = True,
+        agent: str | None = None,
+        model: str | None = None,
+        files: Sequence[FileInput] = (),
+    ) -> Turn:
+        """The answer to a slash command, like that to a prompt.
+
+        `typed`: the arguments are a person's own words, in which mentions count.
+        """
+        body = CommandBody(
+            command=name,
+            arguments=arguments,
+            typed=typed,
+            agent=agent,
+            model=model,
+            parts=tuple(files),
+        )
+        return await self._link.turn(Turn, route("session", session_id, "command"), body)
+
+    async def shell(
+        self, session_id: str, command: str, *, agent: str = "build", model: str | None = None
+    ) -> Turn:
+        """The message with the output of a command that the user runs; nobody is asked."""
+        body = ShellBody(command=command, agent=agent, model=chosen(model))
+        return await self._link.turn(Turn, route("session", session_id, "shell"), body)
+
+    async def todo(self, session_id: str) -> tuple[Todo, ...]:
+        """The session's list."""
+        return await self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
+
+    async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
+        """What the session, or the answer to one prompt of it, changed in files."""
+        place = route("session", session_id, "diff")
+        return await self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
+
+    async def agents(self) -> tuple[Agent, ...]:
+        """The agents, the one that answers when none is named first."""
+        return await self._link.get(tuple[Agent, ...], route("agent"))
+
+    async def commands(self) -> tuple[Command, ...]:
+        """The slash commands."""
+        return await self._link.get(tuple[Command, ...], route("command"))
+
+    async def providers(self) -> ConfiguredProviders:
+        """The providers that can be used, with their models."""
+        return await self._link.get(ConfiguredProviders, route("config", "providers"))
+
+    async def config(self) -> dict[str, Any]:
+        """The configuration in the protocol's keys, with secrets masked."""
+        return await self._link.get(dict[str, Any], route("config"))
+
+    async def health(self) -> Health:
+        """That the server answers, and what it is."""
+        return await self._link.get(Health, route("global", "health"))

@@ -1,0 +1,151 @@
+"""Requests to one server, over connections that are kept."""
+
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from pegboard.client.address import Address
+from pegboard.client.answers import OK, failure, refusal, value_of
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_WITHIN_S = 5.0
+ANSWER_WITHIN_S = 60.0
+"""For answers that the server has at hand; opening a large project takes some of it."""
+SILENCE_S = 45.0
+"""An event stream gives a sign of life more often: after 10 s, with other servers 30 s."""
+KEPT_S = 3.0
+"""Shorter than servers keep an idle connection, so that none is used while it closes."""
+_KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
+"""The system finds out within 90 s that the other side is gone, whoever waits for it."""
+_JSON = {"content-type": "application/json"}
+_Value = TypeVar("_Value")
+
+
+class AsyncLink:
+    """The connections to one server; the first request opens one."""
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self._http: httpx.AsyncClient | None = None
+
+    async def get(self, kind: type[_Value], path: str, /, **query: object) -> _Value:
+        """The value at a path; what is None in the query is left out."""
+        return await self._send(self._request("GET", path, query=_query(query)), kind)
+
+    async def post(
+        self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
+    ) -> _Value:
+        """What the server does and answers at once."""
+        return await self._send(self._request("POST", path, body=body), kind)
+
+    async def turn(
+        self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
+    ) -> _Value:
+        """What a model answers, however long that takes; it ends with the connection."""
+        return await self._send(self._request("POST", path, body=body, limit_s=None), kind)
+
+    async def patch(self, kind: type[_Value], path: str, body: msgspec.Struct) -> _Value:
+        """What a thing is after a change."""
+        return await self._send(self._request("PATCH", path, body=body), kind)
+
+    async def delete(self, kind: type[_Value], path: str) -> _Value:
+        """What the server says to the removal of a thing."""
+        return await self._send(self._request("DELETE", path), kind)
+
+    async def stream(self, path: str, headers: Mapping[str, str]) -> "httpx.Response":
+        """An event stream with its head read; the caller closes it.
+
+        :raises ServerError: when the server refuses it, or is not there.
+        """
+        import httpx
+
+        http = self._opened()
+        request = http.build_request(
+            "GET",
+            path,
+            params={"ids": "true"},
+            headers={**headers, "accept": "text/event-stream"},
+            timeout=_limits(SILENCE_S),
+        )
+        try:
+            response = await http.send(request, stream=True)
+            kind = response.headers.get("content-type", "")
+            if response.status_code == OK and "event-stream" in kind:
+                return response
+            body = await response.aread()
+        except httpx.TransportError as error:
+            raise failure(error, self.address.url) from error
+        raise refusal(response.status_code, body, self.address.url)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        if self._http is not None:
+            await self._http.aclose()
+            self._http = None
+
+    async def _send(self, request: "httpx.Request", kind: type[_Value]) -> _Value:
+        import httpx
+
+        try:
+            response = await self._opened().send(request)
+        except httpx.TransportError as error:
+            raise failure(error, self.address.url) from error
+        return value_of(response.status_code, response.content, kind, self.address.url)
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: msgspec.Struct | None = None,
+        query: Mapping[str, str] | None = None,
+        limit_s: float | None = ANSWER_WITHIN_S,
+    ) -> "httpx.Request":
+        return self._opened().build_request(
+            method,
+            path,
+            params=query,
+            content=None if body is None else msgspec.json.encode(body),
+            headers=None if body is None else _JSON,
+            timeout=_limits(limit_s),
+        )
+
+    def _opened(self) -> "httpx.AsyncClient":
+        import httpx  # 0.1 s that a program saves which only may need a server
+
+        if self._http is None:
+            self._http = httpx.AsyncClient(
+                base_url=self.address.url,
+                headers=self.address.headers,
+                # No proxy and no .netrc of the environment gets to see the token.
+                trust_env=False,
+                transport=httpx.AsyncHTTPTransport(
+                    limits=httpx.Limits(keepalive_expiry=KEPT_S), socket_options=_socket_options()
+                ),
+            )
+        return self._http
+
+
+def _limits(answer_s: float | None) -> "httpx.Timeout":
+    import httpx
+
+    return httpx.Timeout(ANSWER_WITHIN_S, connect=CONNECT_WITHIN_S, read=answer_s)
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    known = [(name, value) for name, value in _KEEPALIVE if hasattr(socket, name)]
+    rest = [(socket.IPPROTO_TCP, getattr(socket, name), value) for name, value in known]
+    return [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *rest]
+
+
+def _query(values: Mapping[str, object]) -> dict[str, str]:
+    said = {name: value for name, value in values.items() if value is not None}
+    return {name: _spelt(value) for name, value in said.items()}
+
+
+def _spelt(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

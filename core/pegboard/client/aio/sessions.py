@@ -1,0 +1,115 @@
+"""A server's sessions: made, listed, changed, forked, reverted, deleted."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from pegboard.client.address import route
+from pegboard.client.aio.link import AsyncLink
+from pegboard.client.wording import model_choice
+from pegboard.schema.bodies import (
+    ChangedTime,
+    ForkBody,
+    RevertBody,
+    SessionBody,
+    SessionChange,
+    SummarizeBody,
+)
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, SessionStatus
+
+
+class AsyncSessions:
+    """The sessions of the client's project."""
+
+    def __init__(self, link: AsyncLink) -> None:
+        self._link = link
+
+    async def create(
+        self,
+        *,
+        title: str | None = None,
+        parent_id: str | None = None,
+        agent: str | None = None,
+        permission: Sequence[Rule] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """A new session; `permission` are rules that can only tighten."""
+        body = SessionBody(
+            title=title,
+            parent_id=parent_id,
+            agent=agent,
+            permission=tuple(permission) or None,
+            metadata=dict(metadata) if metadata is not None else None,
+        )
+        return await self._link.post(Session, route("session"), body)
+
+    async def list(
+        self, *, limit: int | None = None, search: str | None = None, roots: bool = True
+    ) -> tuple[Session, ...]:
+        """The project's sessions, those used last first; `roots` leaves subagents' out."""
+        return await self._link.get(
+            tuple[Session, ...], route("session"), limit=limit, search=search, roots=roots
+        )
+
+    async def get(self, session_id: str) -> Session:
+        """The session."""
+        return await self._link.get(Session, route("session", session_id))
+
+    async def update(
+        self,
+        session_id: str,
+        *,
+        title: str | None = None,
+        archived_at: int | msgspec.UnsetType | None = msgspec.UNSET,
+        permission: Sequence[Rule] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """The session, changed; rules and metadata can be changed while it rests.
+
+        `archived_at` is in milliseconds since the epoch; None takes it out of the archive.
+        """
+        body = SessionChange(
+            title=title,
+            time=None if archived_at is msgspec.UNSET else ChangedTime(archived=archived_at),
+            permission=None if permission is None else tuple(permission),
+            metadata=None if metadata is None else dict(metadata),
+        )
+        return await self._link.patch(Session, route("session", session_id), body)
+
+    async def delete(self, session_id: str) -> bool:
+        """True, when the session, its subagents' and all that belongs to them are gone."""
+        return await self._link.delete(bool, route("session", session_id))
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """The subagents' sessions."""
+        return await self._link.get(tuple[Session, ...], route("session", session_id, "children"))
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A new session that begins with the messages before this one, or with all."""
+        body = ForkBody(message_id=message_id)
+        return await self._link.post(Session, route("session", session_id, "fork"), body)
+
+    async def abort(self, session_id: str) -> bool:
+        """True, when nothing runs in the session any more, or never did."""
+        return await self._link.post(bool, route("session", session_id, "abort"))
+
+    async def revert(self, session_id: str, message_id: str, part_id: str | None = None) -> Session:
+        """The session and its files as they were before a message, or a part of one."""
+        body = RevertBody(message_id=message_id, part_id=part_id)
+        return await self._link.post(Session, route("session", session_id, "revert"), body)
+
+    async def unrevert(self, session_id: str) -> Session:
+        """The session and its files as they were before `revert`."""
+        return await self._link.post(Session, route("session", session_id, "unrevert"))
+
+    async def summarize(self, session_id: str, model: str) -> bool:
+        """True, when the history is summarised; without a limit, as a prompt."""
+        choice = model_choice(model)
+        body = SummarizeBody(provider_id=choice.provider_id, model_id=choice.model_id)
+        return await self._link.turn(bool, route("session", session_id, "summarize"), body)
+
+    async def status(self) -> dict[str, SessionStatus]:
+        """The sessions that run, with what they do; those at rest are absent."""
+        return await self._link.get(dict[str, SessionStatus], route("session", "status"))

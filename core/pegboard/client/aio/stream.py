@@ -1,0 +1,144 @@
+"""Events as a server tells them, without a gap."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
+
+from pegboard.client.address import START
+from pegboard.client.aio.link import AsyncLink
+from pegboard.client.events import FrameReader, Resync
+from pegboard.errors import ServerError, ServerUnreachableError, TimeLimitError
+
+if TYPE_CHECKING:
+    import httpx
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 5.0
+GIVE_UP_S = 60.0
+"""How long a server may be away; then the stream ends with the error."""
+_AWAY = (None, 502, 503, 504)
+"""What a server that starts again, or a proxy before it, answers: nothing, or one of these."""
+_Told = TypeVar("_Told")
+
+
+class AsyncEventStream(Generic[_Told]):
+    """The events from here on, in order, until it is closed.
+
+    Entering it, as with `async with`, waits until the server listens: what happens after that is
+    told. When the connection is lost, the stream comes back by itself and goes on behind the last
+    event; a `Resync` says that events were lost on the way. A wait that is cancelled loses
+    nothing either. There is no limit to how long nothing may happen.
+    """
+
+    def __init__(
+        self, link: AsyncLink, path: str, read: Callable[[bytes], _Told | Resync | None]
+    ) -> None:
+        self._link = link
+        self._path = path
+        self._read = read
+        self._ready: deque[_Told | Resync] = deque()
+        self._response: httpx.Response | None = None
+        self._pieces: AsyncIterator[bytes] | None = None
+        self._frames = FrameReader()
+        self._last_id: str | None = None
+        self._begun = self._closed = False
+        self._tries = 0
+        self._lost_at = 0.0
+
+    async def __aenter__(self) -> Self:
+        await self._begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _Told | Resync:
+        """The next event.
+
+        :raises ServerUnreachableError: when the server is away for a minute.
+        :raises ServerError: when it does not let the client come back.
+        """
+        if not self._begun:
+            await self._begin()
+        while not self._ready:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._pieces is None:
+                await self._come_back()
+            else:
+                await self._hear(self._pieces)
+        return self._ready.popleft()
+
+    async def aclose(self) -> None:
+        """End the stream."""
+        self._closed = True
+        self._ready.clear()
+        await self._hang_up()
+
+    async def _begin(self) -> None:
+        """Connect, and wait for the server's first word; it comes at once."""
+        if not await self._hear(await self._connect()):
+            url = self._link.address.url
+            raise ServerUnreachableError(f"the event stream of {url} ended before it began")
+        self._begun = True
+
+    async def _connect(self) -> AsyncIterator[bytes]:
+        headers = {"last-event-id": self._last_id} if self._last_id is not None else {}
+        self._response = await self._link.stream(self._path, headers)
+        self._pieces = self._response.aiter_bytes()
+        self._frames = FrameReader()
+        if self._begun and self._last_id is None:
+            self._ready.append(Resync())
+        return self._pieces
+
+    async def _come_back(self) -> None:
+        """Try once more, after a pause that grows with each try."""
+        if self._tries == 0:
+            self._lost_at = monotonic()
+        elif monotonic() - self._lost_at > GIVE_UP_S:
+            url = self._link.address.url
+            raise ServerUnreachableError(f"the server at {url} is away for too long; {START}")
+        await asyncio.sleep(min(FIRST_PAUSE_S * 2**self._tries, LONGEST_PAUSE_S))
+        self._tries += 1
+        try:
+            await self._connect()
+        except TimeLimitError:
+            pass
+        except ServerError as error:
+            if error.status not in _AWAY:
+                raise
+
+    async def _hear(self, pieces: AsyncIterator[bytes]) -> bool:
+        """Take in what comes next; False, and hung up, when nothing comes any more."""
+        import httpx
+
+        try:
+            piece = await anext(pieces, b"")
+        except httpx.TransportError:
+            piece = b""
+        if not piece:
+            await self._hang_up()
+            return False
+        for frame in self._frames.feed(piece):
+            self._tries = 0
+            self._last_id = frame.id or self._last_id
+            told = self._read(frame.data)
+            if told is not None:
+                self._ready.append(told)
+        return True
+
+    async def _hang_up(self) -> None:
+        response, self._response, self._pieces = self._response, None, None
+        if response is not None:
+            await response.aclose()

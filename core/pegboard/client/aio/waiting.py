@@ -1,0 +1,55 @@
+"""What waits for the user: permission requests and questions."""
+
+from collections.abc import Sequence
+
+from pegboard.client.address import route
+from pegboard.client.aio.link import AsyncLink
+from pegboard.schema.bodies import AnswersBody, ReplyBody
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.question import QuestionRequest
+
+
+class AsyncPermissions:
+    """The permission requests of the client's project."""
+
+    def __init__(self, link: AsyncLink) -> None:
+        self._link = link
+
+    async def list(self) -> tuple[PermissionRequest, ...]:
+        """Those that wait."""
+        return await self._link.get(tuple[PermissionRequest, ...], route("permission"))
+
+    async def reply(
+        self,
+        request_id: str,
+        reply: Reply,
+        message: str | None = None,
+        *,
+        scope: Scope = "project",
+    ) -> bool:
+        """True, when the request is answered.
+
+        A `message` with `reject` says what to do instead; `scope` is how far `always` goes.
+        """
+        body = ReplyBody(reply=reply, message=message, scope=scope)
+        return await self._link.post(bool, route("permission", request_id, "reply"), body)
+
+
+class AsyncQuestions:
+    """The questions of models in the client's project."""
+
+    def __init__(self, link: AsyncLink) -> None:
+        self._link = link
+
+    async def list(self) -> tuple[QuestionRequest, ...]:
+        """Those that wait."""
+        return await self._link.get(tuple[QuestionRequest, ...], route("question"))
+
+    async def reply(self, request_id: str, answers: Sequence[Sequence[str]]) -> bool:
+        """True, when the questions are answered: for each the labels, or a text of one's own."""
+        body = AnswersBody(answers=tuple(tuple(labels) for labels in answers))
+        return await self._link.post(bool, route("question", request_id, "reply"), body)
+
+    async def reject(self, request_id: str) -> bool:
+        """True, when the questions will not be answered: the turn that asked them ends."""
+        return await self._link.post(bool, route("question", request_id, "reject"))

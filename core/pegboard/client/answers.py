@@ -1,0 +1,86 @@
+"""What a server answered: the value that was asked for, or the error that it means."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from pegboard.client.address import START
+from pegboard.errors import PegboardError, ServerError, ServerUnreachableError, TimeLimitError
+
+if TYPE_CHECKING:
+    import httpx
+
+OK, REDIRECTED, UNAUTHORIZED = 200, 300, 401
+_SHOWN = 300
+_Value = TypeVar("_Value")
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    """An error in the protocol's shape."""
+
+    name: str
+    data: dict[str, Any]
+
+
+def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
+    """The value that a body is; no body at all is None.
+
+    An answer that took long has its status before its outcome, which may still be an error.
+
+    :raises ServerError: when it is an error, or nothing of this kind.
+    """
+    if not OK <= status < REDIRECTED:
+        raise refusal(status, body, url)
+    try:
+        return msgspec.json.decode(body or b"null", type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if _told(body) is not None:
+            raise refusal(status, body, url) from None
+        text = f"the server at {url} gave an answer that this client does not understand: {error}"
+        raise ServerError(text, status=status, name="UnexpectedAnswer") from error
+
+
+def refusal(status: int, body: bytes, url: str) -> ServerError:
+    """The error that an answer means."""
+    told = _told(body)
+    data = told.data if told is not None else {}
+    name = told.name if told is not None else "UnauthorizedError" * (status == UNAUTHORIZED)
+    if status == UNAUTHORIZED:
+        return ServerError(_locked(url), status=status, name=name, data=data)
+    if told is None:
+        shown = body[:_SHOWN].decode(errors="replace") or "nothing"
+        text = f"{url} answered {status} and is no server of this protocol, it seems: {shown}"
+        return ServerError(text, status=status, name="UnexpectedAnswer")
+    message = data.get("message")
+    text = message if isinstance(message, str) and message else told.name
+    return ServerError(text, status=status, name=name, data=data)
+
+
+def failure(error: "httpx.TransportError", url: str) -> PegboardError:
+    """The error that a request without a whole answer means."""
+    import httpx
+
+    why = " ".join(str(error).split()) or type(error).__name__
+    match error:
+        case httpx.ConnectError() | httpx.ConnectTimeout():
+            return ServerUnreachableError(f"no server answers at {url} ({why}); {START}")
+        case httpx.TimeoutException():
+            return TimeLimitError(f"the server at {url} did not answer in time")
+        case _:
+            return ServerUnreachableError(f"the connection to the server at {url} broke off: {why}")
+
+
+def _locked(url: str) -> str:
+    port = urlsplit(url).port or ""
+    return (
+        f"the server at {url} is locked: its token is in server-{port}.json in the state folder of "
+        "the user who started it; a password goes into PEGBOARD_SERVER_PASSWORD"
+    )
+
+
+def _told(body: bytes) -> _Refusal | None:
+    try:
+        return msgspec.json.decode(body, type=_Refusal)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -1,0 +1,37 @@
+"""The files of a project, as its server sees them."""
+
+from typing import Literal
+
+from pegboard.client.address import route
+from pegboard.client.sync.link import Link
+from pegboard.schema.served import FileChange, FileContent, FileNode, Match
+
+
+class Files:
+    """The files of the client's project; paths are relative to its directory."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+
+    def list(self, path: str = ".") -> tuple[FileNode, ...]:
+        """The entries of a folder, folders first."""
+        return self._link.get(tuple[FileNode, ...], route("file"), path=path)
+
+    def read(self, path: str) -> FileContent:
+        """What is in a file; nothing for a file that is not there."""
+        return self._link.get(FileContent, route("file", "content"), path=path)
+
+    def find(
+        self, query: str, *, kind: Literal["file", "directory"] | None = None, limit: int = 10
+    ) -> tuple[str, ...]:
+        """The paths that come nearest to a text; those of folders end with a slash."""
+        place = route("find", "file")
+        return self._link.get(tuple[str, ...], place, query=query, type=kind, limit=limit)
+
+    def search(self, pattern: str) -> tuple[Match, ...]:
+        """The lines that a regular expression matches."""
+        return self._link.get(tuple[Match, ...], route("find"), pattern=pattern)
+
+    def changes(self) -> tuple[FileChange, ...]:
+        """The files that differ from the last commit."""
+        return self._link.get(tuple[FileChange, ...], route("file", "status"))

@@ -1,0 +1,76 @@
+"""A cable between a client and a server: it can be cut, and stay cut for a while."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+
+class Cable:
+    """Passes bytes on between its own port and a server's."""
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._ends: set[asyncio.StreamWriter] = set()
+        self._work: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+        self.port = 0
+        self.connections = 0
+
+    @property
+    def url(self) -> str:
+        """The address of the near end; the server knows it by the name that it has itself."""
+        return f"http://127.0.0.1:{self.port}"
+
+    async def plug(self) -> None:
+        """Let connections through; the port stays the same."""
+        self._server = await asyncio.start_server(self._passed, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def unplug(self) -> None:
+        """Cut all connections, and take no new ones."""
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._server.wait_closed()
+
+    def cut(self) -> None:
+        """Break all connections at once, as a network does."""
+        for end in tuple(self._ends):
+            end.transport.abort()
+
+    async def _passed(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._work.add(task)
+        self.connections += 1
+        try:
+            far = await asyncio.open_connection(self._target.hostname, self._target.port)
+            self._ends |= {writer, far[1]}
+            await asyncio.gather(self._pumped(reader, far[1], True), self._pumped(far[0], writer))
+            self._ends -= {writer, far[1]}
+        finally:
+            self._work.discard(task)
+
+    async def _pumped(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, renamed: bool = False
+    ) -> None:
+        near, far = str(self.port).encode(), str(self._target.port).encode()
+        with suppress(ConnectionError):
+            while piece := await source.read(1 << 16):
+                host = b"127.0.0.1:"
+                sink.write(piece.replace(host + near, host + far) if renamed else piece)
+                await sink.drain()
+        sink.close()
+
+
+@asynccontextmanager
+async def cable(url: str) -> AsyncIterator[Cable]:
+    """A cable to the server at this URL."""
+    found = Cable(url)
+    await found.plug()
+    try:
+        yield found
+    finally:
+        await found.unplug()

@@ -1,0 +1,371 @@
+"""The client of a server: every method, streams that are cut, errors, and how a server is found."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from cable import cable
+from contract import sync_client
+from pegboard.client import (
+    AsyncClient,
+    Client,
+    GlobalEvent,
+    Resync,
+    ServerError,
+    ServerUnreachableError,
+)
+from pegboard.client.answers import value_of
+from pegboard.client.events import FrameReader, event_of
+from pegboard.client.runtime import running
+from pegboard.errors import InvalidInputError
+from pegboard.schema.event import (
+    Custom,
+    Event,
+    PartDelta,
+    PermissionAsked,
+    QuestionAsked,
+    SessionCreated,
+    SessionIdle,
+)
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import TextPart
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.session import Session
+from served import Served, model, served
+
+LIMIT_S = 30
+MODEL = "fake/fake-model"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root: Path = tmp_path_factory.mktemp("client")
+    with model() as port, served(root, port) as running_server:
+        yield running_server
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[Client]:
+    with Client.discover(server.directory, env=server.env) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def async_client(server: Served) -> AsyncIterator[AsyncClient]:
+    async with AsyncClient.discover(server.directory, env=server.env) as opened:
+        yield opened
+
+
+def text_of(turn: Turn) -> str:
+    return "".join(part.text for part in turn.parts if isinstance(part, TextPart))
+
+
+def test_the_two_clients_are_one_code() -> None:
+    assert sync_client.stored() == sync_client.made(), "python -m contract.sync_client makes it"
+
+
+def test_importing_the_client_loads_no_engine_and_no_http() -> None:
+    code = "import sys, pegboard.client; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    heavy = {"apsw", "asyncio", "httpx", "pegboard.app", "pegboard.session", "pydantic"}
+    assert not loaded & (heavy - {"asyncio"})
+
+
+def test_sessions_are_made_changed_and_deleted(client: Client) -> None:
+    made = client.sessions.create(title="Sums", metadata={"ticket": 7})
+    child = client.sessions.create(parent_id=made.id)
+
+    assert client.sessions.get(made.id) == made
+    assert client.sessions.children(made.id) == (child,)
+    assert made.id in [each.id for each in client.sessions.list(search="sums", limit=5)]
+    assert child.id in [each.id for each in client.sessions.list(roots=False)]
+    renamed = client.sessions.update(made.id, title="Numbers", archived_at=1)
+    assert (renamed.title, renamed.metadata) == ("Numbers", {"ticket": 7})
+    assert renamed.time.archived is not None
+    assert client.sessions.update(made.id, archived_at=None).time.archived is None
+    assert client.sessions.status() == {}
+    assert client.sessions.delete(made.id) is True
+    assert made.id not in [each.id for each in client.sessions.list()]
+
+
+def test_a_prompt_is_answered_and_read_again(client: Client) -> None:
+    session = client.sessions.create()
+    turn = client.prompt(session.id, "%todo one|two;;%write new.txt hello", model=MODEL)
+
+    assert isinstance(turn.info, AssistantMessage)
+    assert turn.info.error is None
+    assert [each.content for each in client.todo(session.id)] == ["one", "two"]
+    assert [each.file for each in client.diff(session.id)] == ["new.txt"]
+    turns = client.messages(session.id)
+    assert turns[-1] == client.message(session.id, turn.info.id)
+    assert len(client.messages(session.id, limit=1)) == 1
+    before = client.sessions.revert(session.id, turns[0].info.id)
+    assert before.revert is not None
+    assert client.files.read("new.txt").content == ""
+    assert client.sessions.unrevert(session.id).revert is None
+    assert client.files.read("new.txt").content == "hello"
+    fork = client.sessions.fork(session.id)
+    assert len(client.messages(fork.id)) == len(turns)
+    assert client.sessions.summarize(fork.id, MODEL) is True
+
+
+def test_a_command_and_a_shell_line_are_turns(client: Client) -> None:
+    session = client.sessions.create()
+
+    shell = client.shell(session.id, "echo from the shell")
+    command = client.command(session.id, client.commands()[0].name, "%say done")
+
+    assert "from the shell" in str(shell.parts)
+    assert isinstance(command.info, AssistantMessage)
+
+
+def test_what_a_person_typed_is_searched_for_mentions(client: Client) -> None:
+    session = client.sessions.create()
+    client.prompt(session.id, "look at @README.md", mentions="look at @README.md", no_reply=True)
+    client.prompt(session.id, [TextInput(text="not at @calc.py")], no_reply=True)
+
+    stored = str(client.messages(session.id))
+    assert "README.md" in stored.partition("look at @README.md")[2]
+    assert "def add" not in stored
+
+
+def test_files_agents_and_settings_are_told(client: Client, server: Served) -> None:
+    assert "calc.py" in [node.name for node in client.files.list()]
+    assert client.files.read("calc.py").content.startswith("def add")
+    assert client.files.find("calc", kind="file") == ("calc.py",)
+    assert client.files.search("return")[0].path.text == "calc.py"
+    (server.directory / "README.md").write_text("changed\n")
+    assert "README.md" in [change.path for change in client.files.changes()]
+    assert client.agents()[0].name == "build"
+    assert "fake" in [each.id for each in client.providers().providers]
+    assert client.config()["model"] == MODEL
+    assert client.health().healthy
+
+
+async def test_a_permission_and_a_question_are_answered(async_client: AsyncClient) -> None:
+    session = await async_client.sessions.create()
+    async with asyncio.timeout(LIMIT_S), async_client.events() as events:
+        text = "%bash echo secret;;%question Which?|Red|Blue"
+        await async_client.prompt_async(session.id, text)
+        async for event in events:
+            assert isinstance(event, Event)
+            match event.properties:
+                case PermissionAsked(request=request):
+                    assert await async_client.permissions.list() == (request,)
+                    assert await async_client.permissions.reply(
+                        request.id, "always", scope="session"
+                    )
+                case QuestionAsked(request=asked):
+                    assert await async_client.questions.list() == (asked,)
+                    assert await async_client.questions.reply(asked.id, [["Blue"]])
+                case SessionIdle(session_id=session.id):
+                    break
+    told = str(await async_client.messages(session.id))
+    assert "secret" in told
+    assert "Blue" in told
+
+
+async def test_a_rejected_question_ends_the_turn(async_client: AsyncClient) -> None:
+    session = await async_client.sessions.create()
+    async with asyncio.timeout(LIMIT_S), async_client.events() as events:
+        await async_client.prompt_async(session.id, "%question Which?|Red|Blue")
+        async for event in events:
+            if isinstance(event, Event) and isinstance(event.properties, QuestionAsked):
+                assert await async_client.questions.reject(event.properties.request.id)
+            if isinstance(event, Event) and event.properties == SessionIdle(session_id=session.id):
+                break
+    assert await async_client.questions.list() == ()
+
+
+async def test_a_turn_is_aborted(async_client: AsyncClient) -> None:
+    session = await async_client.sessions.create()
+    async with asyncio.timeout(LIMIT_S), async_client.events() as events:
+        prompting = asyncio.create_task(async_client.prompt(session.id, "%slow 200"))
+        async for event in events:
+            if isinstance(event, Event) and isinstance(event.properties, PartDelta):
+                assert session.id in await async_client.sessions.status()
+                assert await async_client.sessions.abort(session.id)
+                break
+        turn = await prompting
+    assert isinstance(turn.info, AssistantMessage)
+    assert type(turn.info.error).__name__ == "AbortedFailure"
+
+
+async def test_a_stream_that_is_cut_goes_on_without_a_gap(server: Served) -> None:
+    async with cable(server.url) as line, asyncio.timeout(LIMIT_S):
+        near = AsyncClient(line.url, token=server.token, directory=server.directory)
+        far = AsyncClient(server.url, token=server.token, directory=server.directory)
+        async with near, far, near.events() as cut, far.events() as whole:
+            session = await far.sessions.create()
+            await far.prompt_async(session.id, "%slow 20;;%say done")
+            seen, cuts = [], 0
+            async for event in cut:
+                seen.append(event)
+                if len(seen) in {3, 8, 15}:
+                    line.cut()
+                    cuts += 1
+                if _is_end(event, session):
+                    break
+            expected = [await anext(whole)]
+            while not _is_end(expected[-1], session):
+                expected.append(await anext(whole))
+
+    assert cuts == 3
+    assert line.connections > 1
+    assert seen == expected
+
+
+def _is_end(event: Event | Resync, session: Session) -> bool:
+    return isinstance(event, Event) and event.properties == SessionIdle(session_id=session.id)
+
+
+async def test_a_stream_that_is_away_too_long_is_told_to_read_anew(server: Served) -> None:
+    async with cable(server.url) as line, asyncio.timeout(LIMIT_S):
+        near = AsyncClient(line.url, token=server.token)
+        async with near, near.global_events() as events:
+            await line.unplug()
+            with server.client() as other:
+                for _ in range(9):  # more than the server keeps
+                    other.post("/tui/append-prompt", json={"text": "x" * (1 << 20)})
+            await line.plug()
+            first = await anext(events)
+            made = await near.sessions.create()
+            then = await anext(events)
+
+    assert isinstance(first, Resync)
+    assert first.missed > 0
+    assert isinstance(then, GlobalEvent)
+    assert (then.directory, then.event.session_id) == (str(server.directory), made.id)
+
+
+async def test_a_cancelled_wait_loses_no_event(async_client: AsyncClient) -> None:
+    async with asyncio.timeout(LIMIT_S), async_client.events() as events:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(events), 0.05)
+        session = await async_client.sessions.create()
+        event = await anext(events)
+        while not (isinstance(event, Event) and event.session_id == session.id):
+            event = await anext(events)
+    assert isinstance(event.properties, SessionCreated)
+
+
+def test_a_thread_hears_events_while_another_prompts(client: Client) -> None:
+    heard: list[Event | Resync] = []
+    session = client.sessions.create()
+
+    def listen() -> None:
+        for event in stream:
+            heard.append(event)
+            if _is_end(event, session):
+                return
+
+    with client.events() as stream:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        turn = client.prompt(session.id, "%say hello")
+        thread.join(LIMIT_S)
+
+    assert not thread.is_alive()
+    assert text_of(turn).strip() == "hello"
+    kinds = {event.type for event in heard if isinstance(event, Event)}
+    assert {"message.updated", "message.part.updated", "session.idle"} <= kinds
+
+
+def test_a_refusal_says_what_and_why(client: Client) -> None:
+    with pytest.raises(ServerError) as refused:
+        client.sessions.get("ses_000000000000aaaaaaaaaaaaaa")
+    unknown = client.sessions.create()
+    with pytest.raises(ServerError) as no_model:
+        client.prompt(unknown.id, "hi", model="fake/modle")
+
+    error = refused.value
+    assert (error.status, error.name, error.exit_code) == (404, "NotFoundError", 2)
+    assert error.message == error.data["message"] == str(error)
+    assert (no_model.value.name, no_model.value.exit_code) == ("ProviderModelNotFoundError", 4)
+    assert "Did you mean fake/fake-model?" in no_model.value.message
+
+
+def test_a_wrong_token_is_told_where_the_right_one_is(server: Served) -> None:
+    with Client(server.url, token="wrong") as stranger, pytest.raises(ServerError) as refused:
+        stranger.health()
+
+    assert (refused.value.status, refused.value.exit_code) == (401, 4)
+    assert server.runtime_file.name in str(refused.value)
+    with Client(server.url, password=server.token) as friend:
+        assert friend.health().healthy
+
+
+async def test_no_server_is_told_with_the_way_to_start_one(server: Served) -> None:
+    gone = AsyncClient("http://127.0.0.1:9", token="t")
+    async with gone:
+        with pytest.raises(ServerUnreachableError, match=r"pegboard serve"):
+            await gone.health()
+        with pytest.raises(ConnectionError):
+            await anext(gone.events())
+    with pytest.raises(InvalidInputError, match="http://HOST:PORT"):
+        AsyncClient("localhost:4096")
+
+
+def test_a_server_is_found_by_its_file(server: Served, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    env = {f"PEGBOARD_{name}_DIR": str(tmp_path / "state") for name in ("STATE", "CONFIG")}
+    with pytest.raises(ServerUnreachableError, match="pegboard serve"):
+        Client.discover(env=env)
+    facts = {"url": "http://127.0.0.1:1", "pid": os.getpid(), "token": "t", "directory": "/one"}
+    _tell(state / "server-1.json", facts)
+    _tell(state / "server-2.json", {**facts, "url": "http://127.0.0.1:2", "directory": "/two"})
+    _tell(state / "server-3.json", {**facts, "url": "http://127.0.0.1:3"}, mode=0o644)
+    _tell(state / "server-4.json", {**facts, "pid": 2**22 + 1})
+
+    assert len(running(state)) == 2
+    assert Client.discover("/one/below", env=env).url == "http://127.0.0.1:1"
+    assert Client.discover("/two", env=env).url == "http://127.0.0.1:2"
+    same = Client.discover("/two", url="http://localhost:1", env=env)
+    assert same._link.address.authorization == "Bearer t"
+    other = Client.discover("/two", url="http://elsewhere:1", env=env)
+    assert other._link.address.authorization is None
+
+
+def _tell(file: Path, facts: dict[str, object], mode: int = 0o600) -> None:
+    file.write_text(json.dumps(facts))
+    file.chmod(mode)
+
+
+def test_frames_are_cut_where_they_end_and_nowhere_else() -> None:
+    text = '{"type":"one","properties":{"text":"a\u2028b\x85c"}}'
+    raw = f"id: r-1\r\ndata: {text}\r\n\r\n: a comment\n\ndata: half".encode()
+    reader = FrameReader()
+    frames = [frame for at in range(len(raw)) for frame in reader.feed(raw[at : at + 1])]
+
+    assert [(frame.id, frame.data.decode()) for frame in frames] == [("r-1", text)]
+    event = event_of(frames[0].data)
+    assert event == Event(properties=Custom(name="one", data={"text": "a\u2028b\x85c"}))
+
+
+def test_an_event_that_has_grown_is_told_as_it_is() -> None:
+    raw = b'{"type":"session.idle","properties":{"session":{"id":"ses_1"}}}'
+
+    event = event_of(raw)
+
+    assert event == Event(properties=Custom(name="session.idle", data={"session": {"id": "ses_1"}}))
+    with pytest.raises(ServerError, match="not an event"):
+        event_of(b"<html>")
+
+
+def test_an_error_that_comes_after_the_status_is_an_error() -> None:
+    late = b'   {"name":"NotFoundError","data":{"message":"agent not found: x"}}'
+
+    with pytest.raises(ServerError, match="agent not found") as refused:
+        value_of(200, late, Turn, "http://127.0.0.1:1")
+
+    assert refused.value.exit_code == 2
