@@ -40,7 +40,11 @@ _TIMED = re.compile(
     r"\b(time(\s+-p)?|coproc(\s+[A-Za-z_]\w*)?)\s+"
     r"(?=[{(!]|(if|for|while|until|case|select|function)\b)"
 )
+_CALLED = re.compile(r"\$\{[\s|]\s*([^{}]*?)[\s;]*\}")
+"""`${ command; }` of bash 5.3, of several in each other the inmost."""
 _BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
+_TWO_HERE = re.compile(r"(?<!<)<<(?!<)[^\n]*(?<!<)<<(?!<)")
+"""Two here-documents of one line: the parser may take the body of one for that of the other."""
 _COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
 
 
@@ -63,10 +67,24 @@ def walk_text(text: str, findings: Findings, depth: int) -> None:
         if re.search(r"['\"#]|<<|\S\\\n\S", text):
             findings.doubt("line-continuation")
         text = text.replace("\\\n", "")
+    if _TWO_HERE.search(text):
+        findings.doubt("parse-error")
     _visit_tree(text, findings, depth)
+    _visit_misread(text, findings, depth)
+
+
+def _visit_misread(text: str, findings: Findings, depth: int) -> None:
+    """Tell again what the parser takes for something else than the shell does."""
+    if "\0" in text or _CALLED.search(text):
+        findings.run((text.strip(),))
+    if _CALLED.search(text):
+        findings.doubt("parse-error")
+        _visit_tree(_CALLED.sub(r"$(\1)", text), findings, depth)
     if _TIMED.search(text):
         _visit_tree(_TIMED.sub("", text), findings, depth)
     if _BRACED_COMMAND.search(text):
+        for found in _BRACED_COMMAND.finditer(text):
+            findings.run((f"{{{found[2]}}}",))
         _visit_tree(_BRACED_COMMAND.sub(_without_braces, text), findings, depth)
 
 
@@ -238,6 +256,9 @@ class _Walk:
         words = self._without_descriptors(self._words(arguments))
         words += [Word(text) for text in skipped]
         if words:
+            raw = squeezed(text_of(node))
+            if words[0].dynamic and raw != " ".join(word.text for word in words):
+                self._found.run((raw,))
             judge(words, self._found, self._depth, walk_text)
         self._found.fed = fed
 

@@ -278,3 +278,17 @@ def test_escapes_and_redrawn_lines_do_not_reach_the_model():
 )
 def test_everyday_lines_are_clear(text):
     assert seen(text).unclear == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n", "a <<A <<B\n$(rm x\n)\nA\nb\nB\n"],
+)
+def test_two_here_documents_of_one_line_are_unclear(text):
+    assert seen(text).unclear
+
+
+def test_a_line_of_here_documents_one_after_the_other_is_clear():
+    found = seen("cat <<A\n1\nA\nls <<B\n2\nB\n")
+
+    assert (found.commands, found.unclear) == ((("cat",), ("ls",)), ())

@@ -9,8 +9,6 @@ from cases import load
 from pegboard_plugins.bash.scan import scan
 
 CASES = load("bash_cases.json")
-ASKED_AS_A_WHOLE = {"display10", "parse05", "quote07", "quote08"}
-"""Lines that the parser does not understand in full: they are unclear."""
 NO_RISK = {"/dev/null"}
 
 
@@ -48,10 +46,7 @@ def test_every_command_of_a_line_is_judged(place, case):
     found = scanned(place, case["command"])
     commands = {" ".join(argv).replace(str(place), "") for argv in found.commands}
 
-    if case["id"] in ASKED_AS_A_WHOLE:
-        assert found.unclear
-    else:
-        assert set(case["must_ask"]) <= commands
+    assert set(case["must_ask"]) <= commands
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["id"])
