@@ -36,11 +36,15 @@ class Terminal:
     has ended and all its output was given; 128 and the number for a signal.
     """
 
-    def __init__(self, family: Family, on_output: Callable[[bytes], None]) -> None:
+    def __init__(
+        self, command: Sequence[str], cwd: Path, on_output: Callable[[bytes], None]
+    ) -> None:
+        self.command = tuple(command)
+        self.cwd = cwd
         self._loop = asyncio.get_running_loop()
         # Held open too, the far end keeps the near one readable until the program has it.
         self._master, self._far_end = os.openpty()
-        self._family = family
+        self._family = Family("")
         self._on_output = on_output
         self._writing = asyncio.Lock()
         self._transport: asyncio.SubprocessTransport | None = None
@@ -66,26 +70,24 @@ class Terminal:
         if program is None or any("\0" in word for word in (*command, *env, *env.values())):
             raise InvalidInputError(f"no program to run: {command[0][:200]!r}")
         _check(size)
-        family = Family(env.get(MARK, ""))
-        terminal = cls(family, on_output)
+        terminal = cls((program, *command[1:]), cwd, on_output)
         try:
-            await terminal._start((program, *command[1:]), cwd, {**env, MARK: family.mark}, size)
+            await terminal._start(env, size)
         except (OSError, ValueError) as error:
             terminal._close()
             raise InvalidInputError(f"cannot run {command[0][:200]!r} in {cwd}: {error}") from error
         return terminal
 
-    async def _start(
-        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], size: TerminalSize
-    ) -> None:
+    async def _start(self, env: Mapping[str, str], size: TerminalSize) -> None:
         self.resize(size)
         os.set_blocking(self._master, False)
-        words = ("/bin/sh", "-c", _AT_TERMINAL, os.ttyname(self._far_end), *command)
+        words = ("/bin/sh", "-c", _AT_TERMINAL, os.ttyname(self._far_end), *self.command)
+        self._family = Family(env.get(MARK, ""))
         self._transport, _ = await self._loop.subprocess_exec(
             lambda: _Watch(self._ended),
             *words,
-            cwd=str(cwd),
-            env=env,
+            cwd=str(self.cwd),
+            env={**env, MARK: self._family.mark},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.DEVNULL,

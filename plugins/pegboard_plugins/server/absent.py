@@ -10,10 +10,6 @@ from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here
 
 _ABSENT: tuple[tuple[str, str, str, str], ...] = (
-    ("POST", "/pty", "pty.create", "terminals"),
-    ("GET", "/pty/{ptyID}", "pty.get", "terminals"),
-    ("PUT", "/pty/{ptyID}", "pty.update", "terminals"),
-    ("DELETE", "/pty/{ptyID}", "pty.remove", "terminals"),
     ("POST", "/mcp/{name}/connect", "mcp.connect", "MCP servers"),
     ("POST", "/mcp/{name}/disconnect", "mcp.disconnect", "MCP servers"),
     ("POST", "/mcp/{name}/auth", "mcp.auth.start", "MCP servers"),

@@ -27,8 +27,13 @@ _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
     (PermissionDeniedError, 403, "PermissionDeniedError"),
     (AbortedError, 409, "MessageAbortedError"),
 )
-_WAITING = {"permission request": "PermissionNotFoundError", "question": "QuestionNotFoundError"}
-"""What waits for an answer, with the name that its absence has in the protocol."""
+_TAGGED = {
+    "permission request": ("PermissionNotFoundError", "requestID"),
+    "question": ("QuestionNotFoundError", "requestID"),
+    "terminal": ("PtyNotFoundError", "ptyID"),
+    "MCP server": ("McpServerNotFoundError", "name"),
+}
+"""What has an error of its own in the protocol when it is not there, and where that names it."""
 
 _Body = TypeVar("_Body")
 
@@ -65,15 +70,10 @@ def failure(error: PegboardError) -> Response:
         return problem(501, "UnsupportedError", message)
     if isinstance(error, TooManyError):
         return problem(429, "TooManyError", message)
-    if isinstance(error, NotFoundError) and error.kind in _WAITING:
-        body = {
-            "_tag": _WAITING[error.kind],
-            "requestID": error.name,
-            "message": message,
-            "name": "NotFoundError",
-            "data": {"message": message},
-        }
-        return answer(body, status=404)
+    if isinstance(error, NotFoundError) and error.kind in _TAGGED:
+        tag, place = _TAGGED[error.kind]
+        told = {"name": "NotFoundError", "data": {"message": message}}
+        return answer({**told, "_tag": tag, place: error.name, "message": message}, status=404)
     for kind, status, name in _STATUS:
         if isinstance(error, kind):
             return problem(status, name, message)

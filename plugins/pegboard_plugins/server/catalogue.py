@@ -97,7 +97,6 @@ async def tools(app: Here, provider: str, model: str) -> Response:
     **operation("experimental.workspace.status", gives=tuple[str, ...]),
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
-@routes.get("/pty", **operation("pty.list", gives=tuple[dict[str, Any], ...]))
 async def none_of_them(_app: Here) -> Response:
     """An empty list: the server starts none of these."""
     return answer([])

@@ -16,6 +16,7 @@ from pegboard_plugins.server import (
     messages,
     projects,
     providers,
+    pty,
     remote,
     requests,
     sessions,
@@ -38,6 +39,7 @@ _RESOURCES = (
     projects,
     files,
     catalogue,
+    pty,
 )
 _log = logging.getLogger("pegboard.server")
 

@@ -5,9 +5,12 @@ The checks come before routing, so that an answer never tells which routes there
 
 import asyncio
 import logging
+import re
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -22,15 +25,20 @@ LONGEST_BODY_BYTES = 64 << 20
 BODY_WITHIN_S = 60.0
 LOGGED_REFUSALS_S = 10.0
 """Refusals are logged once in this time, so that nobody can fill a disk with them."""
+_AT_TERMINAL = re.compile(r"/pty/([^/]+)/connect")
 _log = logging.getLogger("pegboard.server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doors:
-    """Who is let in: the names of the server, the sites beside it, the credentials."""
+    """Who is let in: the names of the server, the sites beside it, the credentials.
+
+    `admits` says whether a ticket opens one terminal; it is asked once for each ticket.
+    """
 
     credentials: Credentials
     hosts: frozenset[str]
+    admits: Callable[[str, str], bool]
     origins: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -45,9 +53,11 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse the request, or pass it on."""
-        if scope["type"] != "http":
-            return
         headers = Headers(scope=scope)
+        if scope["type"] == "websocket":
+            refusal = self._refusal(scope, headers)
+            await (refusal or self._app)(scope, receive, send)
+            return
         origin = headers.get("origin")
         reply = _Reply(scope, send, origin if origin in self._doors.origins else None)
         refusal = self._refusal(scope, headers)
@@ -67,11 +77,18 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin not in self._doors.origins:
             return problem(403, "ForbiddenError", "requests from other sites are not taken")
-        if origin is not None and scope["method"] == "OPTIONS":
+        if origin is not None and scope.get("method") == "OPTIONS":
             return _preflight()
-        if not self._doors.credentials.accepts(headers.get("authorization")):
+        known = self._doors.credentials.accepts(headers.get("authorization"))
+        if not (known or self._has_ticket(scope)):
             return _unauthorized()
-        return _bad_body(scope, headers)
+        return _bad_body(scope, headers) if scope["type"] == "http" else None
+
+    def _has_ticket(self, scope: Scope) -> bool:
+        """Whether a WebSocket brings a ticket: a page cannot send a token with it."""
+        at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
+        tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
+        return at is not None and len(tickets) == 1 and self._doors.admits(_text(tickets[0]), at[1])
 
     def _note(self, refusal: Response, scope: Scope) -> None:
         self._refused += 1
@@ -136,6 +153,10 @@ class _Body:
         if self._room < 0:
             raise HTTPException(413, f"a body has at most {LONGEST_BODY_BYTES:,} bytes")
         return message
+
+
+def _text(word: bytes) -> str:
+    return word.decode("utf-8", "replace")
 
 
 def _unauthorized() -> Response:

@@ -16,6 +16,7 @@ from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.keys import Keys
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.terminals import Terminals
 
 DRAIN_S = 3.0
 """What a stop gives to work that no client waits for."""
@@ -32,6 +33,7 @@ class House:
     feed: Feed
     keys: Keys
     places: Places
+    terminals: Terminals
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     asked_about: set[Path] = field(default_factory=set)
 
@@ -50,6 +52,7 @@ class House:
 
     async def aclose(self) -> None:
         """Stop what runs, wait for it, and close all Apps."""
+        await self.terminals.aclose()
         await self.pool.aclose()
         if self.work:
             _, pending = await asyncio.wait(self.work, timeout=DRAIN_S)
@@ -85,11 +88,15 @@ def _asked_directory(connection: HTTPConnection, house: House) -> Path:
     return path
 
 
-async def _app(connection: HTTPConnection, house: Served) -> App:
+async def app_of(connection: HTTPConnection, house: Served) -> App:
+    """The App of the directory that a connection names, opened if it is not yet.
+
+    :raises InvalidInputError: when it is not a directory.
+    """
     return await house.pool.app(_asked_directory(connection, house))
 
 
-Here = Annotated[App, Depends(_app)]
+Here = Annotated[App, Depends(app_of)]
 """The App of the directory that the request means."""
 
 

@@ -99,6 +99,7 @@ async def dispose_all(house: Served) -> Response:
 
 async def _dispose(house: Served, app: Here) -> None:
     directory = app.workspace.directory
+    await house.terminals.close(directory)
     await house.pool.close(directory)
     told = {"directory": str(directory)}
     house.feed.say("server.instance.disposed", told, directory=directory)

@@ -198,13 +198,12 @@ def test_a_key_is_kept_for_its_owner_alone(server, client):
 
 def test_what_is_missing_says_so(client, session):
     asked = [
-        client.post("/pty", json={}),
         client.post("/mcp", json={"name": "x", "config": {}}),
         client.post(f"/session/{session}/share"),
         client.patch("/config", json={}),
     ]
 
-    assert [answer.status_code for answer in asked] == [501] * 4
+    assert [answer.status_code for answer in asked] == [501] * 3
     assert {answer.json()["name"] for answer in asked} == {"UnsupportedError"}
 
 

@@ -1,0 +1,193 @@
+"""Terminals over the wire: made, listed, changed, removed, and worked at through a WebSocket."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from fastapi import APIRouter, Request, WebSocket
+from starlette.responses import Response
+from starlette.websockets import WebSocketDisconnect
+
+from pegboard import PegboardError, TerminalOrder, TerminalSize
+from pegboard.schema.wire import Rest, Wire, encode
+from pegboard_plugins.server.answers import answer, body_of, failure, problem
+from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.house import Here, Served, app_of, house_of
+from pegboard_plugins.server.terminals import Opened, Pty, PtyToken, Screen
+
+SHELLS_FILE = Path("/etc/shells")
+SHELLS = ("/bin/bash", "/bin/sh")
+TICKET_HEADER = "x-opencode-ticket"
+"""Pages of other sites cannot send it without being asked first, and so get no ticket."""
+routes = APIRouter()
+_PTY = "/pty/{ptyID}"
+
+
+class PtyBody(Wire, frozen=True):
+    """A new terminal; the user's shell where no command is named."""
+
+    command: str | None = None
+    args: tuple[str, ...] | None = None
+    cwd: str | None = None
+    title: str | None = None
+    env: Mapping[str, str] | None = None
+
+
+class PtySize(Wire, frozen=True):
+    """Rows and columns of letters."""
+
+    rows: int
+    cols: int
+
+
+class PtyChange(Wire, frozen=True):
+    """What is to be different about a terminal."""
+
+    title: str | None = None
+    size: PtySize | None = None
+
+
+class ShellEntry(Rest, frozen=True):
+    """A shell of this machine."""
+
+    path: str
+    name: str
+    acceptable: bool
+
+
+@routes.get("/pty", **operation("pty.list", gives=tuple[Pty, ...]))
+async def terminals(app: Here, house: Served) -> Response:
+    """The terminals of the directory."""
+    return answer(house.terminals.of(app.workspace.directory))
+
+
+@routes.get("/pty/shells", **operation("pty.shells", gives=tuple[ShellEntry, ...]))
+async def shells() -> Response:
+    """The shells of this machine."""
+    return answer(await asyncio.to_thread(_shells))
+
+
+@routes.post("/pty", **operation("pty.create", gives=Pty, takes=PtyBody))
+async def create(request: Request, app: Here, house: Served) -> Response:
+    """A new terminal in the directory, or in a folder of its project."""
+    body = await body_of(request, PtyBody)
+    order = TerminalOrder(
+        command=body.command or None, args=body.args or (), cwd=body.cwd, env=body.env or {}
+    )
+    return answer(await house.terminals.open(app, order, body.title))
+
+
+@routes.get(_PTY, **operation("pty.get", gives=Pty))
+async def terminal(ptyID: str, app: Here, house: Served) -> Response:
+    """The terminal."""
+    return answer(house.terminals.get(app.workspace.directory, ptyID).pty)
+
+
+@routes.put(_PTY, **operation("pty.update", gives=Pty, takes=PtyChange))
+async def update(request: Request, ptyID: str, app: Here, house: Served) -> Response:
+    """The terminal with another title or size."""
+    opened = house.terminals.get(app.workspace.directory, ptyID)
+    body = await body_of(request, PtyChange)
+    size = TerminalSize(rows=body.size.rows, cols=body.size.cols) if body.size else None
+    return answer(house.terminals.update(opened, body.title, size))
+
+
+@routes.delete(_PTY, **operation("pty.remove", gives=bool))
+async def remove(ptyID: str, app: Here, house: Served) -> Response:
+    """True, when the terminal and all that it started has ended."""
+    await house.terminals.remove(house.terminals.get(app.workspace.directory, ptyID))
+    return answer(value=True)
+
+
+@routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
+async def connect_token(request: Request, ptyID: str, app: Here, house: Served) -> Response:
+    """A ticket for one connection, for who says so in a header of its own."""
+    opened = house.terminals.get(app.workspace.directory, ptyID)
+    if request.headers.get(TICKET_HEADER) != "1":
+        message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
+        tagged = {"_tag": "PtyForbiddenError", "message": message}
+        return answer(
+            {**tagged, "name": "PtyForbiddenError", "data": {"message": message}}, status=403
+        )
+    return answer(house.terminals.ticket(opened))
+
+
+@routes.get(_PTY + "/connect", **operation("pty.connect", gives=bool, query=("cursor", "ticket")))
+async def no_upgrade(ptyID: str, app: Here, house: Served) -> Response:
+    """No answer but an error: a terminal is worked at through a WebSocket."""
+    house.terminals.get(app.workspace.directory, ptyID)
+    return problem(400, "BadRequest", "connect to a terminal with a WebSocket")
+
+
+@routes.websocket(_PTY + "/connect")
+async def connect(socket: WebSocket, ptyID: str) -> None:
+    """The terminal's screen from a place on, and then what happens at it; text is typed."""
+    house = house_of(socket)
+    try:
+        app = await app_of(socket, house)
+        opened = house.terminals.get(app.workspace.directory, ptyID)
+    except PegboardError as error:
+        await socket.send_denial_response(failure(error))
+        return
+    await socket.accept()
+    both = (_typed(socket, opened), _shown(socket, opened.screen, _place(socket, opened.screen)))
+    tasks = {asyncio.create_task(each, name=f"at {ptyID}") for each in both}
+    try:
+        # Without a limit: it ends with the terminal, or with the client.
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _typed(socket: WebSocket, opened: Opened) -> None:
+    """Type what the client sends, until it goes."""
+    while (message := await socket.receive())["type"] == "websocket.receive":
+        text = message.get("text")
+        content = text.encode("utf-8", "replace") if text is not None else message["bytes"]
+        await opened.terminal.write(content)
+
+
+async def _shown(socket: WebSocket, screen: Screen, place: int) -> None:
+    """Send what is shown until the terminal ends; a client that is slow misses some."""
+    told = False
+    try:
+        while True:
+            text, behind = screen.after(place)
+            if text:
+                await socket.send_text(text)
+            elif not told:
+                told = True
+                await socket.send_bytes(b"\0" + encode({"cursor": behind}))
+            elif screen.closed:
+                await socket.close()
+                return
+            else:
+                await screen.more(place)
+            place = behind
+    except WebSocketDisconnect:
+        return
+
+
+def _place(socket: WebSocket, screen: Screen) -> int:
+    """Where to go on: at the client's `cursor`, with -1 at the end, else at the beginning."""
+    try:
+        cursor = int(socket.query_params.get("cursor", ""))
+    except ValueError:
+        return 0
+    return screen.end if cursor == -1 else min(max(cursor, 0), screen.end)
+
+
+def _shells() -> tuple[ShellEntry, ...]:
+    try:
+        lines = SHELLS_FILE.read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = list(SHELLS)
+    paths = [Path(line.strip()) for line in lines if line.startswith("/")]
+    return tuple(
+        ShellEntry(path=str(path), name=path.name, acceptable=True)
+        for path in paths
+        if os.access(path, os.X_OK)
+    )

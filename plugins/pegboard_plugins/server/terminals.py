@@ -1,0 +1,219 @@
+"""Terminals of people, by project: what each has shown lately, and who may look."""
+
+import asyncio
+import secrets
+import time
+from codecs import getincrementaldecoder
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard import App, NotFoundError, Terminal, TerminalOrder, TerminalSize
+from pegboard.schema.wire import Rest, Wire, to_json
+from pegboard_plugins.server.answers import TooManyError
+from pegboard_plugins.server.feed import Feed
+
+MOST_TERMINALS = 32
+"""Of one project at a time."""
+KEPT_UNITS = 2 << 20
+"""What is shown again to who comes back, in the units that clients count: UTF-16's."""
+SENT_UNITS = 64 << 10
+TICKET_S = 60
+TICKET_BYTES = 32
+MOST_TICKETS = 1000
+
+
+class Pty(Wire, frozen=True):
+    """A terminal; `exit_code` is there once its program has ended."""
+
+    id: str
+    title: str
+    command: str
+    args: tuple[str, ...]
+    cwd: str
+    status: Literal["running", "exited"]
+    pid: int
+    exit_code: int | None = None
+
+
+class PtyToken(Rest, frozen=True):
+    """A ticket that opens one connection, for clients that cannot send headers with it."""
+
+    ticket: str
+    expires_in: int = msgspec.field(name="expires_in")
+
+
+class Screen:
+    """What a terminal has shown, the latest of it, with the place of each letter in the whole."""
+
+    def __init__(self) -> None:
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+        self._pieces: deque[tuple[int, bytes]] = deque()
+        self._more = asyncio.Event()
+        self.end = 0
+        self.closed = False
+
+    def write(self, content: bytes) -> None:
+        """The program has written this."""
+        units = self._decode(content).encode("utf-16-le")
+        if units:
+            self._pieces.append((self.end, units))
+            self.end += len(units) // 2
+            while self.end - self._pieces[0][0] > KEPT_UNITS and len(self._pieces) > 1:
+                self._pieces.popleft()
+            self._wake()
+
+    def close(self) -> None:
+        """Nothing more will be shown."""
+        self.closed = True
+        self._wake()
+
+    def after(self, place: int) -> tuple[str, int]:
+        """Some of what was shown from this place on, and the place behind it.
+
+        What is not kept any more is left out; nothing when there is nothing.
+        """
+        for start, units in self._pieces:
+            end = start + len(units) // 2
+            if end > place:
+                first = max(place - start, 0)
+                chosen = units[2 * first : 2 * (first + SENT_UNITS)]
+                text = chosen.decode("utf-16-le", "replace")
+                return text, max(place, start) + len(chosen) // 2
+        return "", self.end
+
+    async def more(self, place: int) -> None:
+        """Wait until something was shown behind this place, or nothing will; a person types."""
+        while self.end <= place and not self.closed:
+            self._more.clear()
+            await self._more.wait()
+
+    def _wake(self) -> None:
+        self._more.set()
+
+
+@dataclass(slots=True, kw_only=True)
+class Opened:
+    """One terminal with its screen, its owner task, and the project that it belongs to."""
+
+    pty: Pty
+    directory: Path
+    terminal: Terminal
+    screen: Screen
+    watch: "asyncio.Task[None] | None" = field(default=None)
+
+
+class Terminals:
+    """All terminals of the server; it owns them, and ends them."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._opened: dict[str, Opened] = {}
+        self._tickets: dict[str, tuple[str, float]] = {}
+
+    async def open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
+        """A new terminal of the project.
+
+        :raises TooManyError: when there are `MOST_TERMINALS` already.
+        :raises InvalidInputError: when there is no such program or folder.
+        :raises PermissionDeniedError: for a folder outside of the project.
+        """
+        directory = app.workspace.directory
+        if len(self.of(directory)) >= MOST_TERMINALS:
+            raise TooManyError(f"{MOST_TERMINALS} terminals are open here already")
+        screen = Screen()
+        terminal = await app.terminal(order, screen.write)
+        id_ = self._feed.ids.new("pty")
+        pty = Pty(
+            id=id_,
+            title=title or f"Terminal {id_[-4:]}",
+            command=terminal.command[0],
+            args=terminal.command[1:],
+            cwd=str(terminal.cwd),
+            status="running",
+            pid=terminal.pid,
+        )
+        opened = Opened(pty=pty, directory=directory, terminal=terminal, screen=screen)
+        self._opened[id_] = opened
+        self._say("pty.created", opened, {"info": to_json(pty)})
+        opened.watch = asyncio.create_task(self._watch(opened), name=f"terminal {id_}")
+        return pty
+
+    def of(self, directory: Path) -> tuple[Pty, ...]:
+        """The terminals of a project."""
+        return tuple(each.pty for each in self._opened.values() if each.directory == directory)
+
+    def get(self, directory: Path, pty_id: str) -> Opened:
+        """The terminal.
+
+        :raises NotFoundError: when the project has none with this id.
+        """
+        opened = self._opened.get(pty_id)
+        if opened is None or opened.directory != directory:
+            raise NotFoundError("terminal", pty_id[:80])
+        return opened
+
+    def update(self, opened: Opened, title: str | None, size: TerminalSize | None) -> Pty:
+        """The terminal with another title or size.
+
+        :raises InvalidInputError: when there is no such size.
+        """
+        if size is not None:
+            opened.terminal.resize(size)
+        if title:
+            opened.pty = replace(opened.pty, title=title)
+        self._say("pty.updated", opened, {"info": to_json(opened.pty)})
+        return opened.pty
+
+    async def remove(self, opened: Opened) -> None:
+        """End the terminal with all that it started; nothing the second time."""
+        if self._opened.pop(opened.pty.id, None) is None:
+            return
+        await opened.terminal.aclose()
+        opened.screen.close()
+        self._say("pty.deleted", opened, {"id": opened.pty.id})
+
+    async def close(self, directory: Path) -> None:
+        """End the terminals of a project."""
+        of_it = [each for each in self._opened.values() if each.directory == directory]
+        await asyncio.gather(*(self._ended(each) for each in of_it))
+
+    async def aclose(self) -> None:
+        """End all terminals."""
+        await asyncio.gather(*(self._ended(each) for each in tuple(self._opened.values())))
+
+    def ticket(self, opened: Opened) -> PtyToken:
+        """What opens one connection to the terminal, within a minute."""
+        now = time.monotonic()
+        fresh = [(key, each) for key, each in self._tickets.items() if each[1] > now]
+        self._tickets = dict(fresh[-MOST_TICKETS:])
+        ticket = secrets.token_urlsafe(TICKET_BYTES)
+        self._tickets[ticket] = (opened.pty.id, now + TICKET_S)
+        return PtyToken(ticket=ticket, expires_in=TICKET_S)
+
+    def admits(self, ticket: str, pty_id: str) -> bool:
+        """Whether the ticket opens a connection to this terminal; it does so once."""
+        known = self._tickets.pop(ticket, None)
+        return known is not None and known[0] == pty_id and known[1] > time.monotonic()
+
+    async def _watch(self, opened: Opened) -> None:
+        """See the program's end; without a limit, for a person works there."""
+        code = await asyncio.shield(opened.terminal.exited)
+        if opened.pty.id not in self._opened:
+            return
+        opened.pty = replace(opened.pty, status="exited", exit_code=code)
+        self._say("pty.exited", opened, {"id": opened.pty.id, "exitCode": code})
+        await self.remove(opened)
+
+    async def _ended(self, opened: Opened) -> None:
+        await self.remove(opened)
+        if opened.watch is not None:
+            opened.watch.cancel()
+            await asyncio.gather(opened.watch, return_exceptions=True)
+
+    def _say(self, kind: str, opened: Opened, properties: dict[str, object]) -> None:
+        self._feed.say(kind, properties, directory=opened.directory)
