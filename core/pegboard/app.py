@@ -10,10 +10,10 @@ from typing import Self
 from pegboard.agents import default_agent
 from pegboard.bus import Subscription
 from pegboard.config import LoadedConfig
+from pegboard.desk import Desk
 from pegboard.hooks import Hooks
 from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
 from pegboard.opening import Parts, assemble, close
-from pegboard.permissions import Desk
 from pegboard.plugins import Register
 from pegboard.providers import Provider
 from pegboard.questions import Questions

@@ -14,13 +14,13 @@ from pegboard.agents import agents_from
 from pegboard.audit import Audit
 from pegboard.bus import Bus
 from pegboard.config import LoadedConfig, load_config
+from pegboard.desk import Desk
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
 from pegboard.models import find_model
 from pegboard.paths import Places
-from pegboard.permissions import Desk
 from pegboard.plugins import Register, load_plugins
 from pegboard.providers import Provider
 from pegboard.questions import Questions
@@ -161,7 +161,6 @@ class _Assembly:
             tools=tools,
             agents=agents,
             providers=providers,
-            approvals=list(await opened.approvals(workspace.project_id)),
             warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,

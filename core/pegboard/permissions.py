@@ -1,20 +1,18 @@
-"""What a session may do: rules and verdicts as pure functions, and the desk of open requests.
+"""What a session may do: rules and verdicts as pure functions.
 
 Within one source of rules the last that fits speaks; across sources deny beats ask beats allow.
 """
 
-import asyncio
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import get_args
 
 from pegboard.context import Ruleset
-from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
-from pegboard.schema.permission import Action, PermissionRequest, Reply, Rule, Scope, Verdict
+from pegboard.errors import ConfigError
+from pegboard.schema.permission import Action, Rule, Verdict
 from pegboard.sensitive import secret_path
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -24,7 +22,6 @@ UNCLEAR = "[unclear] "
 
 No rule narrower than `*` allows it, but one that is this very pattern.
 """
-_SHOWN_CHARACTERS = 200
 
 
 @lru_cache(maxsize=4096)
@@ -113,7 +110,7 @@ def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> V
     if rule is None:
         return None
     reason = _sentence(rule, ruleset.source)
-    return Verdict(action=rule.action, reason=reason, source=ruleset.source)
+    return Verdict(action=rule.action, reason=reason, source=ruleset.source, rule=rule)
 
 
 def strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
@@ -274,106 +271,3 @@ def _action(value: object, key: str) -> Action:
 
 def _kind(value: object) -> str:
     return f"a value of type {type(value).__name__}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """How a request was answered; `message` is what to do instead of what was rejected.
-
-    `scope` is how far an `always` goes.
-    """
-
-    reply: Reply
-    message: str | None = None
-    scope: Scope = "project"
-
-
-class Desk:
-    """The permission requests that wait for somebody's answer; for one event loop.
-
-    `interactive` says whether somebody is there to answer.
-    """
-
-    def __init__(self, *, interactive: bool) -> None:
-        self.interactive = interactive
-        self._open: dict[str, tuple[PermissionRequest, asyncio.Future[Answer]]] = {}
-
-    async def wait(self, request: PermissionRequest) -> Answer:
-        """The answer to a request; without a time limit, because a person gives it.
-
-        Cancelling the wait takes the request from the desk.
-
-        :raises PermissionDeniedError: at once, when nobody is there to be asked.
-        """
-        if not self.interactive:
-            raise PermissionDeniedError(_nobody(request))
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._open[request.id] = (request, answer)
-        try:
-            return await answer
-        finally:
-            self._open.pop(request.id, None)
-
-    def reply(
-        self,
-        request_id: str,
-        reply: Reply,
-        message: str | None = None,
-        *,
-        scope: Scope = "project",
-    ) -> PermissionRequest:
-        """The request that is hereby answered; a `reject` rejects all of its session.
-
-        After `always` the caller stores the approvals and calls `recheck`.
-
-        :raises NotFoundError: when no request of this id waits.
-        """
-        if request_id not in self._open:
-            raise NotFoundError("permission request", request_id)
-        request, _ = self._open[request_id]
-        self._settle(request, Answer(reply=reply, message=message, scope=scope))
-        if reply == "reject":
-            self.cancel(request.session_id)
-        return request
-
-    def recheck(
-        self, covered: Callable[[PermissionRequest], bool]
-    ) -> tuple[PermissionRequest, ...]:
-        """The waiting requests, of any session, that are covered by now: answered `always`."""
-        settled = tuple(request for request in self.pending() if covered(request))
-        for request in settled:
-            self._settle(request, Answer(reply="always"))
-        return settled
-
-    def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
-        """The waiting requests, oldest first; of one session, or of all."""
-        requests = (request for request, _ in self._open.values())
-        return tuple(request for request in requests if session_id in (None, request.session_id))
-
-    def cancel(self, session_id: str) -> None:
-        """Reject all waiting requests of a session."""
-        for request in self.pending(session_id):
-            self._settle(request, Answer(reply="reject"))
-
-    def _settle(self, request: PermissionRequest, answer: Answer) -> None:
-        _, future = self._open.pop(request.id)
-        if not future.done():
-            future.set_result(answer)
-
-
-def _nobody(request: PermissionRequest) -> str:
-    patterns = request.patterns or _ANYTHING
-    wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
-    # Never the advice to allow everything, which `*` would be, where one thing was wanted.
-    narrow = patterns if "*" in request.always else request.always or patterns
-    lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))
-    return (
-        f"{request.permission} {wanted} needs a permission and nobody is there to be asked; "
-        f"to allow it, add to your pegboard.toml: "
-        f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
-    )
-
-
-def _key(text: str) -> str:
-    """The text as a part of a TOML key."""
-    return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)

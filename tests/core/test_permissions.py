@@ -1,25 +1,20 @@
-import asyncio
 import itertools
 import json
 import operator
 import time
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.context import Ruleset
-from pegboard.errors import ConfigError, NotFoundError, PermissionDeniedError
+from pegboard.errors import ConfigError
 from pegboard.permissions import (
     UNCLEAR,
-    Answer,
-    Desk,
     expand,
     hidden,
     judge,
@@ -29,7 +24,7 @@ from pegboard.permissions import (
     strictest,
     unapproved,
 )
-from pegboard.schema.permission import Action, PermissionRequest, Rule, Verdict
+from pegboard.schema.permission import Action, Rule, Verdict
 
 Case = dict[str, Any]
 CASES: list[Case] = [
@@ -172,7 +167,10 @@ def test_the_reason_names_the_rule_and_its_source() -> None:
     verdict = judge(_config(("bash", "rm *", "deny")), "bash", ["ls", "rm -r x"])
 
     assert verdict == Verdict(
-        action="deny", reason='denied by rule bash "rm *" (config)', source="config"
+        action="deny",
+        reason='denied by rule bash "rm *" (config)',
+        source="config",
+        rule=Rule("bash", "rm *", "deny"),
     )
 
 
@@ -252,97 +250,6 @@ def test_a_wrong_permission_names_its_key(value: object, key: str, text: str) ->
 
     assert raised.value.key == key
     assert text in str(raised.value)
-
-
-def _request(
-    number: int, *, session: str = "ses_1", patterns: tuple[str, ...] = ("git push",)
-) -> PermissionRequest:
-    return PermissionRequest(
-        id=f"per_{number}",
-        session_id=session,
-        permission="bash",
-        patterns=patterns,
-        metadata={},
-        always=("git push *",),
-    )
-
-
-async def _waiting(desk: Desk, *requests: PermissionRequest) -> list[asyncio.Task[Answer]]:
-    tasks = [asyncio.create_task(desk.wait(request)) for request in requests]
-    await asyncio.sleep(0)
-    return tasks
-
-
-async def test_an_answer_reaches_the_one_that_waits() -> None:
-    desk = Desk(interactive=True)
-    first, second = await _waiting(desk, _request(1), _request(2))
-
-    assert desk.reply("per_1", "once") == _request(1)
-
-    assert await first == Answer(reply="once")
-    assert desk.pending() == (_request(2),)
-    desk.reply("per_2", "reject", "use a branch")
-    assert await second == Answer(reply="reject", message="use a branch")
-
-
-async def test_a_rejection_rejects_the_whole_session_and_no_other() -> None:
-    desk = Desk(interactive=True)
-    tasks = await _waiting(desk, _request(1), _request(2), _request(3, session="ses_2"))
-
-    desk.reply("per_1", "reject", "no")
-
-    assert await tasks[0] == Answer(reply="reject", message="no")
-    assert await tasks[1] == Answer(reply="reject")
-    assert desk.pending("ses_1") == ()
-    assert desk.pending("ses_2") == (_request(3, session="ses_2"),)
-    desk.cancel("ses_2")
-    assert await tasks[2] == Answer(reply="reject")
-
-
-async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
-    desk = Desk(interactive=True)
-    tasks = await _waiting(desk, _request(1, patterns=("ls",)), _request(2, session="ses_2"))
-
-    settled = desk.recheck(lambda request: "git push" in request.patterns)
-
-    assert settled == (_request(2, session="ses_2"),)
-    assert await tasks[1] == Answer(reply="always")
-    assert not tasks[0].done()
-    desk.cancel("ses_1")
-    await tasks[0]
-
-
-async def test_a_cancelled_wait_leaves_the_desk_empty() -> None:
-    desk = Desk(interactive=True)
-    (task,) = await _waiting(desk, _request(1))
-
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-
-    assert desk.pending() == ()
-    with pytest.raises(NotFoundError):
-        desk.reply("per_1", "once")
-
-
-@pytest.mark.parametrize(
-    ("always", "patterns", "allowed"),
-    [
-        (("git push *", "make *"), ("git push", "make x"), ["git push *", "make *"]),
-        (("*",), ("/p/.env",), ["/p/.env"]),
-        ((), ("say \"hi\" 'x' \\",), ["say \"hi\" 'x' \\"]),
-    ],
-)
-async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow_it(
-    always: tuple[str, ...], patterns: tuple[str, ...], allowed: list[str]
-) -> None:
-    request = msgspec.structs.replace(_request(1), always=always, patterns=patterns)
-
-    with pytest.raises(PermissionDeniedError) as raised:
-        await Desk(interactive=False).wait(request)
-
-    line = str(raised.value).rpartition("pegboard.toml: ")[2]
-    assert tomllib.loads(line) == {"permission": {"bash": dict.fromkeys(allowed, "allow")}}
 
 
 def test_what_is_unclear_is_allowed_by_a_star_or_by_its_very_pattern_alone() -> None:

@@ -8,11 +8,12 @@ import rows
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Rule
+from pegboard.schema.permission import Approval, Rule
 from pegboard.schema.session import Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import (
     DropApproval,
+    DropSession,
     PutApproval,
     PutMessage,
     PutPart,
@@ -159,12 +160,40 @@ async def test_tool_state_is_any_json(storage: SqliteStorage, talk: None) -> Non
 async def test_approvals_are_kept_by_project(storage: SqliteStorage) -> None:
     first = Rule(permission="bash", pattern="ls *", action="allow")
     second = Rule(permission="edit", pattern="*", action="allow")
-    await storage.commit(PutApproval("project", (first, second)), PutApproval("other", (first,)))
+    await storage.commit(
+        PutApproval("project", (first, second), at=7),
+        PutApproval("project", (first,), agent="plan"),
+        PutApproval("other", (first,)),
+    )
+    given = await storage.approvals("project")
 
-    assert await storage.approvals("project") == (first, second)
-    await storage.commit(PutApproval("project", (first,)), DropApproval("project", (second,)))
-    assert await storage.approvals("project") == (first,)
-    assert await storage.approvals("other") == (first,)
+    assert given == (
+        Approval(1, "project", first, at=7),
+        Approval(2, "project", second, at=7),
+        Approval(3, "project", first, agent="plan"),
+    )
+    await storage.commit(PutApproval("project", (first,), at=8), DropApproval((2,)))
+    kept = await storage.approvals("other", "project")
+    assert [(each.id, each.key, each.at) for each in kept] == [
+        (1, "project", 8),
+        (3, "project", 0),
+        (4, "other", 0),
+    ]
+
+
+async def test_approvals_of_a_session_are_found_by_its_project_and_go_with_it(
+    storage: SqliteStorage, talk: None
+) -> None:
+    rule = Rule(permission="edit", pattern="*", action="allow")
+    await storage.commit(PutApproval("ses_1", (rule,)), PutApproval("ses_none", (rule,)))
+    session = await storage.session("ses_1")
+
+    found = await storage.session_approvals(session.project_id)
+    await storage.commit(DropSession("ses_1"))
+
+    assert found == (Approval(1, "ses_1", rule),)
+    assert found[0].scope == "session"
+    assert await storage.approvals("ses_1", "ses_none") == (Approval(2, "ses_none", rule),)
 
 
 async def test_projects_are_listed(storage: SqliteStorage) -> None:

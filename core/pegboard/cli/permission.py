@@ -3,12 +3,14 @@
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 if TYPE_CHECKING:
-    from pegboard.session.policy import Approval
+    from pegboard.schema.permission import Approval
+
+_MS = 1000
 
 
 @click.group()
@@ -22,34 +24,65 @@ def permission() -> None:
 )
 @click.pass_obj
 def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
-    """List what this project's sessions may do without asking, because you said so."""
+    """List what may be done here without asking, because you said so.
+
+    That is: in single sessions of this project, in this project, and in all of yours.
+    """
     found = asyncio.run(_approvals(directory))
     if style == "json":
-        rows = [
-            {
-                "scope": each.scope,
-                "permission": each.rule.permission,
-                "pattern": each.rule.pattern,
-            }
-            for each in found
-        ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(json.dumps([_facts(each) for each in found], indent=2, ensure_ascii=False))
         return
-    from pegboard.cli.render import visible
     from pegboard.cli.tables import table
 
-    cells = [(each.scope, each.rule.permission, visible(each.rule.pattern)) for each in found]
-    click.echo(table(("scope", "permission", "pattern"), cells), nl=False)
+    titles = ("number", "scope", "agent", "permission", "pattern", "since")
+    click.echo(table(titles, [_cells(each) for each in found]), nl=False)
 
 
 @permission.command()
-@click.argument("permission_name", metavar="PERMISSION")
-@click.argument("pattern", default="*")
+@click.argument("what", metavar="NUMBER...|PERMISSION [PATTERN]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Take back all that `list` shows.")
 @click.pass_obj
-def revoke(directory: Path, permission_name: str, pattern: str) -> None:
-    """Take back what was approved of PERMISSION; PATTERN limits it, and both take wildcards."""
-    for each in asyncio.run(_revoke(directory, permission_name, pattern)):
-        click.echo(f"revoked: {each.rule.permission} {each.rule.pattern} ({each.scope})")
+def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
+    """Take back approvals: those with these numbers, or those of PERMISSION.
+
+    PATTERN limits it; both take wildcards. It holds at once, for what runs too.
+    """
+    if everything == bool(what):
+        raise click.UsageError("give numbers, or a PERMISSION, or --all")
+    numbers = [int(word) for word in what if word.isdecimal()]
+    if len(numbers) not in (0, len(what)) or (not numbers and len(what) > 2):  # noqa: PLR2004
+        raise click.UsageError("give numbers alone, or a PERMISSION with one PATTERN at most")
+    for each in asyncio.run(_revoke(directory, () if numbers else what, numbers)):
+        click.echo(f"revoked: {' '.join(_cells(each)[1:-1])}")
+
+
+def _facts(approval: "Approval") -> dict[str, Any]:
+    return {
+        "id": approval.id,
+        "scope": approval.scope,
+        "session": approval.key if approval.scope == "session" else None,
+        "agent": approval.agent,
+        "permission": approval.rule.permission,
+        "pattern": approval.rule.pattern,
+        "at": approval.at or None,
+    }
+
+
+def _cells(approval: "Approval") -> tuple[str, ...]:
+    from datetime import datetime
+
+    from pegboard.cli.render import visible
+
+    scope = approval.key if approval.scope == "session" else approval.scope
+    since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None
+    return (
+        str(approval.id),
+        scope,
+        visible(approval.agent or "(any)"),
+        visible(approval.rule.permission),
+        visible(approval.rule.pattern).replace("\n", "\\n"),
+        since.isoformat(sep=" ", timespec="minutes")[:16] if since else "",
+    )
 
 
 async def _approvals(directory: Path) -> "tuple[Approval, ...]":
@@ -59,8 +92,12 @@ async def _approvals(directory: Path) -> "tuple[Approval, ...]":
         return await app.policy.approvals()
 
 
-async def _revoke(directory: Path, name: str, pattern: str) -> "tuple[Approval, ...]":
+async def _revoke(
+    directory: Path, what: tuple[str, ...], numbers: list[int]
+) -> "tuple[Approval, ...]":
     from pegboard.app import App
 
     async with await App.open(directory) as app:
-        return await app.policy.revoke(name, pattern)
+        if not what and not numbers and not await app.policy.approvals():
+            return ()
+        return await app.policy.revoke(*what, ids=numbers)

@@ -152,7 +152,10 @@ class _Reading:
         value = normalised(layer, raw, home=self._home(), folder=folder)
         self._warn_of_the_unusable(layer, value)
         if layer.project and self.trusted:
-            value = as_project(value)
+            value, ignored = as_project(value)
+            if ignored:
+                names = ", ".join(ignored)
+                self.warnings.append(f"{layer.name}: ignored, only you can set it: {names}")
         elif layer.project:
             value, ignored = tightening(value)
             if ignored and layer.file is not None:

@@ -4,17 +4,22 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+_USERS_ALONE = frozenset({"auto_approve"})
 _TIGHTENING = ("permission", "instructions", "agent")
 # Documents: so that no project has a `.env` or a key sent to the model before it is trusted.
 _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
 
-def as_project(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What a trusted project says: everything, but its rules still can only tighten."""
-    said = _renamed(value)
+def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What a trusted project says, and the keys that it may not set.
+
+    It may say everything but what would loosen the user's rules; its own can only tighten.
+    """
+    ignored = tuple(name for name in value if name in _USERS_ALONE)
+    said = _renamed({name: entry for name, entry in value.items() if name not in _USERS_ALONE})
     if "agent" in said:
         said["agent"] = {name: _renamed(entry) for name, entry in said["agent"].items()}
-    return said
+    return said, ignored
 
 
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -148,7 +148,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
-    there is one, or the model that answers if there is not.
+    there is one, or the model that answers if there is not. `auto_approve` allows what would be
+    asked; what is denied, or asked every time, stays so. No project can set it.
     """
 
     model: str | None = None
@@ -164,6 +165,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     instructions: tuple[str, ...] = ()
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
+    auto_approve: bool = False
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
     formatter: dict[str, FormatterConfig] = {}

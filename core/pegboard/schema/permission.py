@@ -18,6 +18,31 @@ class Rule(Rest, frozen=True):
     action: Action
 
 
+USER_KEY = "user"
+"""Stands for a project's id before what the user approved for all projects."""
+
+
+class Approval(Rest, frozen=True):
+    """A rule that the user has made by an answer, for everything or for one agent alone.
+
+    `id` is its number in the database, `key` the id of the session or the project that it is
+    for, or `USER_KEY`. `at` is in milliseconds since the epoch, 0 when nobody knows.
+    """
+
+    id: int
+    key: str
+    rule: Rule
+    agent: str | None = None
+    at: int = 0
+
+    @property
+    def scope(self) -> Scope:
+        """How far it goes."""
+        if self.key == USER_KEY:
+            return "user"
+        return "session" if self.key.startswith("ses_") else "project"
+
+
 class ToolReference(Rest, frozen=True):
     """The tool call that a request comes from."""
 
@@ -43,10 +68,12 @@ class PermissionRequest(Wire, frozen=True):
 class Verdict(Rest, frozen=True):
     """An opinion about a request, with the sentence that a user reads when it is not allow.
 
-    `firm`: what was approved before does not answer this ask; it is asked every time.
+    `firm`: what was approved before does not answer this ask; it is asked every time. `source`
+    says who decided, `rule` by which rule, if there is one.
     """
 
     action: Action
     reason: str = ""
     source: str = ""
     firm: bool = False
+    rule: Rule | None = None

@@ -1,28 +1,38 @@
 """One permission request: rules and plugins first, then what was approved, then a person."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
+from pegboard.desk import Answer, nobody
 from pegboard.errors import (
     PermissionCorrectedError,
     PermissionDeniedError,
     PermissionRejectedError,
 )
-from pegboard.permissions import UNCLEAR, Answer, unapproved
+from pegboard.permissions import UNCLEAR, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
-from pegboard.schema.permission import PermissionRequest, Rule, Scope, ToolReference, Verdict
+from pegboard.schema.permission import (
+    USER_KEY,
+    Approval,
+    PermissionRequest,
+    Reply,
+    Rule,
+    ToolReference,
+    Verdict,
+)
 from pegboard.session.engine import Engine
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
 
 _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
-USER_SCOPE = "user"
-"""Stands for a project's id before what the user approved for all projects."""
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
+AUTO = "auto"
+HEADLESS = "headless"
 REJECTED = "The user rejected permission to use this specific tool call."
 
 
@@ -58,18 +68,134 @@ async def settle(
     :raises PermissionCorrectedError: when the user says what to do instead.
     """
     verdict = await judged(engine, view, request)
+    if not engine.desk.interactive:
+        verdict = unattended(request, verdict)
     await _record(engine, view, request, verdict)
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
         raise PermissionDeniedError(verdict.reason or f"{request.permission} is denied")
-    if verdict.firm or any(pattern.startswith(UNCLEAR) for pattern in request.patterns):
-        request = replace(request, always=(), metadata={**request.metadata, ONCE: True})
-    answer = await _asked(engine, request, writer)
+    answer = await _asked(engine, view, once_if(request, verdict), writer)
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
+
+
+def once_if(request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
+    """The request as it is asked: without a choice for good, where that would be too wide.
+
+    That is so for what a plugin wants asked every time, for what nobody can know before it
+    happens, and for what its tool says it of.
+    """
+    unclear = any(pattern.startswith(UNCLEAR) for pattern in request.patterns)
+    if not (verdict.firm or unclear or request.metadata.get(ONCE)):
+        return request
+    return replace(request, always=(), metadata={**request.metadata, ONCE: True})
+
+
+def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
+    """The verdict where nobody is there to be asked: ask is deny."""
+    if verdict.action != "ask":
+        return verdict
+    reason = nobody(request, because=verdict)
+    return replace(verdict, action="deny", reason=reason, source=HEADLESS)
+
+
+async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
+    """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
+    verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
+    if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
+        verdict = await _approved(engine, view, request, verdict)
+    if verdict.action == "ask" and not verdict.firm and engine.config.auto_approve:
+        reason = f"allowed without asking (auto_approve): {verdict.reason}"
+        return replace(verdict, action="allow", reason=reason, source=AUTO)
+    return verdict
+
+
+async def _approved(
+    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> Verdict:
+    """The verdict that remains when what was approved for good is taken off the request."""
+    approvals = await _approvals(engine, view)
+    rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
+    if rest == ():
+        given = next(each for each in approvals if not _uncovered(each.rule, request))
+        reason = f"approved before, for the {given.scope}"
+        return Verdict(action="allow", reason=reason, source="approvals", rule=given.rule)
+    if rest == request.patterns:
+        return verdict
+    smaller = replace(request, patterns=rest)
+    return await engine.hooks.permission_ask(session=view, request=smaller) or _ASK
+
+
+def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
+    """Whether the rule covers no pattern of the request."""
+    rest = unapproved([rule], request.permission, request.patterns)
+    return len(rest) == len(request.patterns or ("*",))
+
+
+async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
+    """What was approved for all projects, this one, this session, or the one it works for."""
+    keys = [USER_KEY, engine.workspace.project_id, view.info.parent_id, view.id]
+    found = await engine.storage.approvals(*(key for key in keys if key is not None))
+    return [each for each in found if each.agent in (None, view.agent.name)]
+
+
+async def _asked(
+    engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
+) -> Answer:
+    writer.say(PermissionAsked(request=request))
+    agent = view.agent.name
+    try:
+        answer = await engine.desk.wait(request, agent=agent)
+    except asyncio.CancelledError:
+        _tell(writer, request, "reject")  # nobody has to answer it any more
+        raise
+    rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
+    await _record_answer(engine, request, answer, agent=agent, rules=rules)
+    if rules and answer.by == "user":
+        await _approve(engine, view, request, answer, rules, writer)
+    _tell(writer, request, answer.reply)
+    return answer
+
+
+def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
+    """What an approval for good of the request allows."""
+    return tuple(
+        Rule(permission=request.permission, pattern=pattern, action="allow")
+        for pattern in request.always or request.patterns
+    )
+
+
+def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
+    writer.say(PermissionReplied(session_id=request.session_id, request_id=request.id, reply=reply))
+
+
+async def _approve(  # noqa: PLR0913, PLR0917 - who approved what, for whom
+    engine: Engine,
+    view: SessionView,
+    request: PermissionRequest,
+    answer: Answer,
+    rules: tuple[Rule, ...],
+    writer: Writer,
+) -> None:
+    """Store what is approved for good, and settle the waiting requests that it covers."""
+    only = view.agent.name if answer.agent_only else None
+    keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
+    writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
+    await writer.barrier()
+    known = await engine.storage.approvals(USER_KEY, engine.workspace.project_id)
+
+    def covered(other: PermissionRequest, agent: str) -> bool:
+        if other.metadata.get(ONCE):
+            return False
+        fitting = [each.rule for each in known if each.agent in (None, agent)]
+        if other.session_id == request.session_id and only in (None, agent):
+            fitting += rules
+        return not unapproved(fitting, other.permission, other.patterns)
+
+    engine.desk.recheck(covered)
 
 
 async def _record(
@@ -77,75 +203,41 @@ async def _record(
 ) -> None:
     facts = {
         "session": request.session_id,
+        "request": request.id,
         "agent": view.agent.name,
         "permission": request.permission,
         "patterns": request.patterns,
         "action": verdict.action,
+        "by": verdict.source or "nobody",
+        "rule": _written(verdict.rule),
         "reason": verdict.reason,
-        "source": verdict.source,
     }
     await engine.audit.write("decision", facts)
 
 
-async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """The verdict of all rules and plugins, with what the user has approved for good."""
-    verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
-    if verdict.action != "ask" or verdict.firm:
-        return verdict
-    approvals = [*engine.approvals, *await _wider_and_narrower(engine, view)]
-    rest = unapproved(approvals, request.permission, request.patterns) if approvals else None
-    if rest == ():
-        return Verdict(action="allow", reason="approved before", source="approvals")
-    if rest is None or rest == request.patterns:
-        return verdict
-    smaller = replace(request, patterns=rest)
-    return await engine.hooks.permission_ask(session=view, request=smaller) or _ASK
-
-
-async def _wider_and_narrower(engine: Engine, view: SessionView) -> tuple[Rule, ...]:
-    """What was approved for all projects, and for this session or the one that it works for."""
-    found: list[Rule] = []
-    for key in (USER_SCOPE, view.info.parent_id, view.id):
-        if key is not None:
-            found += await engine.storage.approvals(key)
-    return tuple(found)
-
-
-async def _asked(engine: Engine, request: PermissionRequest, writer: Writer) -> Answer:
-    if not engine.desk.interactive:
-        return await engine.desk.wait(request)  # says why nobody can be asked
-    writer.say(PermissionAsked(request=request))
-    answer = await engine.desk.wait(request)
-    facts = {"session": request.session_id, "request": request.id, "reply": answer.reply}
-    await engine.audit.write("reply", {**facts, "permission": request.permission})
-    if answer.reply == "always" and not request.metadata.get(ONCE):
-        await _approve(engine, request, answer.scope, writer)
-    writer.say(
-        PermissionReplied(session_id=request.session_id, request_id=request.id, reply=answer.reply)
-    )
-    return answer
-
-
-async def _approve(
-    engine: Engine, request: PermissionRequest, scope: Scope, writer: Writer
+async def _record_answer(
+    engine: Engine,
+    request: PermissionRequest,
+    answer: Answer,
+    *,
+    agent: str,
+    rules: tuple[Rule, ...],
 ) -> None:
-    """Store what is approved for good, and settle the waiting requests that it covers."""
-    rules = tuple(
-        Rule(permission=request.permission, pattern=pattern, action="allow")
-        for pattern in request.always or request.patterns
-    )
-    project = engine.workspace.project_id
-    keys = {"session": request.session_id, "project": project, "user": USER_SCOPE}
-    writer.change(PutApproval(keys[scope], rules))
-    await writer.barrier()
-    if scope == "project":
-        engine.approvals.extend(rules)
+    facts: dict[str, Any] = {
+        "session": request.session_id,
+        "request": request.id,
+        "agent": agent,
+        "permission": request.permission,
+        "patterns": request.patterns,
+        "action": "deny" if answer.reply == "reject" else "allow",
+        "by": answer.by,
+        "reply": answer.reply,
+    }
+    if rules and answer.by == "user":
+        facts |= {"scope": answer.scope, "agent_only": answer.agent_only}
+        facts["approved"] = [rule.pattern for rule in rules]
+    await engine.audit.write("reply", facts)
 
-    def covered(other: PermissionRequest) -> bool:
-        if other.metadata.get(ONCE) or (
-            scope == "session" and other.session_id != request.session_id
-        ):
-            return False
-        return not unapproved([*engine.approvals, *rules], other.permission, other.patterns)
 
-    engine.desk.recheck(covered)
+def _written(rule: Rule | None) -> list[str] | None:
+    return None if rule is None else [rule.permission, rule.pattern, rule.action]

@@ -9,18 +9,17 @@ import msgspec
 from pegboard.audit import Audit
 from pegboard.background import Background
 from pegboard.context import ChildResult
+from pegboard.desk import Desk
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
 from pegboard.lifeline import Lifeline
-from pegboard.permissions import Desk
 from pegboard.providers import Provider
 from pegboard.questions import Questions
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.model import Model
-from pegboard.schema.permission import Rule
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard.snapshot import Snapshots
 from pegboard.stash import Stash
@@ -35,11 +34,10 @@ if TYPE_CHECKING:
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
-    `approvals` are the rules that the user's "always" has made for the project, `warmed` the
-    tools that can check arguments without a first delay. `publish` gives events to all who
-    listen; what the database stores is published by the commit itself. `snapshots` is None where
-    the user has switched them off. `trusted`: the project's own code may run. `private` is what
-    no tool may change unasked.
+    `warmed` are the tools that can check arguments without a first delay. `publish` gives
+    events to all who listen; what the database stores is published by the commit itself.
+    `snapshots` is None where the user has switched them off. `trusted`: the project's own code may
+    run. `private` is what no tool may change unasked.
     """
 
     workspace: Workspace
@@ -55,7 +53,6 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
-    approvals: list[Rule]
     warmed: set[str]
     env: Mapping[str, str]
     output_dir: Path

@@ -1,24 +1,14 @@
 """What the user may ask about permissions, and take back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
-
-import msgspec
 
 from pegboard.errors import NotFoundError
 from pegboard.permissions import matches
-from pegboard.schema.permission import Rule, Scope
-from pegboard.session.asking import USER_SCOPE
+from pegboard.schema.permission import USER_KEY, Approval, Scope
 from pegboard.session.engine import Engine
 from pegboard.session.explain import Explanation, explained
 from pegboard.storage.changes import DropApproval
-
-
-class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """What was approved for good, and how far: for the `project`, or all of the `user`'s."""
-
-    scope: str
-    rule: Rule
 
 
 class Policy:
@@ -37,40 +27,44 @@ class Policy:
         """
         return await explained(self._engine, tool, args, agent=agent)
 
-    def approve(self, request_id: str, scope: Scope) -> None:
+    def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
         """Allow what waits, and the like of it from now on, as far as `scope` goes.
+
+        `agent_only` limits that to the agent that asked.
 
         :raises NotFoundError: when no request of this id waits.
         """
-        self._engine.desk.reply(request_id, "always", scope=scope)
+        self._engine.desk.reply(request_id, "always", scope=scope, agent_only=agent_only)
 
     async def approvals(self) -> tuple[Approval, ...]:
-        """What was approved for good here, oldest first, then for all projects."""
+        """What was approved for good: for single sessions, for the project, for all projects."""
         storage, project = self._engine.storage, self._engine.workspace.project_id
         return (
-            *_scoped("project", await storage.approvals(project)),
-            *_scoped("user", await storage.approvals(USER_SCOPE)),
+            *await storage.session_approvals(project),
+            *await storage.approvals(project),
+            *await storage.approvals(USER_KEY),
         )
 
-    async def revoke(self, permission: str, pattern: str = "*") -> tuple[Approval, ...]:
-        """The approvals that are hereby taken back: those whose texts fit both wildcards.
+    async def revoke(
+        self, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
+    ) -> tuple[Approval, ...]:
+        """The approvals that are hereby taken back, from all Apps at once.
 
-        :raises NotFoundError: when none fits.
+        They are those with these numbers, or those whose texts fit both wildcards.
+
+        :raises NotFoundError: when none fits, or one of the numbers is no approval's.
         """
-        found = tuple(
+        found = await self.approvals()
+        if unknown := sorted(set(ids) - {each.id for each in found}):
+            raise NotFoundError("approval", ", ".join(map(str, unknown)))
+        chosen = tuple(
             each
-            for each in await self.approvals()
-            if matches(permission, each.rule.permission) and matches(pattern, each.rule.pattern)
+            for each in found
+            if (each.id in ids or not ids)
+            and matches(permission, each.rule.permission)
+            and matches(pattern, each.rule.pattern)
         )
-        if not found:
+        if not chosen:
             raise NotFoundError("approval", f"{permission} {pattern}")
-        for scope, key in (("project", self._engine.workspace.project_id), ("user", USER_SCOPE)):
-            rules = tuple(each.rule for each in found if each.scope == scope)
-            await self._engine.storage.commit(DropApproval(key, rules))
-        gone = {each.rule for each in found}
-        self._engine.approvals[:] = [rule for rule in self._engine.approvals if rule not in gone]
-        return found
-
-
-def _scoped(scope: str, rules: Sequence[Rule]) -> tuple[Approval, ...]:
-    return tuple(Approval(scope=scope, rule=rule) for rule in rules)
+        await self._engine.storage.commit(DropApproval(tuple(each.id for each in chosen)))
+        return chosen

@@ -77,20 +77,23 @@ class PutState(msgspec.Struct, frozen=True):
 
 
 class PutApproval(msgspec.Struct, frozen=True):
-    """The user approved rules for good in this project; no event.
+    """The user approved rules for good; no event.
 
-    A rule with the same permission and pattern is replaced.
+    `key` is the id of the session or project that they are for, or `USER_KEY`; `agent` the only
+    agent that they hold for, None for all; `at` is in milliseconds since the epoch. One with the
+    same permission, pattern, key and agent is replaced.
     """
 
-    project_id: str
+    key: str
     rules: tuple[Rule, ...]
+    agent: str | None = None
+    at: int = 0
 
 
 class DropApproval(msgspec.Struct, frozen=True):
-    """Approvals with these permissions and patterns are taken back; no event."""
+    """The approvals with these numbers are taken back; no event."""
 
-    project_id: str
-    rules: tuple[Rule, ...]
+    ids: tuple[int, ...]
 
 
 class PutPermissionRequest(msgspec.Struct, frozen=True):

@@ -97,7 +97,24 @@ CREATE TABLE event(
 ) STRICT;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+_APPROVALS_BY_AGENT = """
+ALTER TABLE approval RENAME TO approval_before;
+CREATE TABLE approval(
+    ordinal INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT NOT NULL,
+    permission TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    action TEXT NOT NULL,
+    agent TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    UNIQUE(key, permission, pattern, agent)
+) STRICT;
+INSERT INTO approval
+    SELECT ordinal, project_id, permission, pattern, action, '', 0 FROM approval_before;
+DROP TABLE approval_before;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _APPROVALS_BY_AGENT)
 
 
 def migrate(

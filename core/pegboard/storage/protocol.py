@@ -9,7 +9,7 @@ import msgspec
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.permission import Approval, PermissionRequest
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage.changes import Change
 
@@ -175,8 +175,12 @@ class Storage(Protocol):
         """What a tool remembered for the session as plain JSON, None when nothing."""
         ...
 
-    async def approvals(self, project_id: str) -> tuple[Rule, ...]:
-        """What the user approved for good, in the order of approval."""
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
+        """What the user approved for these keys (see `PutApproval`), in the order of approval."""
+        ...
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        """What the user approved for single sessions of a project, in the order of approval."""
         ...
 
     async def permission_requests(

@@ -1,7 +1,9 @@
 """Rows to values: plain functions of a connection, for any thread."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import apsw
 import msgspec
@@ -9,7 +11,7 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.permission import Approval, PermissionRequest, Rule
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import records
@@ -140,13 +142,30 @@ def state(db: apsw.Connection, session_id: str, key: str) -> object:
     return None
 
 
-def approvals(db: apsw.Connection, project_id: str) -> tuple[Rule, ...]:
-    """What the user approved for good, in the order of approval."""
+def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
+    """What the user approved for these keys, in the order of approval."""
     rows = db.execute(
-        "SELECT permission, pattern, action FROM approval WHERE project_id = ? ORDER BY ordinal",
+        "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
+        "WHERE key IN (SELECT value FROM json_each(?)) ORDER BY ordinal",
+        (msgspec.json.encode(keys).decode(),),
+    )
+    return tuple(_approval(row) for row in rows)
+
+
+def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, ...]:
+    """What the user approved for single sessions of a project, in the order of approval."""
+    rows = db.execute(
+        "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
+        "WHERE key IN (SELECT id FROM session WHERE project_id = ?) ORDER BY ordinal",
         (project_id,),
     )
-    return tuple(Rule(permission=name, pattern=text, action=action) for name, text, action in rows)
+    return tuple(_approval(row) for row in rows)
+
+
+def _approval(row: Sequence[Any]) -> Approval:
+    number, key, permission, pattern, action, agent, at = row
+    rule = Rule(permission=permission, pattern=pattern, action=action)
+    return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
 
 
 def permission_requests(

@@ -18,7 +18,7 @@ from pegboard.errors import PegboardError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import PermissionRequest, Rule
+from pegboard.schema.permission import Approval, PermissionRequest
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage import care, reads, recovery, writes
 from pegboard.storage.changes import Change
@@ -172,9 +172,13 @@ class SqliteStorage:
         """See `Storage.state`."""
         return await self._read(reads.state, session_id, key)
 
-    async def approvals(self, project_id: str) -> tuple[Rule, ...]:
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
         """See `Storage.approvals`."""
-        return await self._read(reads.approvals, project_id)
+        return await self._read(reads.approvals, keys)
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        """See `Storage.session_approvals`."""
+        return await self._read(reads.session_approvals, project_id)
 
     async def permission_requests(
         self, session_id: str | None = None

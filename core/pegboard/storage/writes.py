@@ -152,6 +152,7 @@ def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
         session = records.to_session(data, session_id, *columns)
         db.execute("DELETE FROM session WHERE id = ?", (session_id,))
         db.execute("DELETE FROM event WHERE session_id = ?", (session_id,))
+        db.execute("DELETE FROM approval WHERE key = ?", (session_id,))
         yield _store(db, SessionDeleted(session_id=session_id, info=session))
 
 
@@ -274,18 +275,19 @@ def _put_state(db: apsw.Connection, change: PutState) -> Iterator[Event]:
 
 def _put_approval(db: apsw.Connection, change: PutApproval) -> Iterator[Event]:
     db.executemany(
-        "INSERT INTO approval(project_id, permission, pattern, action) VALUES(?, ?, ?, ?) "
-        "ON CONFLICT(project_id, permission, pattern) DO UPDATE SET action = excluded.action",
-        [(change.project_id, rule.permission, rule.pattern, rule.action) for rule in change.rules],
+        "INSERT INTO approval(key, permission, pattern, action, agent, at) "
+        "VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(key, permission, pattern, agent) "
+        "DO UPDATE SET action = excluded.action, at = excluded.at",
+        [
+            (change.key, rule.permission, rule.pattern, rule.action, change.agent or "", change.at)
+            for rule in change.rules
+        ],
     )
     yield from ()
 
 
 def _drop_approval(db: apsw.Connection, change: DropApproval) -> Iterator[Event]:
-    db.executemany(
-        "DELETE FROM approval WHERE project_id = ? AND permission = ? AND pattern = ?",
-        [(change.project_id, rule.permission, rule.pattern) for rule in change.rules],
-    )
+    db.executemany("DELETE FROM approval WHERE ordinal = ?", [(each,) for each in change.ids])
     yield from ()
 
 

@@ -65,7 +65,7 @@ async def asked_again(folder: Path, session_id: str | None = None) -> bool:
 async def test_an_approval_for_a_session_ends_with_it(tmp_path: Path) -> None:
     session_id, _, approvals = await one_turn(tmp_path, Asks(), "session")
 
-    assert approvals == ()
+    assert [(each.scope, each.key) for each in approvals] == [("session", session_id)]
     assert not await asked_again(tmp_path, session_id)
     assert await asked_again(tmp_path)
 
