@@ -79,11 +79,13 @@ class Tool:
         *,
         permission: str | None = None,
         timeout_s: float | None = None,
+        asks: Callable[..., Awaitable[object]] | None = None,
     ) -> "Tool":
         """A tool with a JSON Schema of its own, such as one of an MCP server.
 
         `function` gets the context and the arguments as the model wrote them, once they fit
-        the schema; a plain function runs in a worker thread.
+        the schema; a plain function runs in a worker thread. `asks` takes the context and those
+        of the arguments that it names.
 
         :raises InvalidInputError: for an id that providers refuse.
         """
@@ -94,6 +96,7 @@ class Tool:
             ),
             own_permission=permission,
             timeout_s=timeout_s,
+            asks=asks,
         )
 
     @property

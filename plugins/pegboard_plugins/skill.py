@@ -55,14 +55,18 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-@tool
+async def _requests(context: ToolContext, name: str) -> None:
+    await context.ask("skill", [name], always=[name])
+
+
+@tool(asks=_requests)
 async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
     skills = await asyncio.to_thread(find_skills, context.session)
     found = skills.get(name)
     if found is None:
         raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
-    await context.ask("skill", [name], always=[name])
+    await _requests(context, name)
     return ToolResult(
         output="\n\n".join(
             [

@@ -19,7 +19,11 @@ WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
 """A subagent may have to wait for others before its own time begins."""
 
 
-@tool(timeout_s=WAIT_LIMIT_S)
+async def _requests(context: ToolContext, subagent_type: str, description: str) -> None:
+    await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
+
+
+@tool(timeout_s=WAIT_LIMIT_S, asks=_requests)
 async def task(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     description: str,
@@ -36,7 +40,7 @@ async def task(  # noqa: PLR0913 - the model's arguments
     """
     if not 0 < timeout_s <= TIME_LIMIT_S:
         raise ToolError(f"timeout_s is from 1 to {TIME_LIMIT_S} seconds")
-    await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
+    await _requests(context, subagent_type, description)
     metadata: dict[str, object] = {}
 
     def on_start(child: str) -> None:

@@ -32,8 +32,16 @@ _DESCRIPTION = (
 )
 
 
-async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+async def _may_write(context: ToolContext) -> None:
     await context.ask("todowrite", ["*"], always=["*"])
+
+
+async def _may_read(context: ToolContext) -> None:
+    await context.ask("todoread", ["*"], always=["*"])
+
+
+async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+    await _may_write(context)
     todos = tuple(
         Todo(
             content=entry["content"],
@@ -47,10 +55,10 @@ async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
     return _result(todos)
 
 
-@tool
+@tool(asks=_may_read)
 async def todoread(context: ToolContext) -> ToolResult:
     """Read the session's task list."""
-    await context.ask("todoread", ["*"], always=["*"])
+    await _may_read(context)
     return _result(await context.todos())
 
 
@@ -67,4 +75,5 @@ def _result(todos: Sequence[Todo]) -> ToolResult:
 @hookimpl
 async def register_tools() -> list[Tool]:
     """The tools todowrite and todoread."""
-    return [Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite), todoread]
+    todowrite = Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, asks=_may_write)
+    return [todowrite, todoread]

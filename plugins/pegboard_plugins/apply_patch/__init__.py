@@ -8,7 +8,13 @@ from pegboard.schema.model import Model
 _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
-@tool(permission="edit")
+async def _requests(context: ToolContext, patchText: str) -> None:
+    from pegboard_plugins.apply_patch.applying import ask_beforehand  # as in apply_patch
+
+    await ask_beforehand(context, patchText)
+
+
+@tool(permission="edit", asks=_requests)
 async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
     """Change files that you have read: all that the patch names, or none.
 

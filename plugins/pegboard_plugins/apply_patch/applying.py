@@ -27,6 +27,16 @@ async def apply_text(context: ToolContext, text: str) -> ToolResult:
     return _result(context, changes)
 
 
+async def ask_beforehand(context: ToolContext, text: str) -> None:
+    """Ask for all paths of a patch; the files are not looked at.
+
+    :raises PatchError: when it cannot be read.
+    """
+    places = await located(context, parse(text))
+    titles = [title(context, path) for place in places for path in place.paths]
+    await context.ask("edit", titles, always=["*"], metadata={"filepath": ", ".join(titles)})
+
+
 async def _ask(context: ToolContext, changes: Sequence[Change]) -> None:
     paths = [path for change in changes for path in change.paths]
     await context.ask(

@@ -145,11 +145,10 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     *,
     background: bool = False,
 ) -> ToolResult:
-    """Run a command in a new shell.
+    """Run a command in a new shell, in the project's directory or in workdir (not by cd).
 
-    It starts in the project's directory, or in workdir: use that rather than cd. It has no
-    input, and what it starts ends with it, but background lets a server go on. timeout is in
-    milliseconds. description says in 5 to 10 words what the command does.
+    It has no input, and what it starts ends with it, but background lets a server go on.
+    timeout: milliseconds. description: 5 to 10 words.
     """
     if not command.strip():
         raise ToolError("the command is empty")

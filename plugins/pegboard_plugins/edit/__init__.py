@@ -5,13 +5,14 @@ import os
 from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
 
 
-async def _requests(context: ToolContext, filePath: str) -> None:
+async def requests(context: ToolContext, filePath: str) -> None:
+    """What a change of this file asks for."""
     path = await context.ask_path(context.directory / filePath)
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
 
-@tool(asks=_requests)
+@tool(asks=requests)
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:

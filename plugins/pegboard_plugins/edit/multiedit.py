@@ -9,6 +9,7 @@ from typing import Any
 
 from pegboard import Tool, ToolContext, ToolResult, hookimpl
 from pegboard.schema.config import Config
+from pegboard_plugins.edit import requests
 from pegboard_plugins.edit.change import Edit, change_file
 
 _EDIT = {
@@ -46,7 +47,9 @@ async def _multiedit(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
     return await change_file(context, args["filePath"], edits)
 
 
-multiedit = Tool.raw("multiedit", _DESCRIPTION, _PARAMETERS, _multiedit, permission="edit")
+multiedit = Tool.raw(
+    "multiedit", _DESCRIPTION, _PARAMETERS, _multiedit, permission="edit", asks=requests
+)
 
 
 @hookimpl

@@ -47,7 +47,14 @@ STOP_S = 5.0
 _SERVERS = StashKey[Servers]()
 
 
-@tool
+async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
+    """The file with links resolved, once its server may be asked."""
+    path = await context.ask_path(context.directory / filePath)
+    await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
+    return path
+
+
+@tool(asks=_requests)
 async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     context: ToolContext,
     operation: Operation,
@@ -60,8 +67,7 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
 
     line and character count from 1 and point at a name. query is for workspaceSymbol.
     """
-    path = await context.ask_path(context.directory / filePath)
-    await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
+    path = await _requests(context, operation, filePath)
     if not await asyncio.to_thread(path.is_file):
         raise ToolError(f"{path} is not a file")
     if not context.trusted:

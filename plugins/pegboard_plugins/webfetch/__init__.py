@@ -43,10 +43,14 @@ _ACCEPTED: dict[Format, str] = {
 }
 
 
+async def _requests(context: ToolContext, url: str) -> None:
+    await context.ask("webfetch", [url], always=[_site(url)], metadata={"url": url})
+
+
 def webfetch_tool(fetcher: Fetcher) -> Tool:
     """The tool over a way to fetch."""
 
-    @tool
+    @tool(asks=_requests)
     async def webfetch(
         context: ToolContext,
         url: str,
@@ -60,8 +64,7 @@ def webfetch_tool(fetcher: Fetcher) -> Tool:
         """
 
         async def agree(hop: str) -> None:
-            # Each hop, so that an allowed host cannot lead to one that is not.
-            await context.ask("webfetch", [hop], always=[_site(hop)], metadata={"url": hop})
+            await _requests(context, hop)  # so that an allowed host leads to no other
 
         wish = Wish(
             url=url,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from pegboard import InvalidInputError, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.websearch.searxng import Category, Hit, SearXNG
+from pegboard_plugins.websearch.searxng import Hit, SearXNG
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -20,19 +20,28 @@ SNIPPET_CHARS = 1000
 BETWEEN = "\n\n"
 
 
+async def _may_search(context: ToolContext, query: str) -> None:
+    await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+
+
+async def _may_search_code(context: ToolContext, query: str) -> None:
+    await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
+
+
 def search_tools(server: SearXNG) -> list[Tool]:
     """Both tools over a server."""
 
-    @tool
+    @tool(asks=_may_search)
     async def websearch(
         context: ToolContext, query: str, numResults: int = DEFAULT_RESULTS
     ) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
-        hits = await _found(context, server, "websearch", query)
+        await _may_search(context, query)
+        hits = await server.search(query, "general")
         wanted = min(max(numResults, 1), MOST_RESULTS)
         return _result(query, [_entry(hit) for hit in hits[:wanted]])
 
-    @tool
+    @tool(asks=_may_search_code)
     async def codesearch(
         context: ToolContext, query: str, tokensNum: int = DEFAULT_TOKENS
     ) -> ToolResult:
@@ -40,17 +49,12 @@ def search_tools(server: SearXNG) -> list[Tool]:
 
         tokensNum limits the length of the answer.
         """
-        hits = await _found(context, server, "codesearch", query)
+        await _may_search_code(context, query)
+        hits = await server.search(query, "it")
         limit = min(max(tokensNum, 1), MOST_TOKENS) * CHARS_PER_TOKEN
         return _result(query, _within(limit, (_entry(hit) for hit in hits)))
 
     return [websearch, codesearch]
-
-
-async def _found(context: ToolContext, server: SearXNG, name: str, query: str) -> tuple[Hit, ...]:
-    await context.ask(name, [query], always=["*"], metadata={"query": query})
-    category: Category = "it" if name == "codesearch" else "general"
-    return await server.search(query, category)
 
 
 def _entry(hit: Hit) -> str:

@@ -1,0 +1,157 @@
+"""Commands that bash leaves running, from the call to their end."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pegboard import hookimpl
+from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.schema.part import Completed
+from pegboard_plugins import bash as bash_plugin
+from pegboard_plugins import read as read_plugin
+from pegboard_plugins.bash import bash, processes
+from played import HI, Played, calls, opened, text, tools_of
+from played import call as model_call
+from processes import alive
+from tool_context import Context, call
+
+
+@pytest.fixture
+async def context(tmp_path):
+    context = Context(tmp_path)
+    yield context
+    await context.owner.aclose()
+
+
+async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):
+    started = await call(
+        bash, context, command="echo ready; exec sleep 4712.1", background=True, description="Serve"
+    )
+    seen = await call(processes, context)
+    assert len(alive("4712.1")) == 1
+
+    stopped = await call(processes, context, stop="p1")
+
+    (process,) = context.background.listed()
+    assert started.output.startswith("ready\n[it runs on in the background as p1, with process id")
+    assert str(process.output_path) in started.output
+    assert (started.title, started.metadata["background"]) == ("Serve", "p1")
+    assert seen.output.startswith(f"p1: Serve (process id {process.pid}, running; started ")
+    assert seen.metadata == {"running": ["p1"]}
+    assert "stopped; started" in stopped.output
+    assert not alive("4712.1")
+
+
+async def test_what_fails_at_once_says_so(context):
+    result = await call(bash, context, command="nonsuch-program", background=True)
+
+    assert "not found" in result.output
+    assert result.output.endswith("[exit code 127]")
+    assert result.metadata["exit"] == 127
+
+
+async def test_leaving_a_command_running_is_asked_like_running_it(context):
+    context.denied.add("bash")
+
+    with pytest.raises(PermissionDeniedError):
+        await call(bash, context, command="touch made", background=True)
+
+    (ask,) = [ask for ask in context.asks if ask.permission == "bash"]
+    assert (ask.patterns, ask.metadata["background"]) == (("touch made",), True)
+    assert not (context.directory / "made").exists()
+    assert context.background.listed() == ()
+
+
+async def test_a_long_output_is_told_by_its_end(context):
+    result = await call(bash, context, command="seq 1 5000; echo last", background=True)
+
+    assert result.output.startswith("[")
+    assert "bytes before this are in the file]" in result.output
+    assert "last\n\n[exit code 0]" in result.output
+
+
+async def test_an_aborted_call_leaves_nothing_running(context):
+    calling = asyncio.create_task(call(bash, context, command="exec sleep 4712.2", background=True))
+    async with asyncio.timeout(30):
+        while not any(each.pid for each in context.background.listed()):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    calling.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+
+    assert not alive("4712.2")
+
+
+async def test_without_processes_there_is_nothing_to_stop(context):
+    listed = await call(processes, context)
+
+    assert listed.output == "Nothing was left running in the background."
+    with pytest.raises(ToolError, match="no background process 'p1'; there are: none"):
+        await call(processes, context, stop="p1")
+
+
+class Prompted:
+    """Gives the session a system prompt, which every request of a real one has."""
+
+    @hookimpl
+    async def chat_system_transform(self) -> tuple[str, ...]:
+        return ("Be brief.",)
+
+
+START = '{"command": "echo ready; exec sleep 4712.%s", "background": true, "description": "s"}'
+
+
+async def test_a_session_is_offered_the_list_once_there_is_something_on_it(tmp_path: Path) -> None:
+    provider = Played(
+        calls(model_call("bash", START % 3)),
+        calls(model_call("processes", '{"stop": "p1"}', call_id="call_1")),
+        text("done"),
+    )
+    async with opened(tmp_path, provider, bash_plugin, Prompted()) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        parts = tools_of(await app.turns(session.id))
+
+        assert [isinstance(part.state, Completed) for part in parts] == [True, True]
+        assert not alive("4712.3")
+    offered = [{tool.name for tool in request.tools} for request in provider.requests]
+    assert ["processes" in names for names in offered] == [False, True, True]
+
+
+async def test_processes_end_with_their_session_and_with_the_app(tmp_path: Path) -> None:
+    provider = Played(
+        *(answer for n in (4, 5) for answer in (calls(model_call("bash", START % n)), text("ok")))
+    )
+    async with opened(tmp_path, provider, bash_plugin) as app:
+        first, second = [await app.create_session() for _ in range(2)]
+        await app.prompt(first.id, HI)
+        await app.prompt(second.id, HI)
+        assert len(alive("4712.4")) == len(alive("4712.5")) == 1
+
+        await app.delete_session(first.id)
+
+        assert (alive("4712.4"), len(alive("4712.5"))) == ([], 1)
+    assert alive("4712.5") == []
+
+
+async def test_its_output_can_be_read_without_asking(tmp_path: Path) -> None:
+    async def answer(request):
+        said = str(request.messages[-1])
+        if "ready" in said and "output goes to " in said:
+            path = said.partition("output goes to ")[2].partition(";")[0]
+            events = calls(model_call("read", f'{{"filePath": "{path}"}}', call_id="call_1"))
+        else:
+            events = text("done")
+        for event in events:
+            yield event
+
+    provider = Played(calls(model_call("bash", START % 6)), answer)
+    async with opened(tmp_path, provider, bash_plugin, read_plugin) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        _, reading = tools_of(await app.turns(session.id))
+
+    assert isinstance(reading.state, Completed)
+    assert "00001| ready" in reading.state.output
