@@ -3,7 +3,7 @@
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -41,9 +41,11 @@ class FileLedger:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
         self._gates: dict[str, _Gate] = {}
 
-    def view(self, session_id: str) -> "SessionFiles":
-        """The ledger as the tools of one session use it."""
-        return SessionFiles(self, self._stamps.setdefault(session_id, {}))
+    def view(
+        self, session_id: str, *, announce: Callable[[Path], None] | None = None
+    ) -> "SessionFiles":
+        """The ledger as the tools of one session use it; `announce` hears of a write before it."""
+        return SessionFiles(self, self._stamps.setdefault(session_id, {}), announce)
 
     def forget(self, session_id: str) -> None:
         """Drop the stamps of a session that is closed or deleted."""
@@ -71,9 +73,15 @@ class FileLedger:
 class SessionFiles:
     """`FileAccess` for the tools of one session."""
 
-    def __init__(self, ledger: FileLedger, stamps: dict[str, _Stamp]) -> None:
+    def __init__(
+        self,
+        ledger: FileLedger,
+        stamps: dict[str, _Stamp],
+        announce: Callable[[Path], None] | None = None,
+    ) -> None:
         self._ledger = ledger
         self._stamps = stamps
+        self._announce = announce
 
     def note_read(self, path: Path) -> None:
         """Remember that this session has seen the file as it is now.
@@ -123,6 +131,8 @@ class SessionFiles:
 
         :raises OSError: when it cannot be written; the old file is then whole.
         """
+        if self._announce is not None:
+            self._announce(path)
         work = asyncio.create_task(asyncio.to_thread(_replace, path, content))
         try:
             await asyncio.shield(work)

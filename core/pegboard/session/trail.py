@@ -115,6 +115,12 @@ class Trail:
             finally:
                 del self._writings[call_id]
 
+    def intends(self, call_id: str, path: Path) -> None:
+        """A call is about to change a file: whoever sees the change knows whose it is."""
+        writing = self._writings.get(call_id)
+        if self._snapshots is not None and writing is not None:
+            self._snapshots.intend(writing, path)
+
     def edited(self, call_id: str, path: Path) -> None:
         """A call says that it has changed a file."""
         writing = self._writings.get(call_id)

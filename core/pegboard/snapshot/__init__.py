@@ -76,8 +76,11 @@ class Snapshots:
 
     @property
     def current(self) -> str | None:
-        """The newest tree, if nothing can have been written since; else None."""
-        dirty = self._stirred or self._told or self.refused
+        """The newest tree, if nothing can have been written since; else None.
+
+        While somebody looks, what was told is taken and the tree is still the old one.
+        """
+        dirty = self._stirred or self._told or self.refused or self._busy.locked()
         return None if dirty else self._state.tree
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
@@ -105,6 +108,10 @@ class Snapshots:
     def tell(self, writing: Writing, path: Path) -> None:
         """The call has written this file."""
         writing.spoke = True
+        self.intend(writing, path)
+
+    def intend(self, writing: Writing, path: Path) -> None:
+        """The call is about to write this file: a change of it is this call's work."""
         name = os.fsencode(path)
         if name.startswith(self._root_bytes):
             writing.told.add(name.removeprefix(self._root_bytes))

@@ -15,10 +15,12 @@ CLOCK_NS = 20_000_000
 class Writing:
     """A call that may write files, from its begin to its end.
 
-    `told` are the paths that it has said to have changed; it `spoke` also of files elsewhere.
+    One that `tells` names all that it writes; `told` are those paths. It `spoke` also of files
+    elsewhere.
     """
 
     owners: tuple[str, ...]
+    tells: bool = False
     begin_ns: int = field(default_factory=time.time_ns)
     end_ns: int | None = None
     told: set[bytes] = field(default_factory=set)
@@ -36,6 +38,8 @@ class Writing:
 
     def covers(self, changed_ns: int) -> bool:
         """Whether a file that was changed at this instant may be this call's work."""
+        if self.tells and (self.spoke or self.told):
+            return False
         if changed_ns < self.begin_ns - CLOCK_NS:
             return False
         if any(begin_ns < changed_ns < end_ns for begin_ns, end_ns in self.pauses):
@@ -54,9 +58,9 @@ class Claims:
         self._writings: list[Writing] = []
         self._claimed: dict[str, set[bytes]] = {}
 
-    def begin(self, owners: tuple[str, ...]) -> Writing:
+    def begin(self, owners: tuple[str, ...], *, tells: bool) -> Writing:
         """A call of a session begins; `owners` are that session and those above it."""
-        writing = Writing(owners)
+        writing = Writing(owners, tells)
         with self._lock:
             self._writings.append(writing)
         return writing

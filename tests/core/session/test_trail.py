@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import ToolContext, tool
-from pegboard.providers import StreamEvent
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import SessionDiffed, SessionIdle
 from pegboard.schema.part import StepFinishPart, StepStartPart
+from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import SessionSummary
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 from written import ask, full_repository, patches, played, put, shell, written
@@ -116,6 +117,48 @@ async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: 
         await app.revert(session, prompt)
 
     assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_that_is_written_and_not_told_of_yet_is_its_writer_s_alone(
+    tmp_path: Path, project: Path
+) -> None:
+    written_there, noticed = asyncio.Event(), asyncio.Event()
+
+    @tool(permission="edit")
+    async def slow(context: ToolContext) -> str:
+        """Write a file, and say so much later."""
+        place = context.directory / "slow.txt"
+        await context.files.replace(place, b"slow")
+        written_there.set()
+        await noticed.wait()
+        await context.edited(place)
+        return "written"
+
+    @tool(permission="bash")
+    async def quick(context: ToolContext) -> str:
+        """Write a file beside it, and never say so."""
+        await written_there.wait()
+        (context.directory / "quick.txt").write_text("quick")
+        return "written"
+
+    async def chooses(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        name = "slow" if "slow" in repr(request.messages[0].content) else "quick"
+        for event in text("done") if len(request.messages) > 1 else calls(call(name, "{}")):
+            yield event
+
+    provider = Played(*[chooses] * 4)
+    async with opened(tmp_path, provider, ToolsPlugin(slow, quick)) as app:
+        sessions = {name: (await app.create_session()).id for name in ("slow", "quick")}
+        async with asyncio.TaskGroup() as group:
+            group.create_task(app.prompt(sessions["slow"], [TextInput(text="slow")]))
+            await app.prompt(sessions["quick"], [TextInput(text="quick")])
+            noticed.set()
+
+        told = {name: await patches(app, session) for name, session in sessions.items()}
+
+    assert {name: [patch.files for patch in each] for name, each in told.items()} == {
+        name: [(str(project / f"{name}.txt"),)] for name in sessions
+    }
 
 
 async def test_a_step_costs_one_process_of_git_at_most_and_the_request_goes_first(
