@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import care, keeping
+from pegboard.cli import care, costs, keeping
 
 if TYPE_CHECKING:
     from pegboard.cli.screen import Screen
@@ -20,7 +20,7 @@ def session() -> None:
     """List, show and keep the conversations of this project."""
 
 
-for each in (*keeping.COMMANDS, *care.COMMANDS):
+for each in (*keeping.COMMANDS, *care.COMMANDS, costs.cost):
     session.add_command(each)
 
 

@@ -256,33 +256,41 @@ class Runs:
     async def run_child(self, engine: Engine, request: ChildRequest) -> ChildResult:
         """How a subagent answered; it is stopped when the caller is, or at its time limit.
 
+        What it has cost counts however it ends.
+
         :raises ToolError: when the session to go on with is not a child of the caller's.
         """
         session = await _child_session(engine, request)
         if request.on_start is not None:
             request.on_start(session.id)
+        try:
+            return await self._child_answer(engine, request, session)
+        finally:
+            after = await engine.storage.session(session.id)
+            request.on_cost(
+                (after.cost or 0.0) - (session.cost or 0.0),
+                subtracted(after.tokens or Tokens(), session.tokens or Tokens()),
+            )
+
+    async def _child_answer(
+        self, engine: Engine, request: ChildRequest, session: Session
+    ) -> ChildResult:
         prompt = Prompt(
             parts=(TextInput(text=request.prompt),), agent=request.agent.name, model=request.model
         )
         try:
             async with asyncio.timeout(request.timeout_s):
                 turn = await self.prompt(engine, session, prompt)
-            result = _child_result(session.id, turn)
+            return _child_result(session.id, turn)
         except TimeoutError:
             await self.abort(session.id)
             text = f"The subagent did not end within {request.timeout_s:g} s."
-            result = ChildResult(session_id=session.id, outcome="timed_out", text=text)
+            return ChildResult(session_id=session.id, outcome="timed_out", text=text)
         except AbortedError as error:
-            result = ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
+            return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
         except asyncio.CancelledError:
             await self.abort(session.id)
             raise
-        after = await engine.storage.session(session.id)
-        request.on_cost(
-            (after.cost or 0.0) - (session.cost or 0.0),
-            subtracted(after.tokens or Tokens(), session.tokens or Tokens()),
-        )
-        return result
 
     async def _session_ids(self, engine: Engine, session_id: str) -> SessionIds:
         if session_id not in self._ids:

@@ -45,6 +45,19 @@ async def test_a_session_is_deleted_when_somebody_says_yes(pegboard: CommandLine
     assert await listed(pegboard) == []
 
 
+async def test_the_cost_of_a_session_is_shown_by_agent(pegboard: CommandLine) -> None:
+    session = await converse(pegboard)
+
+    shown = await pegboard("session", "cost", session)
+    told = json.loads((await pegboard("session", "cost", session, "--format", "json")).out)
+
+    rows = [line.split() for line in shown.out.splitlines()]
+    assert rows[0] == ["agent", "model", "requests", "read", "written", "cost"]
+    assert rows[1][:3] == ["build", "fake/model", "2"]
+    assert rows[-1] == ["total", f"{told['cost']:.4f}"]
+    assert sum(each["cost"] for each in told["agents"]) == told["cost"] > 0
+
+
 async def test_a_session_is_forked(pegboard: CommandLine) -> None:
     session = await converse(pegboard)
 

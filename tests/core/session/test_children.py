@@ -8,10 +8,12 @@ import pytest
 
 from pegboard import ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
+from pegboard.schema.message import AssistantMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
+from pegboard.session.costs import OTHER, by_agent
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
@@ -70,6 +72,56 @@ async def test_a_subagent_answers_in_a_child_session_and_its_cost_counts(tmp_pat
     assert child.cost == pytest.approx(0.001)
     assert stored.cost == pytest.approx(0.003)
     assert [one.id for one in listed] == [session.id]
+
+
+async def test_the_cost_of_a_session_is_told_by_agent(tmp_path: Path) -> None:
+    async with opened(tmp_path, by_session(), ToolsPlugin(delegate)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [child] = await app.storage.children(session.id)
+        turns = (*await app.turns(session.id), *await app.turns(child.id))
+        stored = await app.session(session.id)
+
+    answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
+    told = by_agent(stored, answers)
+    assert [(each.agent, each.model, each.requests, each.tokens.input) for each in told] == [
+        ("build", "played/m", 2, 2),
+        ("helper", "played/m", 1, 1),
+    ]
+    assert [each.cost for each in told] == pytest.approx([0.002, 0.001])
+    [other] = by_agent(stored, answers[:2])[1:]
+    assert (other.agent, other.cost, other.tokens.input) == (OTHER, pytest.approx(0.001), 1)
+
+
+async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(tmp_path: Path) -> None:
+    reached = asyncio.Event()
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        last = request.messages[-1]
+        if last.role == "tool":  # the subagent's second request
+            reached.set()
+            await asyncio.sleep(60)
+        name = "nothing" if "do it" in str(last.content) else "delegate"
+        for event in calls(call(name, "{}"))[:-1]:
+            yield event
+        yield StreamFinish("tool-calls", Usage(input=1))
+
+    @tool
+    async def nothing() -> str:
+        """Do nothing."""
+        return ""
+
+    async with opened(tmp_path, Played(answer, model=MODEL), ToolsPlugin(delegate, nothing)) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(reached.wait(), 30)
+        await app.abort(session.id)
+        await prompt
+        [child] = await app.storage.children(session.id)
+        stored = await app.session(session.id)
+
+    assert child.cost == pytest.approx(0.001)
+    assert stored.cost == pytest.approx(0.001)
 
 
 async def test_a_subagent_at_its_time_limit_is_stopped_and_said_to_be(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""Who has cost what in a session: its answers, by the agent that gave them."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.session import Session, Tokens
+from pegboard.session.usage import added, subtracted
+
+OTHER = "(other)"
+"""Titles, failed attempts and what was dropped: paid by the session, and in none of its answers."""
+_NOTHING_USD = 1e-9
+
+
+class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent's answers by one model have cost, in US dollars; `requests` counts them."""
+
+    agent: str
+    model: str = ""
+    requests: int = 0
+    cost: float = 0.0
+    tokens: Tokens = Tokens()
+
+
+def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
+    """The cost of each agent and model, the dearest first.
+
+    `answers` are those of the session and of all sessions below it: together with what stands
+    behind `OTHER` they come to what the session has cost.
+    """
+    found: dict[tuple[str, str], AgentCost] = {}
+    for answer in answers:
+        model = f"{answer.provider_id}/{answer.model_id}"
+        before = found.get((answer.agent, model), AgentCost(agent=answer.agent, model=model))
+        found[answer.agent, model] = AgentCost(
+            agent=answer.agent,
+            model=model,
+            requests=before.requests + 1,
+            cost=before.cost + answer.cost,
+            tokens=added(before.tokens, answer.tokens),
+        )
+    ordered = sorted(found.values(), key=lambda each: (-each.cost, each.agent, each.model))
+    return (*ordered, *_rest(session, ordered))
+
+
+def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]:
+    tokens = session.tokens or Tokens()
+    for each in known:
+        tokens = subtracted(tokens, each.tokens)
+    cost = (session.cost or 0.0) - sum(each.cost for each in known)
+    if cost < _NOTHING_USD and tokens == Tokens():
+        return ()
+    return (AgentCost(agent=OTHER, cost=max(cost, 0.0), tokens=tokens),)
