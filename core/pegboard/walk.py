@@ -42,10 +42,11 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
     program = shutil.which("rg", path=search)
     if program is None:
         return None
-    options = ("--no-config", "--color=never", "--hidden", "--no-messages", "--glob=!.git")
-    if _repository(folder) is None:
-        options += ("--no-require-git", "--no-ignore-parent")
-    return (program, *options)
+    alone = _repository(folder) is None
+    return (
+        *(program, "--no-config", "--color=never", "--hidden", "--no-messages", "--glob=!.git"),
+        *(("--no-require-git", "--no-ignore-parent") if alone else ()),
+    )
 
 
 def _walk(folder: str, ignore: _Specs, git: _Specs) -> Iterator[str]:

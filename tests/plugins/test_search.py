@@ -121,6 +121,111 @@ async def test_the_search_is_limited_to_names(context, include, count):
     assert result.metadata["matches"] == count
 
 
+async def test_lines_around_a_match_are_shown(context):
+    text = "".join(f"line {number}\n" for number in range(1, 21))
+    (context.directory / "src" / "many").write_text(text)
+
+    result = await call(grep, context, pattern="line (5|8|15)$", context=1, after=2)
+
+    assert result.output.splitlines()[3:] == [
+        *("  Line 4- line 4", "  Line 5: line 5", "  Line 6- line 6", "  Line 7- line 7"),
+        *("  Line 8: line 8", "  Line 9- line 9", "  Line 10- line 10", "  ..."),
+        *("  Line 14- line 14", "  Line 15: line 15", "  Line 16- line 16", "  Line 17- line 17"),
+    ]
+    assert result.metadata["matches"] == 3
+
+
+async def test_at_the_ends_of_a_file_there_are_fewer_lines_around(context):
+    result = await call(grep, context, pattern="needle", path="src/deep/c.ts", context=9)
+
+    assert result.output.splitlines()[3:] == ["  Line 1: let needle;", "  Line 2- let other;"]
+
+
+@pytest.mark.parametrize(("kind", "count"), [("ts", 1), ("py", 3), ("go", 0)])
+async def test_the_search_is_limited_to_a_language(context, kind, count):
+    result = await call(grep, context, pattern="needle", type=kind)
+
+    assert result.metadata["matches"] == count
+
+
+async def test_language_and_names_have_to_fit_both(context):
+    result = await call(grep, context, pattern="needle", type="py", include="src/*")
+
+    assert result.metadata["matches"] == 2
+
+
+async def test_an_unknown_language_names_the_known_ones(context):
+    with pytest.raises(ToolError, match=r"no type 'python'; there are .* py,"):
+        await call(grep, context, pattern="needle", type="python")
+
+
+async def test_only_the_files_with_matches_are_named(context):
+    result = await call(grep, context, pattern="needle", output_mode="files_with_matches")
+
+    assert found(result, context) == [
+        *("Found 4 files", "src/deep/c.ts", "src/.hidden.py", "src/b.py", "a.py"),
+    ]
+
+
+async def test_only_the_number_of_matches_is_given(context):
+    (context.directory / "a.py").write_text("needle\n\nneedle needle\n")
+
+    result = await call(grep, context, pattern="needle", output_mode="count", include="*.py")
+
+    assert found(result, context) == [
+        *("Found 4 matches in 3 files", "a.py: 2", "src/.hidden.py: 1", "src/b.py: 1"),
+    ]
+
+
+ODD = {
+    "zero-after": b"needle\n\0\n",
+    "zero-late": (b"needle" + b"." * 90 + b"\n") * 2000 + b"\0\n",
+    "marked": "\ufeffneedle é\n".encode(),
+    "sixteen": "\ufefffirst\nneedle é\nlast\n".encode("utf-16-le"),
+    "sixteen-big": "\ufeffneedle\n".encode("utf-16-be"),
+    "latin": b"caf\xe9 needle\n",
+    "ends": b"needle\r\nneedle\rneedle",
+    "long": b"x" * 5000 + b"needle\nnext\n",
+    "long-letters": "é".encode() * 9000 + b"needle",
+    "empty-lines": b"\n\n\nneedle\n\n",
+    "dir/ignored": b"needle\n",
+    "dir/.ignore": b"ignored\n",
+    "dir/sp ace\tname": b"needle\n",
+}
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"pattern": "needle", "context": 2},
+        {"pattern": "needle", "output_mode": "count"},
+        {"pattern": "needle", "output_mode": "files_with_matches"},
+        {"pattern": "needle", "path": "zero-after", "output_mode": "count"},
+        {"pattern": "needle", "path": "ends", "output_mode": "files_with_matches"},
+        {"pattern": "^needle$"},
+        {"pattern": r"é\s*$|\w+\d"},
+        {"pattern": "[[:alpha:]]+ [é]"},
+        {"pattern": "^$", "context": 1},
+    ],
+)
+async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch, wanted):
+    for number, (name, content) in enumerate(ODD.items()):
+        path = tmp_path / "project" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        os.utime(path, (number, number))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    answers = []
+    for folder in ("none", "bin"):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setenv("PATH", str(tmp_path / folder))
+        if folder == "bin":
+            (tmp_path / "bin" / "rg").symlink_to(RG)
+        answers.append(await call(grep, Context(tmp_path / "project"), **wanted))
+
+    assert answers[0] == answers[1]
+
+
 async def test_lines_of_protected_files_are_left_out(context):
     (context.directory / ".env").write_text("needle=secret\n")
     allow = Rule(permission="read", pattern="*", action="allow")
@@ -170,7 +275,7 @@ async def test_a_search_with_very_many_matches_is_ended(context):
 async def test_the_fallback_does_not_block_for_a_hopeless_expression(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr("pegboard_plugins.grep.TIME_LIMIT_S", 1.0)
+    monkeypatch.setattr("pegboard_plugins.grep.searching.TIME_LIMIT_S", 1.0)
     (tmp_path / "a").write_text("a" * 60 + "!\n")
 
     with pytest.raises(ToolError, match="took longer"):

@@ -19,7 +19,7 @@ from played import Played, text
 from tool_context import Context, call
 
 MODULES = (bash, edit, glob, grep, read, task, todo, write)
-LIMIT_BYTES = 4000
+LIMIT_BYTES = 4350
 NOW_AND_THEN = {
     *("apply_patch", "batch", "list", "multiedit"),
     *("plan_enter", "plan_exit", "processes", "question", "skill"),

@@ -1,92 +1,144 @@
 """The search where ripgrep is not installed: a program with its output and its exit codes.
 
-It is run by its path, as `python search.py PATTERN PATH INCLUDE`, because the package around
-it would take 0.1 s to import.
+It is run by its path, as `python search.py FACTS`, the facts being a query in JSON, because the
+package around it would take 0.1 s to import.
 """
 
+import codecs
+import json
 import os
 import re
 import stat
 import sys
 from collections.abc import Iterator
-from fnmatch import fnmatch
-from itertools import product
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from pegboard import walk_files
+from pegboard import glob_expression, walk_files
 
-PROBE_BYTES = 8192
-LONGEST_FILE_BYTES = 64 << 20
-LONGEST_LINE_BYTES = 4000
+BLOCK_BYTES = 16 << 20
+"""A longer file is searched piece by piece, each of whole lines."""
+MOST_MATCHES = 5000
+"""So many of a file are held back until its end, where it may still turn out to be no text."""
+MARKED_BYTES = 64 << 20
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+_CLASSES = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+"""What `[:alpha:]` and its like stand for, which Python does not know."""
+_Place = tuple[int, int]
+"""A line's number from 1, and where it starts, in bytes."""
 
 
-def main(pattern: str, target: str, include: str) -> int:
-    """Prints `path NUL number : line` for each line that matches; answers the exit code."""
+def main(facts: dict[str, Any]) -> int:
+    """Prints `path NUL number : start :` for each line that matches, or `path NUL count`.
+
+    Answers the exit code.
+    """
+    pattern = facts["pattern"]
     try:
-        expression = re.compile(pattern.encode(errors="surrogateescape"), re.MULTILINE)
-    except re.error as error:
+        expression = re.compile(_spelt(pattern), re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
         print(f"{pattern!r} is not a regular expression: {error}")  # noqa: T201 - a program's output
         return 2
     found = False
-    for path in _files(target, include):
-        for number, line in _matches(path, expression):
-            found = True
-            sys.stdout.buffer.write(b"%s\0%d:%s\n" % (os.fsencode(path), number, line))
+    out = sys.stdout.buffer
+    for path in _files(facts["target"], facts["names"], facts["include"]):
+        places = _matches(path, expression)
+        found = found or bool(places)
+        name = os.fsencode(path)
+        if facts["counting"]:
+            out.write(b"%s\0%d\n" % (name, len(places)) if places else b"")
+        else:
+            out.writelines(b"%s\0%d:%d:\n" % (name, *place) for place in places)
     return 0 if found else 1
 
 
-def _files(target: str, include: str) -> Iterator[str]:
+def _spelt(pattern: str) -> str:
+    """A pattern as ripgrep takes it, in Python's spelling."""
+    for name, letters in _CLASSES.items():
+        pattern = pattern.replace(f"[:{name}:]", letters)
+    return re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", pattern).replace(r"\z", r"\Z")
+
+
+def _files(target: str, names: list[str], include: str) -> Iterator[str]:
     if Path(target).is_file():
         yield target
         return
-    patterns = _alternatives(include)
+    kinds = [glob_expression(name) for name in names]
+    wanted = glob_expression(include or "**")
+    start = len(f"{target.rstrip('/')}/")
     for path in walk_files(Path(target)):
-        name = os.path.relpath(path, target) if "/" in include else os.path.basename(path)  # noqa: PTH119
-        if not include or any(fnmatch(name, pattern) for pattern in patterns):
+        name = path[start:]
+        if wanted.fullmatch(name) and (not kinds or any(kind.fullmatch(name) for kind in kinds)):
             yield path
 
 
-def _alternatives(pattern: str) -> list[str]:
-    """`*.{a,b}` as the patterns that it stands for."""
-    pieces = [
-        piece[1:-1].split(",") if piece.startswith("{") else [piece]
-        for piece in re.split(r"(\{[^{}]*\})", pattern)
-    ]
-    return ["".join(choice) for choice in product(*pieces)]
-
-
-def _matches(path: str, expression: re.Pattern[bytes]) -> Iterator[tuple[int, bytes]]:
-    content = _content(path)
-    # A file without any match is passed over at once, which is what most files are.
-    anchored = b"\\A" in expression.pattern or b"\\Z" in expression.pattern
-    if not anchored and expression.search(content) is None:
-        return
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        if expression.search(line):
-            yield number, line[:LONGEST_LINE_BYTES]
-
-
-def _content(path: str) -> bytes:
-    """The text of a regular file; nothing for others, and for binary or very long ones."""
+def _matches(path: str, expression: re.Pattern[str]) -> list[_Place]:
+    """The lines that match; none in what is no regular file, and in binary ones."""
     try:
         with open(path, "rb", opener=_opener) as file:
-            return _text(file)
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return []
+            return _found(file, expression)
     except OSError:
-        return b""
+        return []
 
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _text(file: BinaryIO) -> bytes:
-    facts = os.fstat(file.fileno())
-    if not stat.S_ISREG(facts.st_mode) or facts.st_size > LONGEST_FILE_BYTES:
-        return b""
-    start = file.read(PROBE_BYTES)
-    return b"" if b"\0" in start else start + file.read()
+def _found(file: BinaryIO, expression: re.Pattern[str]) -> list[_Place]:
+    places: list[_Place] = []
+    number, start = 1, 0
+    for block in _blocks(file):
+        encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "")
+        if encoding and start == 0:
+            content = (block + file.read(MARKED_BYTES)).decode(encoding, errors="replace").encode()
+            return [] if b"\0" in content else [*_lines(content, expression, 1, 0)]
+        if b"\0" in block:
+            return []
+        if len(places) < MOST_MATCHES:
+            places += _lines(block, expression, number, start)
+        number += block.count(b"\n")
+        start += len(block)
+    return places
+
+
+def _blocks(file: BinaryIO) -> Iterator[bytes]:
+    """The content in pieces that end with a line."""
+    while block := file.read(BLOCK_BYTES):
+        yield block + file.readline() if len(block) == BLOCK_BYTES else block
+
+
+def _lines(
+    content: bytes, expression: re.Pattern[str], number: int, start: int
+) -> Iterator[_Place]:
+    # Content without any match is passed over at once, which is what most files are. Not where
+    # the expression looks around, and could see another line.
+    looks = any(sign in expression.pattern for sign in ("(?=", "(?!", "(?<=", "(?<!", r"\A", r"\Z"))
+    if not looks and expression.search(content.decode(errors="replace")) is None:
+        return
+    for line in content.removesuffix(b"\n").split(b"\n"):
+        if expression.search(line.decode(errors="replace")):
+            yield number, start
+        number += 1
+        start += len(line) + 1
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(json.loads(sys.argv[1])))

@@ -1,0 +1,120 @@
+"""The text of a line that a search has found, from the file itself, with the lines around it.
+
+A search walks by names, so a link that is put in its way could lead it out of the project. What
+is shown is therefore read here, from files that are opened without any link.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from pegboard import open_resolved
+
+LIMIT_LINE = 2000
+"""Letters of a line that are shown."""
+_LONGEST_BYTES = 4 * (LIMIT_LINE + 1)
+"""As many letters as are shown, and one more, have at most so many bytes."""
+_BEFORE_BYTES = 1 << 16
+"""How far back the lines before a match are looked for."""
+_SKIPPED_BYTES = 1 << 18
+_MARKED_BYTES = 8 << 20
+_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+"""Files that begin so are searched as text of another form, which does not start where it says."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a file: its number from 1, and where it starts, in bytes; or `count` lines."""
+
+    path: str
+    line: int = 0
+    start: int = 0
+    count: int = 1
+
+
+class Around(msgspec.Struct, frozen=True, kw_only=True):
+    """How many lines are shown beside one that was found."""
+
+    before: int
+    after: int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A line that is shown; `found` says that it is one of the places, and not beside one."""
+
+    number: int
+    text: str
+    found: bool
+
+
+def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
+    """The lines of one file in their order, without those that are no longer there."""
+    try:
+        number = open_resolved(Path(path), os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return []
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            return []
+        lines: dict[int, Line] = {}
+        for line in _lines(file, places, around):
+            if line.found or line.number not in lines:
+                lines[line.number] = line
+    return [lines[each] for each in sorted(lines)]
+
+
+def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
+    start = file.read(max(len(mark) for mark, _ in _MARKS))
+    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "")
+    if encoding:
+        file.seek(0)
+        texts = file.read(_MARKED_BYTES).decode(encoding, errors="replace").split("\n")
+        yield from _chosen(texts, places, around)
+        return
+    for place in places:
+        before = _before(file, place.start, around.before)
+        if before is None:
+            continue
+        first = place.line - len(before)
+        pieces = [*before, *islice(_following(file), 1 + around.after)]
+        for number, raw in enumerate(pieces, first):
+            text = raw.decode(errors="replace")
+            yield Line(number=number, text=text, found=number == place.line)
+
+
+def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterator[Line]:
+    for place in places:
+        first = max(place.line - around.before, 1)
+        chosen = texts[first - 1 : place.line + around.after]
+        for number, text in enumerate(chosen if place.line <= len(texts) else (), first):
+            yield Line(number=number, text=text, found=number == place.line)
+
+
+def _before(file: BinaryIO, start: int, count: int) -> list[bytes] | None:
+    """The lines that end where this one starts, and the file is there then.
+
+    None where no line starts; fewer lines where they are very long.
+    """
+    back = min(start, _BEFORE_BYTES if count else 1)
+    file.seek(start - back)
+    text = file.read(back)
+    if not text:
+        return []
+    if not text.endswith(b"\n"):
+        return None
+    lines = text[:-1].split(b"\n")
+    whole = lines if back == start else lines[1:]
+    return [line[:_LONGEST_BYTES] for line in whole[len(whole) - min(count, len(whole)) :]]
+
+
+def _following(file: BinaryIO) -> Iterator[bytes]:
+    """Line by line, of a long one the start."""
+    while line := file.readline(_LONGEST_BYTES):
+        yield line.removesuffix(b"\n")
+        piece = line
+        while piece and not piece.endswith(b"\n"):
+            piece = file.readline(_SKIPPED_BYTES)

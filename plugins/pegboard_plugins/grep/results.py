@@ -1,0 +1,105 @@
+"""What a search has found, as a text for a model: the newest files first."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, islice
+from typing import Literal
+
+import msgspec
+
+from pegboard import ToolResult
+from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
+
+Mode = Literal["content", "files_with_matches", "count"]
+
+SHOWN = 100
+"""Matches, or files."""
+LIMIT_CHARS = 1 << 20
+"""After so many letters no further file is read: lines around matches can be many."""
+
+
+class Findings(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found, the newest files first.
+
+    `cut` says that the search was ended before its end, `partly` that some files could not be
+    searched, and `hidden` that some are not shown for lack of a permission.
+    """
+
+    places: Sequence[Place]
+    cut: bool
+    partly: bool
+    hidden: bool
+
+
+def newest_first(places: Iterable[Place]) -> list[Place]:
+    """The places by the ages of their files, line by line. Looks up each file."""
+    found = list(places)
+    ages = {path: _changed_at(path) for path in {place.path for place in found}}
+    return sorted(found, key=lambda place: (-ages[place.path], place.path, place.line))
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0
+
+
+def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolResult:
+    """The first 100 matches, or files, and what is to be said of the rest. Reads the files."""
+    counts: dict[str, int] = {}
+    for place in findings.places:
+        counts[place.path] = counts.get(place.path, 0) + place.count
+    total = len(counts) if mode == "files_with_matches" else sum(counts.values())
+    more = len(findings.places if mode == "content" else counts) > SHOWN
+    if mode == "content":
+        lines = [*_contents(findings.places[:SHOWN], around)]
+    else:
+        shows = "{}" if mode == "files_with_matches" else "{}: {}"
+        lines = [shows.format(*pair) for pair in islice(counts.items(), SHOWN)]
+    if counts:
+        what = "files" if mode == "files_with_matches" else "matches"
+        where = f" in {len(counts)} files" if mode == "count" else ""
+        lines = [f"Found {total}{' or more' if findings.cut else ''} {what}{where}", *lines]
+    return ToolResult(
+        output="\n\n".join(["\n".join(lines) or "No matches found", *_notes(findings, more=more)]),
+        title=pattern,
+        metadata={"matches": total, "truncated": findings.cut or more},
+    )
+
+
+def _notes(findings: Findings, *, more: bool) -> Iterator[str]:
+    if more:
+        yield f"(The first {SHOWN} are shown: use a narrower pattern, path or include)"
+    if findings.partly:
+        yield "(Some paths could not be read)"
+    if findings.hidden:
+        yield "(Matches in files that need a permission to be read are left out)"
+
+
+def _contents(places: Sequence[Place], around: Around) -> Iterator[str]:
+    room = LIMIT_CHARS
+    for path, group in groupby(places, key=lambda place: place.path):
+        lines = [*_numbered(lines_of(path, group, around))]
+        if lines:
+            yield from ("", f"{path}:", *lines)
+        room -= sum(map(len, lines))
+        if room < 0:
+            return
+
+
+def _numbered(lines: Iterable[Line]) -> Iterator[str]:
+    """A line that was found has a colon, one beside it a dash; dots stand between pieces."""
+    last = 0
+    pieces = list(lines)
+    beside = not all(line.found for line in pieces)
+    for line in pieces:
+        if beside and last and line.number > last + 1:
+            yield "  ..."
+        yield f"  Line {line.number}{':' if line.found else '-'} {_cut(line.text)}"
+        last = line.number
+
+
+def _cut(text: str) -> str:
+    text = text.rstrip("\r")
+    return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."

@@ -1,0 +1,148 @@
+"""A search by ripgrep, or by our own program where there is none, and what it reports."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from pegboard import ProcessResult, ToolContext, ToolError
+from pegboard_plugins.grep.lines import Place
+
+MOST_MATCHES = 5000
+"""So many are looked at to find those in the newest files; then the search is ended."""
+TIME_LIMIT_S = 60.0
+REASON_CHARS = 2000
+FOUND, NOTHING, PARTLY = 0, 1, 2
+"""How ripgrep ends, and our own search with it."""
+
+_SIMPLE = re.compile(r"(?:[\w.*?-]|\{[\w.*?,-]+\})+", re.ASCII)
+_PLACED = re.compile(r"(\d+):(\d+):")
+_BINARY = re.compile(
+    r"(.+): (?:WARNING: stopped searching binary|binary) file (?:after match|matches)"
+)
+"""What ripgrep says of a file with a zero byte, after the matches before it."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """What is searched for.
+
+    `names` are patterns for the names of files, of which one has to fit, if there are any; so
+    has `include`, for their paths below `target`. With `counting` only the numbers of lines
+    are asked for.
+    """
+
+    pattern: str
+    target: Path
+    include: str
+    names: tuple[str, ...]
+    counting: bool
+
+
+class Search:
+    """The places that a process reports, and its end once there are enough."""
+
+    def __init__(
+        self, context: ToolContext, query: Query, *, wanted: re.Pattern[str] | None
+    ) -> None:
+        self._context = context
+        self._query = query
+        self._wanted = wanted
+        self._start = len(f"{str(query.target).rstrip('/')}/")
+        self._found: list[Place] = []
+        self._binary: set[str] = set()
+        self._rest = ""
+        self._current = ("", False)
+        self._enough = asyncio.Event()
+
+    @property
+    def places(self) -> list[Place]:
+        """What was found, without files that turned out to be no texts."""
+        return [place for place in self._found if place.path not in self._binary]
+
+    async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
+        """How the search ended, None when we ended it.
+
+        :raises ToolError: when it failed, or took too long.
+        """
+        argv = _ripgrep(rg, self._query) if rg else _python(self._query)
+        searching = asyncio.create_task(
+            self._context.run(
+                argv, timeout_s=TIME_LIMIT_S, limit_bytes=1 << 14, on_output=self._hear
+            )
+        )
+        watching = asyncio.create_task(self._enough.wait())
+        try:
+            # The search has its own time limit.
+            await asyncio.wait({searching, watching}, return_when=asyncio.FIRST_COMPLETED)
+            ending = searching.result() if searching.done() else None
+        finally:
+            # Both end at once: a process that is cancelled is killed.
+            for task in (searching, watching):
+                task.cancel()
+            await asyncio.wait({searching, watching})
+        if ending is not None:
+            _check(ending)
+        return ending
+
+    def _hear(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            path, zero, facts = line.partition("\0")
+            if not zero:
+                if said := _BINARY.match(line):
+                    self._binary.add(said[1])
+            elif self._fits(path):
+                self._take(path, facts)
+        if len(self._found) >= MOST_MATCHES:
+            self._enough.set()
+
+    def _fits(self, path: str) -> bool:
+        if self._wanted is None:
+            return True
+        if path != self._current[0]:
+            self._current = (path, bool(self._wanted.fullmatch(path[self._start :])))
+        return self._current[1]
+
+    def _take(self, path: str, facts: str) -> None:
+        if self._query.counting:
+            if facts.isdigit():
+                self._found.append(Place(path=path, count=int(facts)))
+        elif placed := _PLACED.match(facts):
+            self._found.append(Place(path=path, line=int(placed[1]), start=int(placed[2])))
+
+
+def _ripgrep(rg: Sequence[str], query: Query) -> list[str]:
+    argv = [*rg, "--with-filename", "--null", "--no-heading", f"--regexp={query.pattern}"]
+    # Of a line the place is enough: its text is read from the file itself.
+    argv += ["--count"] if query.counting else ["--line-number", "--byte-offset", "--max-columns=1"]
+    last = query.include.rpartition("/")[2]
+    names = query.names or ([last] if _SIMPLE.fullmatch(last) and "**" not in last else [])
+    # A type, because a glob would bring back files that git ignores.
+    argv += [f"--type-add=wanted:{name}" for name in names]
+    argv += ["--type=wanted"] * bool(names)
+    return [*argv, "--", str(query.target)]
+
+
+def _python(query: Query) -> list[str]:
+    # In a process of its own, because an expression can take for ever and cannot be stopped.
+    program = str(Path(__file__).with_name("search.py"))
+    facts = json.dumps(
+        msgspec.to_builtins({**msgspec.structs.asdict(query), "target": str(query.target)})
+    )
+    return [sys.executable, "-P", program, facts]
+
+
+def _check(ending: ProcessResult) -> None:
+    if ending.timed_out:
+        raise ToolError(
+            f"the search took longer than {TIME_LIMIT_S:.0f} seconds: search less, or a simpler"
+            " expression"
+        )
+    if ending.exit_code not in (FOUND, NOTHING, PARTLY) or (
+        ending.exit_code == PARTLY and ending.output.strip() and "\0" not in ending.output
+    ):
+        raise ToolError(f"the search failed: {ending.output.strip()[-REASON_CHARS:]}")
