@@ -6,22 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins import apply_patch, edit, read
-from played import Played, ToolsPlugin, call, calls, opened, text
+from pegboard_plugins import apply_patch, edit, read, task
+from played import Played, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
 LINES = [f"line {number}" for number in range(8)]
 
 
-@tool
-async def delegate(context: ToolContext, number: int) -> str:
-    """Delegate."""
-    child = await context.prompt_child("helper", f"change {number}", description="work")
-    return child.text
+def delegate(number: int) -> list[StreamEvent]:
+    arguments = {"description": "w", "prompt": f"change {number}", "subagent_type": "helper"}
+    return call("task", json.dumps(arguments), call_id=f"c{number}")
 
 
 def patch(number: int) -> list[StreamEvent]:
@@ -47,8 +44,7 @@ async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
     number = next((n for n in range(len(LINES)) if f"change {n}" in prompt), None)
     is_result = request.messages[-1].role == "tool"
     if number is None:
-        asked = [call("delegate", json.dumps({"number": n}), call_id=f"c{n}") for n in range(8)]
-        events = text("done") if is_result else calls(*asked)
+        events = text("done") if is_result else calls(*(delegate(n) for n in range(8)))
     elif not is_result or "read it again" in last:
         events = calls(call("read", '{"filePath": "f"}'))
     elif "<file>" in last:
@@ -65,8 +61,7 @@ async def test_of_subagents_that_change_one_file_none_loses_its_change(tmp_path:
     path.parent.mkdir()
     path.write_text("\n".join(LINES) + "\n")
     path.chmod(0o640)
-    tools = (read, edit, apply_patch, ToolsPlugin(delegate))
-    async with opened(tmp_path, Played(answer), *tools) as app:
+    async with opened(tmp_path, Played(answer), read, edit, apply_patch, task) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         sessions = await app.sessions(roots=False)

@@ -1,0 +1,180 @@
+"""Subagents as a model meets them: through the task tool, in sessions of their own."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import ProviderError
+from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.schema.permission import Rule
+from pegboard_plugins import rules as rules_plugin
+from pegboard_plugins import task as task_plugin
+from pegboard_plugins import write as write_plugin
+from played import HI, Played, calls, opened, text, tools_of
+from played import call as model_call
+
+WORK = "do the work"
+SESSION = re.compile(r"session_id: (ses_\w+)")
+
+
+def task(prompt: str = WORK, **more: object) -> list[StreamEvent]:
+    arguments = {"description": "d", "prompt": prompt, "subagent_type": "helper", **more}
+    return model_call("task", json.dumps(arguments), call_id=f"call_{len(str(arguments))}")
+
+
+def said(request: ModelRequest) -> str:
+    """The last prompt of a request."""
+    return [str(each.content) for each in request.messages if each.role == "user"][-1]
+
+
+def delegating(child: list[StreamEvent] | Exception | float, **more: object) -> Played:
+    """The user's agent gives one task, whose subagent answers, fails or waits for seconds."""
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if WORK not in said(request):
+            done = request.messages[-1].role == "tool"
+            events = text("parent done") if done else calls(task(**more))
+        elif isinstance(child, Exception):
+            raise child
+        elif isinstance(child, float):
+            await asyncio.sleep(child)
+            events = text("late")
+        else:
+            events = text("tried") if request.messages[-1].role == "tool" else child
+        for event in events:
+            yield event
+
+    return Played(answer)
+
+
+async def outcome(folder: Path, provider: Played) -> ToolPart:
+    """The part of the one task of a turn, which goes on after it."""
+    async with opened(folder, provider, task_plugin) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+        (part,) = tools_of(await app.turns(session.id))
+    assert "parent done" in str(turn.parts)
+    return part
+
+
+async def test_a_task_that_is_done_answers_with_its_session(tmp_path: Path) -> None:
+    part = await outcome(tmp_path, delegating(text("all well")))
+
+    assert isinstance(part.state, Completed)
+    assert part.state.output.startswith("all well\n\n<task_metadata>\nsession_id: ses_")
+    assert part.state.metadata["outcome"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("child", "more", "kind", "said_of_it"),
+    [
+        (ProviderError("no such place", status=404), {}, "failed", "work failed. no such place"),
+        (60.0, {"timeout_s": 1}, "timed_out", "work timed out. The subagent did not end within 1"),
+    ],
+    ids=["failed", "timed out"],
+)
+async def test_how_a_task_ended_is_told(
+    tmp_path: Path,
+    child: Exception | float,
+    more: dict[str, object],
+    kind: str,
+    said_of_it: str,
+) -> None:
+    part = await outcome(tmp_path, delegating(child, **more))
+
+    assert isinstance(part.state, Failed)
+    assert said_of_it in part.state.error
+    assert SESSION.search(part.state.error)
+    assert (part.state.metadata or {})["outcome"] == kind
+
+
+async def test_a_task_that_was_stopped_is_told_and_the_caller_goes_on(tmp_path: Path) -> None:
+    working = asyncio.Event()
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if WORK in said(request):
+            working.set()
+            await asyncio.sleep(60)
+        done = request.messages[-1].role == "tool"
+        for event in text("parent done") if done else calls(task()):
+            yield event
+
+    async with opened(tmp_path, Played(answer), task_plugin) as app:
+        session = await app.create_session()
+        prompting = asyncio.create_task(app.prompt(session.id, HI))
+        await working.wait()
+        (child,) = await app.storage.children(session.id)
+
+        assert await app.abort(child.id)
+
+        turn = await prompting
+        (part,) = tools_of(await app.turns(session.id))
+    assert "parent done" in str(turn.parts)
+    assert isinstance(part.state, Failed)
+    assert "the subagent's work cancelled" in part.state.error
+    assert (part.state.metadata or {})["outcome"] == "cancelled"
+
+
+async def test_a_task_is_continued_where_it_was(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        last = request.messages[-1]
+        if WORK in said(request) or "more of it" in said(request):
+            asked.append([str(each.content) for each in request.messages if each.role == "user"])
+            events = text("piece done")
+        elif last.role != "tool":
+            events = calls(task())
+        elif len(asked) == 1:
+            found = SESSION.search(str(last.content))
+            assert found
+            events = calls(task("more of it", session_id=found[1]))
+        else:
+            events = text("parent done")
+        for event in events:
+            yield event
+
+    async with opened(tmp_path, Played(answer), task_plugin) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        children = await app.storage.children(session.id)
+        parts = tools_of(await app.turns(session.id))
+
+    assert [isinstance(part.state, Completed) for part in parts] == [True, True]
+    assert len(children) == 1
+    assert [len(prompts) for prompts in asked] == [1, 2]
+    assert WORK in asked[1][0]
+
+
+async def test_only_a_subagent_s_own_caller_continues_it(tmp_path: Path) -> None:
+    async with opened(tmp_path, Played(text("hi")), task_plugin) as app:
+        other = await app.create_session()
+    provider = delegating(text("x"), session_id=other.id)
+
+    part = await outcome(tmp_path, provider)
+
+    assert isinstance(part.state, Failed)
+    assert f"{other.id} is not a subagent's session of this one" in part.state.error
+
+
+async def test_a_subagent_that_may_do_everything_may_not_do_more_than_its_caller(
+    tmp_path: Path,
+) -> None:
+    arguments = json.dumps({"filePath": "made", "content": "x"})
+    provider = delegating(calls(model_call("write", arguments)))
+    denied = (Rule("edit", "made", "deny"),)
+    plugins = (rules_plugin, task_plugin, write_plugin)
+    async with opened(tmp_path, provider, *plugins, allow=False) as app:
+        session = await app.create_session(permission=denied)
+        await app.prompt(session.id, HI)
+        (child,) = await app.storage.children(session.id)
+        (part,) = tools_of(await app.turns(child.id))
+
+    assert isinstance(part.state, Failed)
+    assert (part.state.metadata or {})["denied"] is True
+    assert not (tmp_path / "project" / "made").exists()
