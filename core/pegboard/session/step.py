@@ -62,6 +62,8 @@ class Step:
         self._run = run
         self._view = view
         self._said = False
+        self._heard: StreamFinish | None = None
+        self._paid = (0.0, Tokens())
         self._message = AssistantMessage(
             id=run.ids.message(),
             session_id=run.session.id,
@@ -140,7 +142,7 @@ class Step:
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if that was worth nothing."""
         answer = await self._answer(request)
-        self._said = False
+        self._said, self._heard, self._paid = False, None, (0.0, Tokens())
         try:
             finish = await run_step(
                 answer,
@@ -150,10 +152,11 @@ class Step:
             )
         except ProviderError as error:
             return error
+        finally:
+            self._pay()
         if finish.reason == "error":
             return ProviderError("the provider ended the answer with an error", retryable=True)
         if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
-            self._run.charge(*self._price(finish))
             return EmptyAnswerError("the model's answer was empty", retryable=True)
         await self._finish(finish)
         return None
@@ -213,6 +216,8 @@ class Step:
                 processor.reasoning_end(event)
             case ToolInputStart():
                 processor.tool_input_start(event)
+            case StreamFinish():
+                self._heard = event
             case _:
                 pass  # the pieces of a call's arguments come again, whole, with the call
         return None
@@ -231,7 +236,7 @@ class Step:
         answers = answers_to(self._run.history.turns, self._message.parent_id)
         reason, failure = ending(finish, self._processor.calls(), answers)
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
-        cost, tokens = self._price(finish)
+        cost, tokens = self._paid
         self._processor.put(
             StepFinishPart(
                 id=self._run.ids.part(),
@@ -243,7 +248,6 @@ class Step:
                 snapshot=self._run.trail.known(self._message.parent_id),
             )
         )
-        self._run.charge(cost, tokens)
         if failure is not None:
             self._tell(failure)
         await self._store(
@@ -257,9 +261,12 @@ class Step:
             )
         )
 
-    def _price(self, finish: StreamFinish) -> tuple[float, Tokens]:
-        tokens = tokens_of(finish.usage)
-        return cost_of(tokens, self._view.model.cost), tokens
+    def _pay(self) -> None:
+        """Count what the attempt has cost, whatever becomes of it, if its answer came to an end."""
+        if self._heard is not None:
+            tokens = tokens_of(self._heard.usage)
+            self._paid = (cost_of(tokens, self._view.model.cost), tokens)
+            self._run.charge(*self._paid)
 
     async def _end_texts(self) -> None:
         """Close texts that the provider left open, through the same hook as all others."""
@@ -269,7 +276,8 @@ class Step:
     async def _end(self, failure: Failure, reason: str) -> None:
         self._processor.close(reason)
         self._tell(failure)
-        await self._store(replace(self._message, error=failure))
+        cost, tokens = self._paid
+        await self._store(replace(self._message, error=failure, cost=cost, tokens=tokens))
 
     def _tell(self, failure: Failure) -> None:
         self._run.writer.change(

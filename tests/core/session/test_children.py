@@ -14,6 +14,7 @@ from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
 from pegboard.session.costs import OTHER, by_agent
+from pegboard.session.run import MAX_WIDTH
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
@@ -121,7 +122,7 @@ async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(tmp_path: 
         stored = await app.session(session.id)
 
     assert child.cost == pytest.approx(0.001)
-    assert stored.cost == pytest.approx(0.001)
+    assert stored.cost == pytest.approx(0.002)
 
 
 async def test_a_subagent_at_its_time_limit_is_stopped_and_said_to_be(tmp_path: Path) -> None:
@@ -245,6 +246,7 @@ async def test_subagents_are_nested_only_so_deep(tmp_path: Path) -> None:
 
 async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> None:
     working, most = 0, 0
+    full = asyncio.Event()
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
         nonlocal working, most
@@ -258,7 +260,10 @@ async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> 
             return
         working += 1
         most = max(most, working)
-        await asyncio.sleep(0.05)
+        if working == MAX_WIDTH:
+            full.set()
+        await asyncio.wait_for(full.wait(), 30)
+        await asyncio.sleep(0.05)  # room for one too many
         working -= 1
         for event in text("child done"):
             yield event
@@ -275,4 +280,4 @@ async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> 
         if isinstance(part, ToolPart) and isinstance(part.state, Completed)
     ]
     assert outputs == ["done: child done"] * 12
-    assert most == 8
+    assert most == MAX_WIDTH == 8
