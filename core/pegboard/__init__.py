@@ -70,6 +70,8 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.sandbox import Sandbox as Sandbox
+    from pegboard.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
@@ -154,6 +156,7 @@ _MODULES = {
         "ToolInputStart",
         "Usage",
     ),
+    "sandbox": ("Sandbox", "SandboxPolicy"),
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
     "session.terminal": ("TerminalOrder",),

@@ -23,6 +23,7 @@ from pegboard.tools import PendingCall, Tool, ToolResult
 
 if TYPE_CHECKING:
     from pegboard.compactors import Compactor
+    from pegboard.sandbox import Sandbox
     from pegboard.storage.protocol import OpenStorage
 
 LIMIT_BYTES = 16 << 20
@@ -99,6 +100,19 @@ def compactors(answer: object) -> "tuple[Compactor, ...]":
     for item in found:
         if isinstance(item, type) or not callable(getattr(item, "compact", None)):
             raise TypeError(f"{_name(item)} where an object with `compact` is expected")
+    return found  # type: ignore[return-value]  # all of the protocol is there
+
+
+def sandboxes(answer: object) -> "tuple[Sandbox, ...]":
+    """The sandboxes; each must have what the protocol `Sandbox` names."""
+    found = _items(answer)
+    for item in found:
+        methods = all(callable(getattr(item, name, None)) for name in ("why_not", "enclose"))
+        texts = all(isinstance(getattr(item, name, None), str) for name in ("name", "caveat"))
+        if isinstance(item, type) or not (methods and texts):
+            raise TypeError(
+                f"{_name(item)} where a Sandbox is expected: name, caveat, why_not, enclose"
+            )
     return found  # type: ignore[return-value]  # all of the protocol is there
 
 

@@ -4,16 +4,19 @@ import asyncio
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from msgspec.structs import replace
 
 from pegboard.context import BackgroundProcess, ProcessResult
 from pegboard.errors import ToolError
 from pegboard.process import run_process
+
+if TYPE_CHECKING:
+    from pegboard.enclosure import Enclosure
 
 MOST_RUNNING = 8
 """Of one session at the same time."""
@@ -36,11 +39,16 @@ class Background:
     def __init__(self) -> None:
         self._sessions: dict[str, SessionBackground] = {}
 
-    def view(self, session_id: str, *, output_dir: Path) -> "SessionBackground":
-        """The processes of one session, whose output goes to files in this folder."""
+    def view(
+        self, session_id: str, *, output_dir: Path, enclosure: "Enclosure | None" = None
+    ) -> "SessionBackground":
+        """The processes of one session, whose output goes to files in this folder.
+
+        Those that are started here run in the `enclosure`, if there is one.
+        """
         found = self._sessions.get(session_id)
         if found is None:
-            found = self._sessions[session_id] = SessionBackground(output_dir)
+            found = self._sessions[session_id] = SessionBackground(output_dir, enclosure)
         return found
 
     def listed(self, session_id: str) -> tuple[BackgroundProcess, ...]:
@@ -65,8 +73,9 @@ class Background:
 class SessionBackground:
     """`BackgroundAccess` for the tools of one session."""
 
-    def __init__(self, output_dir: Path) -> None:
+    def __init__(self, output_dir: Path, enclosure: "Enclosure | None" = None) -> None:
         self._output_dir = output_dir
+        self._enclosure = enclosure
         self._running: dict[str, _Running] = {}
         self._started = 0
 
@@ -165,15 +174,16 @@ class SessionBackground:
     ) -> None:
         ending = "stopped"
         try:
-            result = await run_process(
-                argv,
-                cwd=cwd,
-                env=env,
-                timeout_s=LONGEST_S,
-                limit_bytes=1,
-                on_output=log.write,
-                on_start=pid.set_result,
-            )
+            async with self._enclosed(argv, cwd, env) as command:
+                result = await run_process(
+                    command,
+                    cwd=cwd,
+                    env=env,
+                    timeout_s=LONGEST_S,
+                    limit_bytes=1,
+                    on_output=log.write,
+                    on_start=pid.set_result,
+                )
             ending = _ending(result)
             if name in self._running:
                 self._changed(name, exit_code=result.exit_code)
@@ -181,6 +191,13 @@ class SessionBackground:
             log.close(ending)
             if name in self._running:
                 self._changed(name, running=False, ending=ending)
+
+    def _enclosed(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        if self._enclosure is None:
+            return nullcontext(argv)
+        return self._enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath))
 
 
 def _ending(result: ProcessResult) -> str:

@@ -287,13 +287,28 @@ class ToolContext(Protocol):
         timeout_s: float = 120.0,
         limit_bytes: int = 1 << 20,
         on_output: Callable[[str], None] | None = None,
+        reads: Sequence[Path] = (),
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call.
 
         Standard input is closed, the environment is free of provider keys and passes through
-        the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output.
+        the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output. Where
+        the user wants a sandbox it runs in there; `reads` are what it has to see all the same.
 
         :raises ToolError: when the program or the directory does not exist.
+        """
+        ...
+
+    def enclosed(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line for a process that is started by other means than `run`.
+
+        It is `argv` in the user's sandbox, or as it is where there is none; the program is looked
+        for on the PATH of `env`. The context has to last as long as the process. In a sandbox
+        process ids differ.
+
+        :raises ToolError: when there is no such program, or the sandbox cannot be had.
         """
         ...
 

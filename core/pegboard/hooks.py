@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pegboard.compactors import Compactor
     from pegboard.context import SessionView, ToolContext
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
+    from pegboard.sandbox import Sandbox
     from pegboard.schema.agent import Agent, Command
     from pegboard.schema.config import Config
     from pegboard.schema.event import Event
@@ -99,6 +100,10 @@ class Hooks:
     async def register_compactors(self) -> "tuple[Answer[Compactor], ...]":
         """The compactors of all plugins, one by one."""
         return await self._items("register_compactors", {}, answers.compactors)
+
+    async def register_sandboxes(self) -> "tuple[Answer[Sandbox], ...]":
+        """The sandboxes of all plugins, one by one."""
+        return await self._items("register_sandboxes", {}, answers.sandboxes)
 
     async def config_load(self, *, config: "Config") -> "Config":
         """The configuration with what plugins set."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pegboard.compactors import Compactor
     from pegboard.context import SessionView, ToolContext
     from pegboard.providers import ModelRequest, Provider, ToolDefinition
+    from pegboard.sandbox import Sandbox
     from pegboard.schema.agent import Agent, Command
     from pegboard.schema.config import Config
     from pegboard.schema.event import Event
@@ -163,6 +164,17 @@ def register_compactors() -> "Sequence[Compactor] | None":
 
     Called when a session has to be compacted; the newest compactor acts, outside of the hook's
     time limit. Collect: a plugin that raises is reported and left out.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_sandboxes() -> "Sequence[Sandbox] | None":
+    """Ways to enclose the processes that tools start.
+
+    Called when an App opens with a `sandbox` in its configuration. The first that can hold it
+    acts; without one the App does not open. Collect: a plugin that raises is left out.
 
     Since 0.1.
     """

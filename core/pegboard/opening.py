@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
@@ -26,7 +27,7 @@ from pegboard.providers import Provider
 from pegboard.questions import Questions
 from pegboard.redact import secret_values
 from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
@@ -37,6 +38,9 @@ from pegboard.storage.protocol import Storage
 from pegboard.truncate import sweep
 from pegboard.trust import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
+
+if TYPE_CHECKING:
+    from pegboard.enclosure import Enclosure
 
 _FAILURES_KEPT = 100
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
@@ -94,6 +98,8 @@ async def assemble(directory: Path, options: AppOptions) -> Parts:
 async def close(parts: Parts) -> None:
     """End the processes, and close plugins, providers and the database, in this order."""
     await parts.engine.background.aclose()
+    if parts.engine.enclosure is not None:
+        await parts.engine.enclosure.aclose()
     await parts.engine.lifeline.aclose()
     parts.sweeping.cancel()
     await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
@@ -146,6 +152,8 @@ class _Assembly:
         providers = await _providers(hooks, config, self._env)
         agents = await _agents(hooks, config)
         opened = await storage
+        config = _no_looser(config, loaded.config)
+        enclosure = await self._enclosure(workspace, config)
         runs = Runs()
         engine = Engine(
             workspace=workspace,
@@ -170,6 +178,7 @@ class _Assembly:
             trusted=decision.trusted,
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),
+            enclosure=enclosure,
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
             run_child=lambda request: runs.run_child(engine, request),
@@ -185,6 +194,22 @@ class _Assembly:
             commands=await _commands(hooks, config),
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
+
+    async def _enclosure(self, workspace: Workspace, config: Config) -> "Enclosure | None":
+        """Where processes are enclosed, None where the user has not asked for it."""
+        if config.sandbox == "off":
+            return None
+        from pegboard.enclosure import Site, enclosure_for  # nobody else pays for it
+
+        assert self._hooks is not None
+        site = Site(
+            config=config,
+            workspace=workspace,
+            places=self._places,
+            home=Path(self._env.get("HOME") or Path.home()),
+            private=self._private(workspace),
+        )
+        return await enclosure_for(site, self._hooks)
 
     def _private(self, workspace: Workspace) -> tuple[Path, ...]:
         """What no tool may change unasked, wherever this App has it."""
@@ -267,6 +292,16 @@ class _Assembly:
             overrides=self._options.config,
             trusted=trusted,
         )
+
+
+def _no_looser(config: Config, said: Config) -> Config:
+    """What plugins have made of the configuration, its sandbox at least as tight as was said."""
+    return msgspec.structs.replace(
+        config,
+        sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
+        sandbox_network=config.sandbox_network and said.sandbox_network,
+        sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
+    )
 
 
 async def _providers(hooks: Hooks, config: Config, env: Mapping[str, str]) -> dict[str, Provider]:

@@ -18,7 +18,7 @@ from pegboard.config.layer import Layer
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
-from pegboard.config.project import as_project, tightening
+from pegboard.config.project import as_project, tightening, without_loosening
 from pegboard.config.substitute import substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
@@ -151,6 +151,12 @@ class _Reading:
             raw = substituted(layer, env=self.env, home=self._home(), folder=folder)
         value = normalised(layer, raw, home=self._home(), folder=folder)
         self._warn_of_the_unusable(layer, value)
+        if layer.project:
+            value, looser = without_loosening(value, self.merged.value)
+            self.warnings.extend(
+                f"{layer.name}: ignored, because a project can only tighten the sandbox: {name}"
+                for name in looser
+            )
         if layer.project and self.trusted:
             value, ignored = as_project(value)
             if ignored:

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, get_args
+
+from pegboard.schema.config import SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
 _TIGHTENING = ("permission", "instructions", "agent")
+_SANDBOX = get_args(SandboxLevel)
+_LOOSENING = ("sandbox_network", "sandbox_allow_commands")
 # Documents: so that no project has a `.env` or a key sent to the model before it is trusted.
 _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
@@ -29,8 +33,8 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     below the project that are named as instructions. Models do not: they decide who reads the code.
     Neither do plugins, not even their disabling: one may be the user's guard.
     """
-    said: dict[str, Any] = {}
-    ignored = [name for name in value if name not in _TIGHTENING]
+    said = {name: value[name] for name in ("sandbox", *_LOOSENING) if name in value}
+    ignored = [name for name in value if name not in (*_TIGHTENING, *said)]
     if "permission" in value:
         said["project_permission"] = value["permission"]
     agents = value.get("agent") or {}
@@ -46,6 +50,21 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     if len(inside) < len(given):
         ignored.append("instructions")
     return said, tuple(ignored)
+
+
+def without_loosening(
+    value: Mapping[str, Any], below: Mapping[str, Any]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What a project says without a sandbox looser than that `below`, and the keys left out.
+
+    Words that are no level stay, for the check of types to find.
+    """
+    looser = [name for name in _LOOSENING if value.get(name) is True]
+    level, before = value.get("sandbox"), below.get("sandbox", "off")
+    known = level in _SANDBOX and before in _SANDBOX
+    if known and _SANDBOX.index(level) < _SANDBOX.index(before):
+        looser.append("sandbox")
+    return {name: each for name, each in value.items() if name not in looser}, tuple(looser)
 
 
 def _is_document_inside(path: str) -> bool:

@@ -10,6 +10,9 @@ import msgspec
 
 from pegboard.schema.permission import Rule
 
+SandboxLevel = Literal["off", "workspace", "strict"]
+"""How tightly the processes of tools are enclosed, from the loosest to the strictest."""
+
 
 class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The settings that every table of the configuration shares."""
@@ -147,6 +150,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     `permission` is what the user's files say, as rules in order; `project_permission` is what
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
+    `sandbox` says how far the processes of tools may reach, `sandbox_network` whether the network
+    is among it. `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. No project can set it.
@@ -166,6 +171,9 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
     auto_approve: bool = False
+    sandbox: SandboxLevel = "off"
+    sandbox_network: bool = False
+    sandbox_allow_commands: bool = False
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
     formatter: dict[str, FormatterConfig] = {}

@@ -28,6 +28,7 @@ from pegboard.tools import Tool
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
+    from pegboard.enclosure import Enclosure
     from pegboard.session.children import ChildRequest
 
 
@@ -65,6 +66,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
     snapshots: Snapshots | None = None
+    enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)
     lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
 

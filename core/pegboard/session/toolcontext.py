@@ -1,7 +1,9 @@
 """The context of a running tool call: what the contract promises, over the parts of the App."""
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -96,7 +98,10 @@ class CallContext:
     def background(self) -> BackgroundAccess:
         """Processes that go on after the call."""
         engine = self._engine
-        return engine.background.view(self._view.id, output_dir=engine.output_dir)
+        self._say_level()
+        return engine.background.view(
+            self._view.id, output_dir=engine.output_dir, enclosure=engine.enclosure
+        )
 
     @property
     def trusted(self) -> bool:
@@ -191,17 +196,40 @@ class CallContext:
         timeout_s: float = 120.0,
         limit_bytes: int = 1 << 20,
         on_output: Callable[[str], None] | None = None,
+        reads: Sequence[Path] = (),
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
-        return await run_process(
-            argv,
-            cwd=cwd or self.directory,
-            env={**await self.env(), **(env or {})},
-            timeout_s=timeout_s,
-            limit_bytes=limit_bytes,
-            on_output=on_output,
-            spill_dir=self._engine.output_dir,
-        )
+        where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
+        async with self.enclosed(argv, cwd=where, env=variables, reads=reads) as command:
+            return await run_process(
+                command,
+                cwd=where,
+                env=variables,
+                timeout_s=timeout_s,
+                limit_bytes=limit_bytes,
+                on_output=on_output,
+                spill_dir=self._engine.output_dir,
+            )
+
+    def enclosed(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        reads: Sequence[Path] = (),
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line in the user's sandbox, or as it is where there is none."""
+        enclosure = self._engine.enclosure
+        if enclosure is None:
+            return nullcontext(argv)
+        self._say_level()
+        return enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), reads=reads)
+
+    def _say_level(self) -> None:
+        """The call's part tells how tightly its processes are enclosed, where they are."""
+        if self._engine.enclosure is not None:
+            self.progress(metadata={"sandbox": self._engine.enclosure.level})
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
         """What a plugin stored under this key in the session, None if nothing."""

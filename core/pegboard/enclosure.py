@@ -1,0 +1,205 @@
+"""The sandbox of one App: what its tools' processes may reach, and the way into it."""
+
+import asyncio
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import msgspec
+
+from pegboard.errors import ConfigError, ToolError
+from pegboard.hooks import Hooks
+from pegboard.paths import Places
+from pegboard.sandbox import Enclosing, Sandbox, SandboxPolicy
+from pegboard.schema.config import Config
+from pegboard.sensitive import home_secrets
+from pegboard.sources import way_down
+from pegboard.workspace import Workspace
+
+WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
+_PROTECTED = (".pegboard", ".opencode", "pegboard.toml", "opencode.json", "opencode.jsonc")
+"""In every folder from the worktree's root to the directory: what is read from there."""
+_PROTECTED_AT_THE_ROOT = (".git", ".gitmodules", ".envrc", ".mcp.json", ".vscode")
+_TOOLS = "tool"
+_MACHINE_SECRETS = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+_SUBMODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+
+
+class Enclosure:
+    """Where the processes of an App's tools run; made by `enclosure_for`."""
+
+    def __init__(self, box: Sandbox, policy: SandboxPolicy) -> None:
+        self._box = box
+        self._policy = policy
+
+    @property
+    def level(self) -> Enclosing:
+        """How far it reaches."""
+        return self._policy.level
+
+    @property
+    def described(self) -> str:
+        """The level with who holds it and what it means for the network, on one line."""
+        network = "network" if self._policy.network else "no network"
+        caveat = f"; {self._box.caveat}" if self._box.caveat else ""
+        return f"{self.level} ({self._box.name}, {network}{caveat})"
+
+    def holds(self, path: Path) -> bool:
+        """Whether a process may write this path; links in it have to be resolved."""
+        policy = self._policy
+        return path.is_relative_to(policy.worktree) and not any(
+            path.is_relative_to(each) for each in policy.protected
+        )
+
+    @asynccontextmanager
+    async def around(
+        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+    ) -> AsyncIterator[Sequence[str]]:
+        """The command line that runs `argv` enclosed; the context lasts as long as the process.
+
+        `search` is the PATH on which the program is looked for. `reads` are files and folders
+        that it has to see wherever they are.
+
+        :raises ToolError: when there is no such program, or the policy cannot be held.
+        """
+        policy = msgspec.structs.replace(
+            self._policy, visible=(*self._policy.visible, *reads, Path(argv[0]))
+        )
+        with ExitStack() as stack:
+            entering = asyncio.ensure_future(
+                asyncio.to_thread(_entered, stack, self._box, argv, cwd, policy, search)
+            )
+            try:
+                yield await asyncio.shield(entering)
+            finally:
+                # Milliseconds: what a thread has begun has to be known before it can be undone.
+                await asyncio.wait({entering})
+
+    async def aclose(self) -> None:
+        """Remove the processes' temporary files."""
+        await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
+
+
+def _entered(  # noqa: PLR0913, PLR0917 - the facts of a process
+    stack: ExitStack,
+    box: Sandbox,
+    argv: Sequence[str],
+    cwd: Path,
+    policy: SandboxPolicy,
+    search: str,
+) -> Sequence[str]:
+    name = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=search)
+    if name is None or not cwd.is_dir():
+        why = "there is no such program" if name is None else "there is no such directory"
+        raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {why}")
+    program = cwd / name
+    policy = msgspec.structs.replace(
+        policy, visible=tuple(dict.fromkeys((*policy.visible[:-1], program, program.resolve())))
+    )
+    return stack.enter_context(box.enclose((str(program), *argv[1:]), cwd, policy))
+
+
+async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
+    """The first sandbox of the plugins that can hold the level which the configuration names.
+
+    :raises ConfigError: when none can.
+    """
+    policy = await asyncio.to_thread(policy_of, site)
+    reasons = []
+    try:
+        for answer in await hooks.register_sandboxes():
+            reason = await asyncio.to_thread(answer.value.why_not, policy)
+            if reason is None:
+                return Enclosure(answer.value, policy)
+            reasons.append(f"{answer.value.name}: {reason}")
+    except BaseException:
+        shutil.rmtree(policy.temp, ignore_errors=True)
+        raise
+    shutil.rmtree(policy.temp, ignore_errors=True)
+    why = "; ".join(reasons) or "no plugin brings a sandbox"
+    raise ConfigError(f'"{policy.level}" cannot be held here ({why}): {WAY_OUT}', key="sandbox")
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy is made of; `private` is what no tool may change unasked."""
+
+    config: Config
+    workspace: Workspace
+    places: Places
+    home: Path
+    private: tuple[Path, ...]
+
+
+def policy_of(site: Site) -> SandboxPolicy:
+    """What processes may reach; the folder for their temporary files is made.
+
+    :raises ConfigError: when the project holds the home folder, which then could not be guarded.
+    """
+    level, root, home = site.config.sandbox, site.workspace.worktree, site.home.resolve()
+    assert level != "off"
+    if home.is_relative_to(root):
+        raise ConfigError(
+            f'the project {root} holds your home folder, so "{level}" would protect nothing:'
+            ' work in a folder of its own, or set sandbox = "off"',
+            key="sandbox",
+        )
+    hidden = _hidden(site, home)
+    return SandboxPolicy(
+        level=level,
+        worktree=root,
+        protected=_protected(site),
+        hidden=hidden,
+        visible=(*_our_code(home, hidden), site.places.tool_output.resolve()),
+        home=home,
+        temp=Path(tempfile.mkdtemp(prefix="pegboard-sandbox-")).resolve(),
+        keep=site.places.state.resolve() / "sandbox",
+        network=site.config.sandbox_network and level != "strict",
+    )
+
+
+def _protected(site: Site) -> tuple[Path, ...]:
+    """What decides what runs here: there or not, no process may write it."""
+    root, directory = site.workspace.worktree, site.workspace.directory
+    found = [root / name for name in _PROTECTED_AT_THE_ROOT]
+    found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
+    found += [root / _TOOLS, directory / _TOOLS]
+    named = (Path(path).resolve() for path in site.config.plugin_paths)
+    found += [path for path in named if path.exists()]
+    found += [root / path / ".git" for path in _submodules(root)]
+    found += [path for path in site.private if path.exists()]
+    inside = (path for path in found if path != root and path.is_relative_to(root))
+    return tuple(dict.fromkeys(inside))
+
+
+def _submodules(root: Path) -> list[str]:
+    """The folders that `.gitmodules` names and that are there."""
+    try:
+        text = (root / ".gitmodules").read_text(errors="replace")
+    except OSError:
+        return []
+    return [path for path in _SUBMODULE.findall(text) if (root / path / ".git").exists()]
+
+
+def _hidden(site: Site, home: Path) -> tuple[Path, ...]:
+    """What is there and nobody's business: keys, and all that Pegboard keeps."""
+    own = [path for path in site.private if path not in site.workspace.git_dirs]
+    machine = (Path(path) for path in _MACHINE_SECRETS)
+    found = (path.resolve() for path in (*home_secrets(home), *own, *machine))
+    return tuple(dict.fromkeys(path for path in found if path.exists()))
+
+
+def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
+    """Where Pegboard's own programs are installed, which may be below the home folder."""
+    places = (sys.prefix, sys.base_prefix, *(path for path in sys.path[1:] if path.startswith("/")))
+    found = dict.fromkeys(Path(path).resolve() for path in places)
+    return tuple(
+        path
+        for path in found
+        if path.exists()
+        and not home.is_relative_to(path)
+        and not any(each.is_relative_to(path) for each in hidden)
+    )

@@ -1,0 +1,18 @@
+"""The built-in sandboxes: bubblewrap where it is installed, else what Landlock can hold."""
+
+from typing import TYPE_CHECKING
+
+from pegboard import hookimpl
+
+if TYPE_CHECKING:
+    from pegboard import Sandbox
+
+
+@hookimpl
+async def register_sandboxes() -> "list[Sandbox]":
+    """Bubblewrap, which can hold everything, before Landlock."""
+    # Only who asks for a sandbox pays for these.
+    from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
+    from pegboard_plugins.sandbox.landlock import Landlock
+
+    return [Bubblewrap(), Landlock()]

@@ -1,0 +1,173 @@
+"""Processes in namespaces of their own, by bubblewrap (`bwrap`)."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pegboard import SandboxPolicy, ToolError
+from pegboard_plugins.sandbox.placeholders import placeholders
+from pegboard_plugins.sandbox.sockets import path_sockets
+
+TRIAL_S = 10.0
+SCRATCH_BYTES = 256 << 20
+"""What fits into the empty home folder of the strict level, which is memory."""
+# What root needs to work on other users' files as it is used to; the rest would break the walls.
+_KEPT_BY_ROOT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID")
+_NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
+_RUN = Path("/run")
+# Below it are sockets of daemons, and a few files that programs cannot do without.
+_NEEDED_OF_RUN = (
+    *("/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"),
+    *("/run/NetworkManager/resolv.conf", "/run/resolvconf/resolv.conf"),
+    *("/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/wrappers"),
+)
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by a private one
+_USERS = ("/home", "/root")
+_POINTERS = (
+    *("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST", "TMP", "TEMP"),
+)
+"""Variables that name what is not there."""
+
+
+class Bubblewrap:
+    """Holds both levels, wherever the machine lets `bwrap` make namespaces."""
+
+    name = "bubblewrap"
+    caveat = ""
+
+    def why_not(self, policy: SandboxPolicy) -> str | None:
+        """Why it cannot be used: it is not there, or a trial run fails."""
+        if shutil.which("bwrap") is None:
+            return "bwrap is not installed"
+        try:
+            with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
+                done = subprocess.run(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=TRIAL_S,
+                    check=False,
+                )
+        except (OSError, subprocess.TimeoutExpired, ToolError) as error:
+            return str(error)
+        said = done.stderr.strip().partition("\n")[0]
+        return None if done.returncode == 0 else said or f"bwrap ends with {done.returncode}"
+
+    @contextmanager
+    def enclose(
+        self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
+    ) -> Iterator[Sequence[str]]:
+        """The command line of `bwrap`; what is protected and missing is held by empty folders."""
+        program = shutil.which("bwrap")
+        if program is None:
+            raise ToolError("bwrap is no longer installed, and nothing runs without it")
+        for path in policy.protected:
+            if path.is_symlink():
+                raise ToolError(
+                    f"{path} is a link, which no sandbox can guard: put the real thing there"
+                )
+        with placeholders(policy):
+            yield (program, *_options(policy), "--chdir", str(cwd), "--", *argv)
+
+
+def _options(policy: SandboxPolicy) -> Iterator[str]:
+    yield from ("--die-with-parent", "--new-session", *_NAMESPACES)
+    if not policy.network:
+        yield "--unshare-net"
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    if os.geteuid() == 0:
+        # A root without capabilities may still write most of what is below /proc/sys.
+        yield from ("--remount-ro", "/proc", "--cap-drop", "ALL")
+        for capability in _KEPT_BY_ROOT:
+            yield from ("--cap-add", capability)
+    yield from _environment()
+    yield from _mounts(policy)
+
+
+def _environment() -> Iterator[str]:
+    for name in _POINTERS:
+        yield from ("--unsetenv", name)
+    yield from ("--setenv", "TMPDIR", "/tmp")  # noqa: S108 - a private one
+    yield from ("--setenv", "XDG_CACHE_HOME", "/tmp/.cache")  # noqa: S108 - likewise
+    yield from ("--setenv", "GIT_OPTIONAL_LOCKS", "0")
+
+
+def _mounts(policy: SandboxPolicy) -> Iterator[str]:
+    """From the outside to the inside: a later mount lies over an earlier one."""
+    temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
+    users = _users(policy) if policy.level == "strict" else []
+    replaced = [_RUN, *temporary, *users]
+    hidden = [path for path in policy.hidden if path.exists()]
+    outside = [path for path in hidden if not _within(path, [*replaced, policy.worktree])]
+    yield from _empty(_RUN)
+    for name in _NEEDED_OF_RUN:
+        yield from ("--ro-bind-try", name, name)
+    for path in temporary:
+        yield from ("--bind", str(policy.temp), str(path))
+    for path in users:
+        yield from ("--size", str(SCRATCH_BYTES), "--tmpfs", str(path))
+    for path in outside:
+        yield from _empty(path)
+    for path in policy.visible:
+        if _within(path, [*replaced, *outside]) and path.exists():
+            yield from ("--ro-bind", str(path), str(path))
+    yield from _project(policy)
+    for path in hidden:
+        if path.is_relative_to(policy.worktree):
+            yield from _empty(path)
+    yield from _sockets(policy, [*replaced, *hidden])
+
+
+def _users(policy: SandboxPolicy) -> list[Path]:
+    """The folders of users, none of them within another."""
+    found: list[Path] = []
+    for folder in sorted({policy.home, *map(Path, _USERS)}):
+        if _is_folder(folder) and not _within(folder, found):
+            found.append(folder)
+    return found
+
+
+def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[str]:
+    """Nothing in the place of each socket that can still be seen."""
+    for path in path_sockets():
+        if path.is_relative_to(policy.worktree) or not _within(path, gone):
+            yield from ("--ro-bind", "/dev/null", str(path))
+
+
+def _project(policy: SandboxPolicy) -> Iterator[str]:
+    """The worktree, with each folder above something protected as a mount: none can be moved."""
+    root = policy.worktree
+    yield from ("--bind", str(root), str(root))
+    above = {
+        folder
+        for path in policy.protected
+        for folder in path.parents
+        if folder != root and folder.is_relative_to(root)
+    }
+    for folder in sorted(above):
+        yield from ("--bind", str(folder), str(folder))
+    for path in sorted(policy.protected):
+        yield from ("--ro-bind", str(path), str(path))
+
+
+def _empty(path: Path) -> Iterator[str]:
+    """A folder without anything in it, or a file that cannot be read; neither can be written."""
+    if path.is_dir():
+        yield from ("--tmpfs", str(path), "--remount-ro", str(path))
+    else:
+        yield from ("--ro-bind", "/dev/null", str(path))
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder itself; what is mounted on a link would lie somewhere else."""
+    return path.is_dir() and not path.is_symlink()
+
+
+def _within(path: Path, folders: Iterable[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)

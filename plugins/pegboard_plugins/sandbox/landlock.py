@@ -1,0 +1,73 @@
+"""Processes that Landlock and seccomp hold, where bubblewrap cannot be used: without namespaces."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pegboard import SandboxPolicy
+from pegboard_plugins.sandbox import confine
+
+TRIAL_S = 10.0
+
+
+class Landlock:
+    """Holds the level `workspace`; `strict` takes namespaces, which it has none of."""
+
+    name = "landlock"
+    caveat = "nothing new right in the project's folder, and modes of files outside are not held"
+
+    def why_not(self, policy: SandboxPolicy) -> str | None:
+        """Why it cannot hold the policy: the level, the kernel, the machine, or a failed trial."""
+        if policy.level == "strict":
+            return "it has no process namespaces"
+        if not sys.platform.startswith("linux") or platform.machine() not in confine.MACHINES:
+            return f"it is not for {sys.platform} on {platform.machine()}"
+        version = confine.landlock_version()
+        if version < confine.NEEDED_VERSION:
+            return f"the kernel has version {version} of it, it takes {confine.NEEDED_VERSION}"
+        try:
+            with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
+                done = subprocess.run(
+                    command,
+                    cwd=policy.worktree,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=TRIAL_S,
+                    check=False,
+                )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+        said = done.stderr.strip().rpartition("\n")[2]
+        return None if done.returncode == 0 else said or f"it ends with {done.returncode}"
+
+    @contextmanager
+    def enclose(
+        self,
+        argv: Sequence[str],
+        cwd: Path,  # noqa: ARG002 - the process is started there
+        policy: SandboxPolicy,
+    ) -> Iterator[Sequence[str]]:
+        """The command line of a program that gives up its rights before it becomes `argv`."""
+        said = {
+            "network": policy.network,
+            "temp": str(policy.temp),
+            "worktree": str(policy.worktree),
+            "protected": _texts(policy.protected),
+            "hidden": _texts(policy.hidden),
+            "visible": _texts(policy.visible),
+            "parent": os.getpid(),
+        }
+        program = confine.__file__
+        yield (sys.executable, "-I", "-S", program, json.dumps(said), *argv)
+
+
+def _texts(paths: Sequence[Path]) -> list[str]:
+    """The paths with what they lead to, if they are links."""
+    return list(dict.fromkeys(text for path in paths for text in (str(path), str(path.resolve()))))

@@ -1,0 +1,51 @@
+"""What is protected and missing is there while a sandboxed process runs: as an empty folder.
+
+A mount needs a place to lie on. An empty folder is invisible to git and is taken for no file of
+configuration. The last process of a project that lets go takes the folders away, also those
+that a killed program has left behind; which those are is kept beside a lock.
+"""
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pegboard import SandboxPolicy
+
+
+@contextmanager
+def placeholders(policy: SandboxPolicy) -> Iterator[None]:
+    """Every protected path is there, as it was or as an empty folder.
+
+    :raises OSError: when one can neither be found nor made.
+    """
+    policy.keep.mkdir(parents=True, exist_ok=True)
+    name = hashlib.sha256(bytes(policy.worktree)).hexdigest()[:32]
+    lock = os.open(policy.keep / name, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH)  # its only exclusive holder removes folders, and is gone
+        for path in sorted(policy.protected):
+            if not path.exists():
+                os.write(lock, os.fsencode(path) + b"\0")
+                path.mkdir(exist_ok=True)
+        yield
+    finally:
+        _let_go(lock)
+
+
+def _let_go(lock: int) -> None:
+    """Remove what was made, unless another process is still in need of it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.lseek(lock, 0, os.SEEK_SET)
+        made = os.read(lock, os.fstat(lock).st_size).split(b"\0")
+        for path in sorted(filter(None, made), reverse=True):
+            with suppress(OSError):  # it is no longer there, or somebody has filled it
+                Path(os.fsdecode(path)).rmdir()
+        os.ftruncate(lock, 0)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(lock)
