@@ -3,36 +3,41 @@
 import asyncio
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import msgspec
 
+from pegboard.cli.engine import Engine
 from pegboard.cli.render import always_line, question_lines, request_lines
 from pegboard.cli.screen import Screen
 from pegboard.errors import NotFoundError
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
 
-if TYPE_CHECKING:
-    from pegboard.app import App
-
-QUESTION = "Allow? [y]es once, for this [s]ession, [a]lways here, [n]o, or what to do instead: "
+QUESTION = (
+    "Allow? [y]es once, for this [s]ession, [a]lways here, by this [u]ser everywhere, [n]o, "
+    "or what to do instead: "
+)
+QUESTION_ONCE = "Allow? [y]es once, [n]o, or what to do instead: "
+FOR_AGENT = "@"
+"""Behind a letter for good: for the agent that asked alone."""
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
 SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
+NOBODY = "nobody is there to be asked"
 _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
-_WORDS: dict[str, Reply] = {
-    "y": "once",
-    "yes": "once",
-    "a": "always",
-    "always": "always",
-    "s": "always",
-    "session": "always",
-    "n": "reject",
-    "no": "reject",
+_WORDS: dict[str, Reply] = {"y": "once", "yes": "once", "n": "reject", "no": "reject"}
+_SCOPES: dict[str, Scope] = {
+    "s": "session",
+    "session": "session",
+    "a": "project",
+    "always": "project",
+    "u": "user",
+    "user": "user",
 }
 
 
@@ -42,18 +47,25 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
+    agent_only: bool = False
 
 
-def read_reply(line: str | None) -> Typed | None:
-    """The reply that a line means: None for an empty one; the end of input rejects."""
+def read_reply(line: str | None, *, once: bool = False) -> Typed | None:
+    """The reply that a line means; the end of input rejects.
+
+    None is for an empty line, and for an answer for good where there is none: `once`.
+    """
     if line is None:
         return Typed(reply="reject")
     word = line.strip()
-    if not word:
+    lower = word.lower()
+    if lower in _WORDS:
+        return Typed(reply=_WORDS[lower])
+    scope = _SCOPES.get(lower.removesuffix(FOR_AGENT))
+    if not word or (scope and once):
         return None
-    if word.lower() in _WORDS:
-        scope: Scope = "session" if word.lower() in {"s", "session"} else "project"
-        return Typed(reply=_WORDS[word.lower()], scope=scope)
+    if scope:
+        return Typed(reply="always", scope=scope, agent_only=lower.endswith(FOR_AGENT))
     return Typed(reply="reject", message=word)
 
 
@@ -79,11 +91,20 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
     return tuple(question.options[place].label for place in places)
 
 
+async def refuse(engine: Engine, request: PermissionRequest | QuestionRequest) -> None:
+    """Say no where nobody is there to be asked; an App of one's own then asks nothing at all."""
+    with suppress(NotFoundError):
+        if isinstance(request, PermissionRequest):
+            await engine.reply(request.id, "reject", NOBODY)
+        else:
+            await engine.reject_question(request.id)
+
+
 class Asker:
     """Asks the person at the terminal, one request after the other, without a time limit."""
 
-    def __init__(self, app: "App", screen: Screen, terminal: TextIO) -> None:
-        self._app = app
+    def __init__(self, engine: Engine, screen: Screen, terminal: TextIO) -> None:
+        self._engine = engine
         self._screen = screen
         self._terminal = terminal
 
@@ -98,13 +119,15 @@ class Asker:
             return  # the call was stopped while the question stood
 
     async def _permission(self, request: PermissionRequest) -> None:
+        once = bool(request.metadata.get("once"))
         for line in (*request_lines(request), always_line(request)):
             self._screen.line(line)
-        typed = await self._typed(QUESTION, read_reply)
+        question = QUESTION_ONCE if once else QUESTION
+        typed = await self._typed(question, partial(read_reply, once=once))
         if typed.reply == "always":
-            self._app.policy.approve(request.id, typed.scope)
+            await self._engine.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:
-            await self._app.reply(request.id, typed.reply, typed.message)
+            await self._engine.reply(request.id, typed.reply, typed.message)
 
     async def _questions(self, request: QuestionRequest) -> None:
         answers = []
@@ -114,9 +137,9 @@ class Asker:
             prompt = SEVERAL_NUMBERS if question.multiple else ONE_NUMBER
             answers.append(await self._typed(prompt, partial(read_answer, question=question)))
         if any(answers):
-            await self._app.answer(request.id, answers)
+            await self._engine.answer(request.id, answers)
         else:
-            await self._app.reject_question(request.id)
+            await self._engine.reject_question(request.id)
 
     async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
         """What the first line means that means something."""

@@ -63,11 +63,13 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard.app import App
     from pegboard.cli import complain
+    from pegboard.cli.engine import Prompt
     from pegboard.cli.exits import Exit
+    from pegboard.cli.local import LocalEngine
     from pegboard.cli.render import Line
     from pegboard.cli.screen import open_screen
     from pegboard.cli.tally import Tally
-    from pegboard.cli.turn import Prompt, take_turn
+    from pegboard.cli.turn import take_turn
     from pegboard.cli.views import TextView
     from pegboard.schema.prompt import TextInput
 
@@ -80,7 +82,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
         tally, view = Tally(session.id), TextView(screen)
         view.begin(tally, project)
         prompt = Prompt(parts=(TextInput(text=PROMPT),), model=model or SCRIPTED)
-        result = await take_turn(app, prompt, view, tally)
+        result = await take_turn(LocalEngine(app), prompt, view, tally)
         view.end(result)
     if result.error:
         complain(result.error)

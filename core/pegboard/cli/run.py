@@ -2,30 +2,36 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import Literal, TextIO
 
 import click
 import msgspec
 
 from pegboard.cli import complain
-from pegboard.cli.asking import Asker
+from pegboard.cli.asking import Asker, refuse
+from pegboard.cli.engine import Engine, Prompt, SlashCommand
 from pegboard.cli.eventloop import run_async
 from pegboard.cli.exits import Exit, exit_of
+from pegboard.cli.local import LocalEngine
 from pegboard.cli.message import Message, MessageCommand, parts_of
-from pegboard.cli.opening import find_session, warnings_of
 from pegboard.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard.cli.tally import Tally
-from pegboard.cli.turn import Prompt, take_turn
+from pegboard.cli.turn import take_turn
 from pegboard.cli.views import JsonView, Result, TextView, View
-from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, PegboardError
-from pegboard.schema.prompt import FileInput, PartInput
+from pegboard.errors import (
+    InvalidInputError,
+    ModelNotFoundError,
+    NotFoundError,
+    PegboardError,
+    ServerError,
+    ServerUnreachableError,
+)
+from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
-
-if TYPE_CHECKING:
-    from pegboard.app import App
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,8 +47,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     style: Literal["text", "json"]
     files: Sequence[Path]
     trust: bool
+    auto: bool
     limit_s: float | None
     budget_usd: float | None
+    attach: str | None
+    password: str | None
+
+
+AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
+LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto"})
+"""What a server decides for itself."""
 
 
 @click.command(cls=MessageCommand)
@@ -68,6 +82,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     help="Attach a file or a folder; may be given again.",
 )
 @click.option("--trust", is_flag=True, help="Run the code that this project brings, this time.")
+@click.option("--auto", is_flag=True, help="Allow what would be asked; what is denied stays so.")
 @click.option(
     "--time-limit",
     "limit_s",
@@ -81,6 +96,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metavar="DOLLARS",
     help="Stop before the turn, subagents included, costs more.",
 )
+@click.option(
+    "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
+)
+@click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
 @click.argument("words", metavar="MESSAGE...", nargs=-1)
 @click.pass_context
 def run(  # noqa: PLR0913 - click gives every option by keyword
@@ -95,8 +114,11 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
     style: Literal["text", "json"],
     files: tuple[Path, ...],
     trust: bool,
+    auto: bool,
     limit_s: float | None,
     budget_usd: float | None,
+    attach: str | None,
+    password: str | None,
 ) -> int:
     """Send one prompt and show what the agent does.
 
@@ -106,6 +128,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
     """
     if continued and session_id:
         raise click.UsageError("--continue and --session exclude each other")
+    _check_attached(ctx, attach, password)
     options = Options(
         directory=ctx.obj,
         message=Message(words=words, literal=ctx.meta.get(MessageCommand.LITERAL, ())),
@@ -117,11 +140,25 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
         style=style,
         files=files,
         trust=trust,
+        auto=auto,
         limit_s=limit_s,
         budget_usd=budget_usd,
+        attach=attach,
+        password=password,
     )
     with answer_stream() as out:
         return run_async(_report(options, out))
+
+
+def _check_attached(ctx: click.Context, attach: str | None, password: str | None) -> None:
+    if attach is None:
+        if password is not None:
+            raise click.UsageError("--password is for a server: it needs --attach")
+        return
+    source = click.core.ParameterSource.DEFAULT
+    for option in ctx.command.params:
+        if option.name in LOCAL_ONLY and ctx.get_parameter_source(option.name) is not source:
+            raise click.UsageError(f"{option.opts[0]} is the server's to decide, not --attach's")
 
 
 @contextmanager
@@ -160,66 +197,84 @@ async def _report(options: Options, out: TextIO) -> Exit:
 
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
-    from pegboard.app import App, AppOptions
-
     text = options.message.text(sys.stdin.buffer)
     parts = parts_of(text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
-    usd = options.budget_usd
-    limits = {} if usd is None else {"budget": {"run": {"usd": usd}}}
-    settings = AppOptions(interactive=asks, trust=True if options.trust else None, config=limits)
-    async with await App.open(options.directory, settings) as app:
-        for warning in warnings_of(app):
+    async with _opened(options, asks=asks) as engine:
+        for warning in engine.warnings:
             view.warn(warning)
-        session = await _session(app, options)
+        session = await _session(engine, options)
         tally = Tally(session.id)
         view.begin(tally, options.directory)
-        asker = Asker(app, screen, sys.stdin) if asks else None
-        prompt = await _prompt(app, session.id, options, text, parts)
+        ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
+        prompt = await _prompt(engine, options, text, parts)
         try:
-            return await take_turn(app, prompt, view, tally, asker.ask if asker else None)
-        except (ModelNotFoundError, NotFoundError) as error:
-            kept = await _kept(app, session.id)
+            return await take_turn(engine, prompt, view, tally, ask)
+        except (ModelNotFoundError, NotFoundError, ServerError) as error:
+            kept = await _kept(engine, session.id, error)
             return Result(exit=exit_of(error.exit_code), error=f"{error}{kept}")
 
 
+@asynccontextmanager
+async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
+    """The server to attach to, or an App of this process; `asks`: somebody is there to be asked."""
+    if options.attach is not None:
+        from pegboard.cli.attached import attached  # the client, which a local run has no use for
+
+        async with attached(options.attach, options.directory, options.password) as engine:
+            yield engine
+        return
+    from pegboard.app import App, AppOptions
+
+    trust, config = True if options.trust else None, _config(options)
+    settings = AppOptions(interactive=asks, trust=trust, config=config)
+    async with await App.open(options.directory, settings) as app:
+        if app.config.auto_approve:
+            sys.stderr.write(AUTO)
+        yield LocalEngine(app)
+
+
+def _config(options: Options) -> dict[str, object]:
+    """What the command line sets of the configuration."""
+    usd = options.budget_usd
+    budget = {} if usd is None else {"budget": {"run": {"usd": usd}}}
+    return {**budget, "auto_approve": True} if options.auto else budget
+
+
 async def _prompt(
-    app: "App", session_id: str, options: Options, text: str, parts: Sequence[PartInput]
+    engine: Engine, options: Options, text: str, parts: Sequence[PartInput]
 ) -> Prompt:
-    """The message as a prompt with what it mentions, or as the slash command that it is."""
-    from pegboard.app import CommandOrder
-
-    agent, model, limit_s = options.agent, options.model, options.limit_s
-    command = options.message.command(text, app.commands)
-    if command is None:
-        mentioned = await app.mentioned(session_id, options.message.typed, agent=agent)
-        return Prompt(parts=(*parts, *mentioned), agent=agent, model=model, limit_s=limit_s)
-    name, arguments = command
-    order = CommandOrder(
-        name=name,
-        arguments=arguments,
-        typed=options.message.is_typed,
-        agent=agent,
-        model=model,
-        files=tuple(part for part in parts if isinstance(part, FileInput)),
+    """The message as a prompt, or as the slash command that it is."""
+    message = options.message
+    found = message.command(text, await engine.commands()) if text.startswith("/") else None
+    command = None
+    if found is not None:
+        name, arguments = found
+        command = SlashCommand(name=name, arguments=arguments, is_typed=message.is_typed)
+    return Prompt(
+        parts=parts,
+        typed=message.typed,
+        command=command,
+        agent=options.agent,
+        model=options.model,
+        limit_s=options.limit_s,
     )
-    return Prompt(parts=parts, order=order, limit_s=limit_s)
 
 
-async def _session(app: "App", options: Options) -> Session:
+async def _session(engine: Engine, options: Options) -> Session:
     if options.session_id:
-        return await find_session(app, options.session_id)
+        return await engine.session(options.session_id)
     if not options.continued:
-        return await app.create_session(title=options.title, agent=options.agent)
-    newest = await app.sessions(limit=1)
-    if not newest:
+        return await engine.create(title=options.title, agent=options.agent)
+    newest = await engine.newest()
+    if newest is None:
         raise InvalidInputError("there is no session to continue in this project")
-    return newest[0]
+    return newest
 
 
-async def _kept(app: "App", session_id: str) -> str:
+async def _kept(engine: Engine, session_id: str, error: PegboardError) -> str:
     """Where the prompt is, if it was stored before its model or agent turned out to be unknown."""
-    if not await app.turns(session_id):
+    if isinstance(error, ServerUnreachableError) or not await engine.is_begun(session_id):
         return ""
     way_on = f"pegboard run -s {session_id} -m PROVIDER/MODEL go on"
     return f" The prompt is kept in session {session_id}: {way_on}"

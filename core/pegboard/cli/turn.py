@@ -4,13 +4,12 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
-
-import msgspec
+from typing import Any, NoReturn
 
 from pegboard.bus import Subscription
+from pegboard.cli.engine import Engine, Prompt
 from pegboard.cli.exits import CUT, Exit, exit_of_answer
 from pegboard.cli.render import failure_text
 from pegboard.cli.tally import Tally
@@ -20,16 +19,10 @@ from pegboard.schema.event import PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.permission import PermissionRequest
-from pegboard.schema.prompt import PartInput
 from pegboard.schema.question import QuestionRequest
-
-if TYPE_CHECKING:
-    from pegboard.app import App, CommandOrder
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""
-QUEUED_EVENTS = 10_000
-"""Events that may wait while the person at the terminal thinks about a question."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
@@ -40,21 +33,11 @@ _STOPPED = {
 Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked, of whom, and for how many seconds at most; `order` is a slash command."""
-
-    parts: Sequence[PartInput]
-    order: "CommandOrder | None" = None
-    agent: str | None = None
-    model: str | None = None
-    limit_s: float | None = None
-
-
 class Stop:
     """Ends a turn early, for one reason: the first that comes."""
 
-    def __init__(self, app: "App", session_id: str) -> None:
-        self._app = app
+    def __init__(self, engine: Engine, session_id: str) -> None:
+        self._engine = engine
         self._session_id = session_id
         self._stopping: asyncio.Task[None] | None = None
         self.prompting: asyncio.Task[Turn] | None = None
@@ -70,7 +53,7 @@ class Stop:
         self._stopping = asyncio.create_task(self._abort())
 
     async def _abort(self) -> None:
-        if not await self._app.abort(self._session_id) and self.prompting:
+        if not await self._engine.abort(self._session_id) and self.prompting:
             self.prompting.cancel()
 
     async def done(self) -> None:
@@ -88,22 +71,22 @@ def _leave_at_once() -> NoReturn:
 
 
 async def take_turn(
-    app: "App", prompt: Prompt, view: View, tally: Tally, ask: Ask | None = None
+    engine: Engine, prompt: Prompt, view: View, tally: Tally, ask: Ask | None = None
 ) -> Result:
     """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
 
     :raises PegboardError: when the prompt could not be run at all.
     """
-    stop = Stop(app, tally.session_id)
-    subscription = app.subscribe(limit=QUEUED_EVENTS)
-    prompting = asyncio.create_task(_answered(app, tally.session_id, prompt))
+    stop = Stop(engine, tally.session_id)
+    subscription = engine.subscribe()
+    prompting = asyncio.create_task(engine.prompt(tally.session_id, prompt))
     stop.prompting = prompting
     watching = asyncio.create_task(_watch(subscription, prompting, view, tally, ask))
     with _stopped_by(stop, prompt.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not prompting.done():
-                await app.abort(tally.session_id)
+                await engine.abort(tally.session_id)
             subscription.close()
             await watching
             turn = await prompting
@@ -115,12 +98,6 @@ async def take_turn(
             await _end(prompting, watching)
             await stop.done()
     return _result(turn, tally, stop.reason)
-
-
-async def _answered(app: "App", session_id: str, prompt: Prompt) -> Turn:
-    if prompt.order is not None:
-        return await app.command(session_id, prompt.order)
-    return await app.prompt(session_id, prompt.parts, agent=prompt.agent, model=prompt.model)
 
 
 async def _watch(
@@ -143,8 +120,12 @@ async def _watch(
         for event in events:
             tally.note(event)
             view.show(event)
-            if ask and isinstance(event.properties, PermissionAsked | QuestionAsked):
-                await _ask_while(prompting, ask(event.properties.request))
+            match event.properties:
+                case PermissionAsked(request=asked) | QuestionAsked(request=asked) if ask:
+                    if tally.depth(asked.session_id) is not None:
+                        await _ask_while(prompting, ask(asked))
+                case _:
+                    pass
 
 
 async def _ask_while(prompting: asyncio.Task[Turn], asked: Coroutine[None, None, None]) -> None:

@@ -121,11 +121,15 @@ class ForkBody(Wire, frozen=True):
 
 
 class ReplyBody(Wire, frozen=True):
-    """The answer to a permission request; `scope` is how far an `always` goes."""
+    """The answer to a permission request.
+
+    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked.
+    """
 
     reply: Reply
     message: str | None = None
     scope: Scope = "project"
+    agent_only: bool = False
 
 
 class ResponseBody(Wire, frozen=True):

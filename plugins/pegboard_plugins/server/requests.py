@@ -30,7 +30,7 @@ async def reply(request: Request, requestID: str, app: Here, house: Served) -> R
     request_id = checked("permission", requestID)
     asked_in = _permission_app(house, app, request_id)
     if body.reply == "always":
-        asked_in.policy.approve(request_id, body.scope)
+        asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
     else:
         await asked_in.reply(request_id, body.reply, body.message)
     return answer(value=True)

@@ -26,12 +26,14 @@ class Permissions:
         message: str | None = None,
         *,
         scope: Scope = "project",
+        agent_only: bool = False,
     ) -> bool:
         """True, when the request is answered.
 
-        A `message` with `reject` says what to do instead; `scope` is how far `always` goes.
+        A `message` with `reject` says what to do instead; `scope` is how far `always` goes, and
+        `agent_only` limits it to the agent that asked.
         """
-        body = ReplyBody(reply=reply, message=message, scope=scope)
+        body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return self._link.post(bool, route("permission", request_id, "reply"), body)
 
 
