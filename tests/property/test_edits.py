@@ -1,13 +1,17 @@
 """What edit and apply_patch make of a text is what was meant, whatever the text is."""
 
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import SequenceMatcher
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard_plugins.apply_patch.parser import BEGIN, END, PatchError, Update, parse
 from pegboard_plugins.apply_patch.seek import apply
+from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.matching import MatchError, replace
 
 LETTERS = st.characters(
@@ -76,3 +80,133 @@ def test_any_text_is_parsed_or_refused(text: str) -> None:
     for patch in (text, f"{BEGIN}\n{text}\n{END}", f"{BEGIN}\n*** Update File: f\n{text}\n{END}"):
         with suppress(PatchError):
             parse(patch)
+
+
+WORDS = st.sampled_from(["call", "value", "left", "right", "item", "total", "count", "name"])
+STATEMENTS = st.lists(WORDS, min_size=1, max_size=4)
+
+
+@st.composite
+def files(draw: st.DrawFn) -> tuple[list[str], int, int]:
+    """A file of indented lines that are all different, and the first and last line of a part."""
+    drawn = draw(st.lists(st.tuples(st.integers(0, 3), STATEMENTS), min_size=4, max_size=12))
+    lines = [
+        f"{'    ' * depth}{'(' + ' '.join(words) + ')'} # n{number}"
+        for number, (depth, words) in enumerate(drawn)
+    ]
+    first = draw(st.integers(0, len(lines) - 3))
+    return lines, first, draw(st.integers(first + 2, len(lines) - 1))
+
+
+def _ragged(lines: list[str]) -> str:
+    """Another indentation, and blanks at the ends."""
+    return "\n".join(f"  {line.strip()} " for line in lines)
+
+
+def _spread(lines: list[str]) -> str:
+    """Two blanks for each."""
+    return "\n".join(line.strip().replace(" ", "  ") for line in lines)
+
+
+def _escaped(lines: list[str]) -> str:
+    """The breaks as backslash and n."""
+    return "\\n".join(lines)
+
+
+def _padded(lines: list[str]) -> str:
+    """Blank lines before and after."""
+    return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def _dashed(lines: list[str]) -> str:
+    """Typographic blanks and brackets' spaces."""
+    return "\n".join(line.replace(" #", "\u00a0#") for line in lines)
+
+
+def _misspelt(lines: list[str]) -> str:
+    """A slip of the pen between the first line and the last."""
+    middle = [line.replace("(", "[", 1) for line in lines[1:-1]]
+    return "\n".join([lines[0], *middle, lines[-1]])
+
+
+LOOSE = {
+    rules.trimmed_lines: _ragged,
+    rules.folded_whitespace: _spread,
+    rules.unescaped: _escaped,
+    rules.trimmed_boundary: _padded,
+    rules.plain_punctuation: _dashed,
+    rules.anchored_block: _misspelt,
+}
+
+
+@pytest.mark.parametrize("find", LOOSE, ids=lambda find: find.__name__)
+@given(files(), st.sampled_from(["\n", "\r\n"]))
+def test_each_loose_rule_means_the_lines_that_were_meant_and_no_others(
+    find: Callable[[str, str], list[rules.Place]], file: tuple[list[str], int, int], end: str
+) -> None:
+    lines, first, last = file
+    old = LOOSE[find](lines[first : last + 1])
+    text = "".join(f"{line}\n" for line in lines)
+
+    (place,) = find(text, old)
+    done = replace(text.replace("\n", end), old, "NEW").text
+
+    meant = "\n".join(lines[first : last + 1])
+    assert text[place.start : place.end].strip() == meant.strip()
+    after = done.split(end)
+    assert after.pop(first).strip() == "NEW"
+    assert after == [*lines[:first], *lines[last + 1 :], ""]
+
+
+@given(COMMON, COMMON, st.data())
+@settings(max_examples=200)
+def test_a_patch_in_several_places_comes_to_that_change(
+    old: list[str], new: list[str], data: st.DataObject
+) -> None:
+    """As `diff` would write it: chunks with a line or two around each change."""
+    before = [f"{line} {place}" for place, line in enumerate(old)]  # a place is found by its lines
+    after = list(before)
+    for line in new:
+        at = data.draw(st.integers(0, len(after)))
+        after[at : at + data.draw(st.integers(0, 2))] = [line]
+    matcher = SequenceMatcher(None, before, after, autojunk=False)
+    if before == after or not before:
+        return
+    body: list[str] = []
+    for group in matcher.get_grouped_opcodes(data.draw(st.integers(1, 2))):
+        body.append("@@")
+        for kind, a, b, c, d in group:
+            if kind == "equal":
+                body += [f" {line}" for line in before[a:b]]
+            else:
+                body += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
+
+    (section,) = parse("\n".join([BEGIN, "*** Update File: f", *body, END]))
+
+    assert isinstance(section, Update)
+    text = "".join(f"{line}\n" for line in before)
+    assert apply(text, section.chunks, path="f") == "".join(f"{line}\n" for line in after)
+
+
+HOSTILE = {
+    "blanks": (" " * 200_000 + "x\n", " " * 1000 + "y"),
+    "one letter": ("a" * 400_000, "a" * 2000 + "b"),
+    "lines alike": ("x\n" * 100_000, "x\n" * 50 + "y"),
+    "anchors alike": ("{ a\n" * 50_000, "{ a\n" + "b\n" * 40 + "{ a"),
+    "words alike": ("a b " * 50_000, "a  b " * 200 + "c"),
+    "backslashes": ("\\" * 200_000, "\\n" * 5000),
+    "half matches": (("a" * 500 + "\n") * 800, ("a" * 500 + "\n") * 20 + "a" * 499 + "b"),
+}
+HOSTILE_LIMIT_S = 10.0
+"""Of processor time; each takes less than two seconds on a machine with nothing else to do."""
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_hostile_text_is_searched_in_bounded_time(kind: str) -> None:
+    text, old = HOSTILE[kind]
+    started = time.process_time()
+
+    with suppress(MatchError):
+        replace(text, old, "new")
+
+    assert time.process_time() - started < HOSTILE_LIMIT_S
