@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
+    from pegboard.config.edit import ConfigEdit as ConfigEdit
+    from pegboard.config.edit import update_user_config as update_user_config
     from pegboard.context import BackgroundProcess as BackgroundProcess
     from pegboard.context import ChildResult as ChildResult
     from pegboard.context import ProcessResult as ProcessResult
@@ -73,6 +75,9 @@ if TYPE_CHECKING:
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.sensitive import protected_folder as protected_folder
+    from pegboard.search_backends import SearchBackend as SearchBackend
+    from pegboard.search_backends import SearchHit as SearchHit
+    from pegboard.search_backends import SearchKind as SearchKind
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
     from pegboard.session.command import CommandOrder as CommandOrder
@@ -102,6 +107,7 @@ _MODULES = {
     "app": ("App",),
     "bus": ("encode_event",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
+    "config.edit": ("ConfigEdit", "update_user_config"),
     "context": (
         "BackgroundProcess",
         "ChildResult",
@@ -160,6 +166,7 @@ _MODULES = {
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
     "session.terminal": ("TerminalOrder",),
+    "search_backends": ("SearchBackend", "SearchHit", "SearchKind"),
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),

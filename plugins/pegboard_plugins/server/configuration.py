@@ -1,18 +1,21 @@
 """The configuration as clients read it: the protocol's keys, and no secrets."""
 
-from collections.abc import Iterable
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pegboard import App
+from pegboard import App, PegboardError, update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json
-from pegboard_plugins.server.answers import UnsupportedError, answer
+from pegboard_plugins.server.answers import answer, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import Here, Served
+from pegboard_plugins.server.house import Here, House, Served
 from pegboard_plugins.server.keybinds import KEYBINDS
 
 MASK = "•••"
@@ -34,11 +37,37 @@ async def global_config(house: Served) -> Response:
     return answer(shown(await house.pool.app(house.directory)))
 
 
-@routes.patch("/config", **operation("config.update", gives=dict[str, Any]))
-@routes.patch("/global/config", **operation("global.config.update", gives=dict[str, Any]))
-async def update() -> Response:
-    """No answer but an error: the files are the user's to edit."""
-    raise UnsupportedError("the configuration is changed in its files: pegboard.toml")
+@routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
+async def update(request: Request, app: Here, house: Served) -> Response:
+    """The configuration of the directory, after the user's own file was changed."""
+    return answer(await _updated(request, house, app.workspace.directory))
+
+
+@routes.patch(
+    "/global/config",
+    **operation("global.config.update", gives=dict[str, Any], takes=dict[str, Any]),
+)
+async def update_global(request: Request, house: Served) -> Response:
+    """The configuration of the server's own directory, after the user's file was changed."""
+    return answer(await _updated(request, house, house.directory))
+
+
+async def _updated(request: Request, house: House, directory: Path) -> dict[str, Any]:
+    """The configuration with these changes; the file is as before when it cannot be used.
+
+    Masks that a client has read and sends back change nothing.
+    """
+    changes = unmasked(await body_of(request, dict[str, Any]))
+    async with house.changing:
+        edit = await asyncio.to_thread(
+            update_user_config, house.places.config, changes, env=os.environ
+        )
+        await house.pool.renew()
+        try:
+            return shown(await house.pool.app(directory))
+        except PegboardError:
+            await asyncio.to_thread(edit.undo)
+            raise
 
 
 def shown(app: App) -> dict[str, Any]:
@@ -101,6 +130,19 @@ def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any sha
     if isinstance(value, list | tuple):
         return [masked(each, name) for each in value]
     return MASK if isinstance(value, str) and value and _is_secret(name) else value
+
+
+def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """What a client wants to be different, without the masks that stand for secrets."""
+    found: dict[str, Any] = {}
+    for name, value in changes.items():
+        if isinstance(value, Mapping):
+            rest = unmasked(value)
+            if rest or not value:
+                found[name] = rest
+        elif MASK not in (value if isinstance(value, list) else [value]):
+            found[name] = value
+    return found
 
 
 def _is_secret(name: str) -> bool:

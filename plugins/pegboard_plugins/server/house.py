@@ -35,6 +35,7 @@ class House:
     places: Places
     terminals: Terminals
     work: set[asyncio.Task[Any]] = field(default_factory=set)
+    changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     asked_about: set[Path] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":

@@ -27,11 +27,15 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """An open App, the task that hands its events on, and the sessions that run in it."""
+    """An open App, the task that hands its events on, and the sessions that run in it.
+
+    `outdated`: the user's settings have changed since it was opened.
+    """
 
     app: App
     relay: asyncio.Task[None]
     used_at: float
+    outdated: bool = False
     statuses: dict[str, SessionStatus] = field(default_factory=dict)
 
     @property
@@ -56,6 +60,7 @@ class Pool:
         :raises ConfigError: when its configuration cannot be used.
         """
         place = await asyncio.to_thread(_resolved, directory)
+        await self._let_go(place)
         task = self._opening.get(place)
         if task is None:
             task = asyncio.create_task(self._open(place), name=f"open {place}")
@@ -92,10 +97,19 @@ class Pool:
             await _ended(await task)
 
     async def renew(self) -> None:
-        """Close the Apps that rest, so that they are opened again as things are now."""
+        """Have each App opened again as things are now, as soon as it rests."""
         for member in self.members():
-            if member.rests:
-                await self.close(member.app.workspace.directory)
+            member.outdated = True
+            await self._let_go(member.app.workspace.directory)
+
+    async def _let_go(self, directory: Path) -> None:
+        """Close the directory's App if it rests and is not as things are now."""
+        task = self._opening.get(directory)
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return
+        member = task.result()
+        if member.outdated and member.rests:
+            await self.close(directory)
 
     async def sweep(self) -> None:
         """Close what has rested for long, again and again, until it is cancelled."""

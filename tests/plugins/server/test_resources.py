@@ -200,10 +200,9 @@ def test_what_is_missing_says_so(client, session):
     asked = [
         client.post("/mcp", json={"name": "x", "config": {}}),
         client.post(f"/session/{session}/share"),
-        client.patch("/config", json={}),
     ]
 
-    assert [answer.status_code for answer in asked] == [501] * 3
+    assert [answer.status_code for answer in asked] == [501] * 2
     assert {answer.json()["name"] for answer in asked} == {"UnsupportedError"}
 
 

@@ -1,0 +1,115 @@
+"""The user's configuration, changed over the wire."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from served import Served, served
+
+COMMENTED = """\
+{
+  // what I like
+  "username": "ada",
+  "provider": {"own": {"options": {"apiKey": "very-secret", "baseURL": "http://127.0.0.1:1"}}}
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def own(model_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    root = tmp_path_factory.mktemp("own")
+    (root / "config").mkdir()
+    (root / "config" / "opencode.jsonc").write_text(COMMENTED)
+    with served(root, model_port) as running:
+        yield running
+
+
+@pytest.fixture
+def client(own: Served) -> Iterator[httpx.Client]:
+    with own.client() as opened:
+        yield opened
+
+
+def written(own: Served) -> str:
+    return (own.places / "config" / "opencode.jsonc").read_text()
+
+
+@pytest.mark.parametrize("path", ["/config", "/global/config"])
+def test_a_change_is_kept_and_counts_at_once(own, client, path):
+    rules = {"permission": {"webfetch": "deny"}, "agent": {"plan": {"description": path}}}
+
+    answer = client.patch(path, json=rules)
+
+    assert answer.status_code == 200
+    assert answer.json() == client.get(path).json()
+    assert answer.json()["permission"]["webfetch"] == "deny"
+    agents = {agent["name"]: agent for agent in client.get("/agent").json()}
+    assert agents["plan"]["description"] == path
+    assert "// what I like" in written(own)
+    assert not list(own.directory.glob("*.json*"))
+    assert not (own.directory / "pegboard.toml").exists()
+
+
+def test_masks_that_come_back_change_no_secret(own, client):
+    known = client.get("/config").json()
+    assert "very-secret" not in json.dumps(known)
+
+    sent_back = {"provider": known["provider"], "username": "eve"}
+    answer = client.patch("/config", json=sent_back)
+
+    assert (answer.status_code, answer.json()["username"]) == (200, "eve")
+    assert '"apiKey": "very-secret"' in written(own)
+    assert "\u2022" not in written(own)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"model": 5},
+        {"permission": {"bash": "perhaps"}},
+        {"agent": {"plan": []}},
+        [],
+        "text",
+    ],
+)
+def test_what_cannot_be_used_changes_nothing(own, client, body):
+    before = written(own)
+
+    answer = client.patch("/config", json=body)
+
+    assert answer.status_code == 400
+    assert answer.json()["data"]["message"]
+    assert written(own) == before
+    assert client.get("/config").status_code == 200
+
+
+def test_a_project_s_own_file_is_never_written(own, client, tmp_path):
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    file = tmp_path / "opencode.json"
+    file.write_text('{"username": "project"}')
+
+    answer = client.patch("/config", json={"snapshot": False}, params={"directory": str(tmp_path)})
+
+    assert answer.status_code == 200
+    assert answer.json()["snapshot"] is False
+    assert file.read_text() == '{"username": "project"}'
+    assert {path.name for path in tmp_path.iterdir()} == {".git", "opencode.json"}
+
+
+def test_a_turn_that_runs_is_not_disturbed(own, client):
+    session = client.post("/session").json()["id"]
+    prompt = {"parts": [{"type": "text", "text": "x;;%slow 40"}]}
+    client.post(f"/session/{session}/prompt_async", json=prompt)
+
+    client.patch("/config", json={"username": "while it ran"})
+    turn = client.post(
+        f"/session/{session}/message", json={"parts": [{"type": "text", "text": "%say done"}]}
+    ).json()
+
+    assert any(part.get("text") == "done" for part in turn["parts"])
+    roles = [each["info"].get("error") for each in client.get(f"/session/{session}/message").json()]
+    assert roles == [None] * len(roles)
+    assert client.get("/config").json()["username"] == "while it ran"
