@@ -36,8 +36,7 @@ async def outcomes(folder: Path, *wanted: Call, model: str = "m", **options: Any
     async with opened(folder, provider, **chosen) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
-    return parts
+        return tools_of(await app.turns(session.id))
 
 
 def shown(part: ToolPart) -> str:
