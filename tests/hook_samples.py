@@ -48,13 +48,15 @@ DEFINITION = ToolDefinition(
     name="read", description="Reads.", parameters={"type": "object"}, permission="read"
 )
 SAMPLES: dict[str, dict[str, Any]] = {
-    "register_tools": {"config": Config()},
+    "register_tools": {"config": Config(), "search_backends": ()},
     "register_providers": {"config": Config(), "env": {}},
     "register_agents": {"config": Config()},
     "register_commands": {"config": Config()},
     "register_routes": {},
     "register_storage": {},
     "register_compactors": {},
+    "register_sandboxes": {},
+    "register_search_backends": {"config": Config()},
     "config_load": {"config": Config()},
     "chat_message": {"session": VIEW, "message": TURN},
     "chat_messages_transform": {"session": VIEW, "messages": (TURN,)},

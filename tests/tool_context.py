@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -81,7 +82,15 @@ class Context:
         self.has_shown.set()
 
     async def run(
-        self, argv, *, cwd=None, env=None, timeout_s=120.0, limit_bytes=1 << 20, on_output=None
+        self,
+        argv,
+        *,
+        cwd=None,
+        env=None,
+        timeout_s=120.0,
+        limit_bytes=1 << 20,
+        on_output=None,
+        reads=(),
     ):
         return await run_process(
             argv,
@@ -104,6 +113,9 @@ class Context:
 
     async def set_state(self, key, value):
         self.stored[key] = value
+
+    def enclosed(self, argv, *, cwd, env):
+        return nullcontext(argv)
 
     async def env(self):
         return child_env(os.environ)

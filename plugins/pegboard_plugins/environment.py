@@ -22,7 +22,9 @@ def surroundings(session: SessionView) -> str:
     date is that of the session's first moment, in local time.
     """
     began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
-    git = "yes" if (session.worktree / ".git").exists() else "no"
+    entry = session.worktree / ".git"  # an empty folder is none
+    git = "yes" if entry.is_file() or (entry / "HEAD").exists() else "no"
+    sandbox = [] if session.config.sandbox == "off" else [_sandbox(session)]
     return "\n".join(
         (
             "Where you work:",
@@ -31,5 +33,17 @@ def surroundings(session: SessionView) -> str:
             f"- Git repository: {git}",
             f"- Platform: {_PLATFORMS.get(sys.platform, sys.platform)}",
             f"- Today's date: {began:%Y-%m-%d}",
+            *sandbox,
         )
+    )
+
+
+def _sandbox(session: SessionView) -> str:
+    """What a model would otherwise find out by commands that fail."""
+    config = session.config
+    network = config.sandbox_network and config.sandbox == "workspace"
+    home = "; the home folder is empty" if config.sandbox == "strict" else ""
+    return (
+        "- Sandbox: what commands start can write below the root of the project (not .git and"
+        f" Pegboard's own files) and in $TMPDIR; {'network' if network else 'no network'}{home}"
     )

@@ -13,6 +13,10 @@ FIRED_BY = {
     "register_commands": _RUN,
     "register_compactors": _COMPACTION,
     "session_compacting": _COMPACTION,
+    "register_sandboxes": (
+        "tests/core/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
+    ),
+    "register_search_backends": _RUN,
     "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
     "config_load": _RUN,
     "chat_message": _RUN,

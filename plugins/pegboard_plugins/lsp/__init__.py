@@ -76,7 +76,7 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     chosen = await _launch(context, path, env)
     if chosen is None:
         raise ToolError(f"no language server for {path.suffix or path.name} is installed")
-    server = await _servers(context).get(chosen, env)
+    server = await _servers(context).get(chosen, env, context.enclosed)
     question = Question(
         path=path, line=line, character=character, query=query, folder=context.worktree
     )
@@ -136,7 +136,7 @@ async def _errors(
             for path in paths:
                 chosen = await _launch(context, path, env)
                 if chosen is not None:
-                    server = await _servers(context).get(chosen, env)
+                    server = await _servers(context).get(chosen, env, context.enclosed)
                     every = await server.diagnostics(path)
                     found[path] = tuple(each for each in every if each.severity == ERROR)
     except (ToolError, TimeoutError):

@@ -5,10 +5,11 @@ import os
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -30,6 +31,16 @@ LIMIT_RSS_BYTES = 4 << 30
 IDLE_S = 600.0
 WATCH_S = 5.0
 _LEAST_PATIENCE_S = 0.3
+
+
+class Enclosed(Protocol):
+    """What a tool context has by this name."""
+
+    def __call__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line to start, for as long as the process runs."""
+        ...
 
 
 class _PullOptions(msgspec.Struct, frozen=True):
@@ -58,10 +69,13 @@ class _Document:
 class Server:
     """A server that was started by `start`; `alive` until it ends, is closed, idle or too big."""
 
-    def __init__(self, launch: Launch, process: asyncio.subprocess.Process) -> None:
+    def __init__(
+        self, launch: Launch, process: asyncio.subprocess.Process, around: AsyncExitStack
+    ) -> None:
         assert process.stdout
         assert process.stdin
         self._launch = launch
+        self._around = around
         self._process = process
         self._connection = Connection(
             process.stdout,
@@ -85,25 +99,32 @@ class Server:
         )
 
     @classmethod
-    async def start(cls, launch: Launch, env: Mapping[str, str]) -> "Server":
-        """A server that is ready.
+    async def start(cls, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> "Server":
+        """A server that is ready; it runs where `enclosed`, a tool context's, puts it.
 
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.
         """
-        language = launch.language
+        language, env = launch.language, {**env, **(launch.language.env or {})}
+        around = AsyncExitStack()
         try:
+            command = await around.enter_async_context(
+                enclosed(language.command, cwd=launch.root, env=env)
+            )
             process = await asyncio.create_subprocess_exec(
-                *language.command,
+                *command,
                 cwd=launch.root,
-                env={**env, **(language.env or {})},
+                env=env,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
-        except OSError as error:
-            raise ToolError(f"{language.name} cannot be started: {error}") from error
-        server = cls(launch, process)
+        except BaseException as error:
+            await around.aclose()
+            if isinstance(error, OSError):
+                raise ToolError(f"{language.name} cannot be started: {error}") from error
+            raise
+        server = cls(launch, process, around)
         try:
             await server._initialize()
         except BaseException:
@@ -181,11 +202,12 @@ class Server:
             task.cancel()
         # Each ends at once: one is cancelled while it waits, the other was killed.
         await asyncio.gather(*self._tasks, self._process.wait(), return_exceptions=True)
+        await self._around.aclose()
 
     async def _initialize(self) -> None:
         root = self._launch.root
         params = {
-            "processId": os.getpid(),
+            "processId": None,  # the number would mean nothing in a sandbox; we end the server
             "clientInfo": {"name": "pegboard"},
             "rootUri": uri_of(root),
             "rootPath": str(root),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pegboard import ToolError
 from pegboard_plugins.lsp.known import Launch
-from pegboard_plugins.lsp.server import Server
+from pegboard_plugins.lsp.server import Enclosed, Server
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 """How long a server is not started again, after so many failures in a row."""
@@ -34,7 +34,7 @@ class Servers:
     def __init__(self) -> None:
         self._slots: dict[Key, _Slot] = {}
 
-    async def get(self, launch: Launch, env: Mapping[str, str]) -> Server:
+    async def get(self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> Server:
         """The server, ready; a caller that stops waiting does not stop its start.
 
         :raises ToolError: when it cannot be started, or failed a short while ago.
@@ -43,9 +43,11 @@ class Servers:
         slot = self._slots.get(key)
         if slot is None:
             await self._make_room()
-            slot = self._slots[key] = _Slot(asyncio.create_task(Server.start(launch, env)))
+            slot = self._slots[key] = _Slot(
+                asyncio.create_task(Server.start(launch, env, enclosed))
+            )
         elif slot.starting.done() and not _alive(slot):
-            await self._again(slot, launch, env)
+            await self._again(slot, launch, env, enclosed)
         # The start has its own limit of time.
         await asyncio.wait({slot.starting})
         return slot.starting.result()
@@ -56,7 +58,9 @@ class Servers:
         self._slots.clear()
         await asyncio.gather(*(_close(slot) for slot in slots))
 
-    async def _again(self, slot: _Slot, launch: Launch, env: Mapping[str, str]) -> None:
+    async def _again(
+        self, slot: _Slot, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
+    ) -> None:
         """Start a server that has ended, unless it keeps failing."""
         now = time.monotonic()
         if not slot.retry_at:
@@ -70,7 +74,7 @@ class Servers:
                 f" it is started again in {slot.retry_at - now:.0f} s at the earliest"
             )
         old, slot.retry_at = slot.starting, 0.0
-        slot.starting = asyncio.create_task(Server.start(launch, env))
+        slot.starting = asyncio.create_task(Server.start(launch, env, enclosed))
         await _end(old)
 
     async def _make_room(self) -> None:

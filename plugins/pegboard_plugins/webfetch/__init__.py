@@ -151,6 +151,7 @@ async def _converted(context: ToolContext, page: Page, format: Format, charset: 
             [sys.executable, "-I", program, str(file), format, charset, page.url],
             timeout_s=CONVERSION_S,
             limit_bytes=2 * LIMIT_BYTES,
+            reads=[Path(folder.name), Path(program)],
         )
     finally:
         await asyncio.to_thread(folder.cleanup)
