@@ -80,24 +80,14 @@ class Desk:
 
         :raises NotFoundError: when no request of this id waits.
         """
-        request = self._waiting(request_id).request
+        if request_id not in self._open:
+            raise NotFoundError("permission request", request_id)
+        request = self._open[request_id].request
         answer = Answer(reply=reply, message=message, scope=scope, agent_only=agent_only)
         self._settle(request, answer)
         if reply == "reject":
             self.cancel(request.session_id, message)
         return request
-
-    def agent(self, request_id: str) -> str:
-        """The agent whose call waits; empty when nobody has said which.
-
-        :raises NotFoundError: when no request of this id waits.
-        """
-        return self._waiting(request_id).agent
-
-    def _waiting(self, request_id: str) -> Waiting:
-        if request_id not in self._open:
-            raise NotFoundError("permission request", request_id)
-        return self._open[request_id]
 
     def recheck(
         self, covered: Callable[[PermissionRequest, str], bool]

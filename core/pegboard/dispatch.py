@@ -173,7 +173,7 @@ class Dispatch:
             verdict: Verdict | None = _denial(each, "is quarantined after failures in a row")
             if not self.quarantined(each.key):
                 reply = await self._ask(each, arguments, check)
-                verdict = _denial(each, reply.failure) if reply.failure else reply.value
+                verdict = _denial(each, reply.failure) if reply.failure else _signed(each, reply)
             if verdict is not None:
                 found.append(Answer(each.plugin, each.origin, verdict))
         return tuple(found)
@@ -336,6 +336,15 @@ def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) 
 
 def _nothing(answer: object) -> None:
     """A listener's answer has no use and is not looked at."""
+
+
+def _signed(each: Implementation, reply: _Reply[Verdict]) -> Verdict | None:
+    """The opinion with the plugin's name at it: what a foreign one calls itself comes behind."""
+    verdict = reply.value
+    if verdict is None or (each.origin == "builtin" and verdict.source):
+        return verdict
+    behind = f": {verdict.source}" if verdict.source not in ("", each.plugin) else ""
+    return msgspec.structs.replace(verdict, source=f"{each.plugin}{behind}")
 
 
 def _denial(each: Implementation, text: str) -> Verdict:

@@ -47,7 +47,10 @@ async def test_the_user_has_the_last_word() -> None:
     verdict = await _verdict("bash", "git push", Rule("bash", "git *", "deny"))
 
     assert verdict == Verdict(
-        action="deny", reason='denied by rule bash "git *" (config)', source="config"
+        action="deny",
+        reason='denied by rule bash "git *" (config)',
+        source="config",
+        rule=Rule("bash", "git *", "deny"),
     )
 
 

@@ -11,7 +11,7 @@ import click
 
 if TYPE_CHECKING:
     from pegboard.cli.render import Line
-    from pegboard.schema.permission import PermissionRequest
+    from pegboard.schema.permission import PermissionRequest, Rule
     from pegboard.session.explain import Explanation
 
 
@@ -87,15 +87,18 @@ def facts(found: "Explanation") -> dict[str, Any]:
                 "permission": request.permission,
                 "patterns": list(request.patterns),
                 "always": list(request.always),
+                "verdict": verdict.action,
+                "by": verdict.source,
+                "rule": _rule(verdict.rule),
             }
-            for request in found.requests
+            for request, verdict in zip(found.requests, found.verdicts, strict=True)
         ],
         "rules": [
             {
                 "permission": spoken.permission,
                 "pattern": spoken.pattern,
                 "source": spoken.source,
-                "rule": [spoken.rule.permission, spoken.rule.pattern, spoken.rule.action],
+                "rule": _rule(spoken.rule),
             }
             for spoken in found.rules
         ],
@@ -110,8 +113,15 @@ def facts(found: "Explanation") -> dict[str, Any]:
         ],
         "told": found.told,
         "verdict": found.verdict.action,
+        "by": found.verdict.source,
         "reason": found.verdict.reason,
+        "headless": found.headless.action,
+        "to_allow": list(_to_add(found)),
     }
+
+
+def _rule(rule: "Rule | None") -> list[str] | None:
+    return None if rule is None else [rule.permission, rule.pattern, rule.action]
 
 
 def lines(found: "Explanation") -> "Iterator[Line]":
@@ -129,8 +139,11 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     if found.unclear:
         yield Line(head="unclear", text=", ".join(found.unclear), style="warning")
     yield Line(head=found.verdict.action, text=visible(found.verdict.reason), style="tool")
-    for text in _to_add(found):
+    if found.headless.action != found.verdict.action:
+        text = f"{found.headless.action} where nobody is there to be asked"
         yield Line(text=text, style="dim", indent=1)
+    for text in _to_add(found):
+        yield Line(text=f"to allow it: {visible(text)}", style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
@@ -152,9 +165,11 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
 
 def _to_add(found: "Explanation") -> "Iterator[str]":
     """What would allow the calls that are asked for, as lines of a pegboard.toml."""
-    if found.verdict.action != "ask" or found.verdict.firm or found.unclear:
+    if found.verdict.action != "ask":
         return
-    for request in found.requests:
-        for pattern in request.always:
+    for request, verdict in zip(found.requests, found.verdicts, strict=True):
+        if verdict.action != "ask" or request.metadata.get("once"):
+            continue  # it is asked every time, or need not be
+        for pattern in request.always or request.patterns:
             key, name = json.dumps(request.permission), json.dumps(pattern, ensure_ascii=False)
-            yield f'to allow it: permission.{key}.{name} = "allow"'
+            yield f'permission.{key}.{name} = "allow"'

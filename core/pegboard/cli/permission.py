@@ -53,7 +53,9 @@ def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
     if len(numbers) not in (0, len(what)) or (not numbers and len(what) > 2):  # noqa: PLR2004
         raise click.UsageError("give numbers alone, or a PERMISSION with one PATTERN at most")
     for each in asyncio.run(_revoke(directory, () if numbers else what, numbers)):
-        click.echo(f"revoked: {' '.join(_cells(each)[1:-1])}")
+        _, scope, agent, name, pattern, _ = _cells(each)
+        whose = f"{scope}, agent {agent}" if each.agent else scope
+        click.echo(f"revoked: {name} {pattern} ({whose})")
 
 
 def _facts(approval: "Approval") -> dict[str, Any]:

@@ -154,22 +154,35 @@ def counted(number: int, thing: str) -> str:
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
     head = Line(head="permission", text=visible(request.permission), style="warning")
-    patterns = tuple(
-        Line(text=part, indent=1)
-        for pattern in request.patterns
-        for part in visible(pattern).split("\n")
-    )
+    patterns = tuple(line for pattern in request.patterns for line in _in_full(pattern))
+    command = request.metadata.get("command")
+    whole: tuple[Line, ...] = ()
+    if isinstance(command, str) and not any(text.endswith(command) for text in request.patterns):
+        whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
     diff = request.metadata.get("diff")
     changes = diff_lines(diff, limit=len(diff), indent=1) if isinstance(diff, str) else ()
-    return head, *patterns, *changes
+    return head, *patterns, *whole, *changes
+
+
+def _in_full(text: str) -> tuple[Line, ...]:
+    """All of a text, and how long it is where that is not seen at once."""
+    lines = visible(text).split("\n")
+    shown = tuple(Line(text=line, indent=1) for line in lines)
+    if len(lines) == 1 and len(text) <= LABEL_WIDTH:
+        return shown
+    size = f"({counted(len(text), 'character')} in {counted(len(lines), 'line')})"
+    return *shown, Line(text=size, style="dim", indent=1)
 
 
 def always_line(request: PermissionRequest) -> Line:
-    """What `always` would allow from now on."""
+    """What an answer for good would allow from now on, and to whom."""
     if request.metadata.get("once"):
         return Line(text="this is asked every time", style="dim", indent=1)
     patterns = ", ".join(visible(pattern) for pattern in request.always)
-    return Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1)
+    agent = request.metadata.get("agent")
+    alone = f"; s@, a@, u@: to agent {visible(str(agent))} alone" if agent else ""
+    text = f"always allows: {patterns or 'the same again'}{alone}"
+    return Line(text=text, style="dim", indent=1)
 
 
 def question_lines(question: Question) -> tuple[Line, ...]:

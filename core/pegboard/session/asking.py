@@ -75,23 +75,26 @@ async def settle(
         return
     if verdict.action == "deny":
         raise PermissionDeniedError(verdict.reason or f"{request.permission} is denied")
-    answer = await _asked(engine, view, once_if(request, verdict), writer)
+    answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
     if answer.reply == "reject":
         raise PermissionRejectedError(REJECTED)
 
 
-def once_if(request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
-    """The request as it is asked: without a choice for good, where that would be too wide.
+def as_asked(
+    view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> PermissionRequest:
+    """The request as it is asked: with its agent, and no choice for good that would be too wide.
 
-    That is so for what a plugin wants asked every time, for what nobody can know before it
-    happens, and for what its tool says it of.
+    There is none for what a plugin wants asked every time, for what nobody can know before it
+    happens, and where the tool says so.
     """
+    metadata = {"agent": view.agent.name, **request.metadata}
     unclear = any(pattern.startswith(UNCLEAR) for pattern in request.patterns)
     if not (verdict.firm or unclear or request.metadata.get(ONCE)):
-        return request
-    return replace(request, always=(), metadata={**request.metadata, ONCE: True})
+        return replace(request, metadata=metadata)
+    return replace(request, always=(), metadata={**metadata, ONCE: True})
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:

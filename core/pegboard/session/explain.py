@@ -15,7 +15,7 @@ from pegboard.permissions import UNCLEAR, deciding, strictest
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard.schema.session import Session, SessionTime
-from pegboard.session.asking import judged, make_request
+from pegboard.session.asking import as_asked, judged, make_request, unattended
 from pegboard.session.engine import Engine
 from pegboard.session.run import make_view
 
@@ -44,12 +44,15 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     `told` is False for a tool that does not say beforehand what it will ask: then only the
     rules about all of its calls are known. `commands` and `unclear` are those of a shell line.
+    `verdicts` are those of the single requests, `headless` is the verdict where nobody is asked.
     """
 
     tool: str
     told: bool
     verdict: Verdict
+    headless: Verdict
     requests: tuple[PermissionRequest, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
     rules: tuple[Spoken, ...] = ()
     opinions: tuple[Opinion, ...] = ()
     commands: tuple[str, ...] = ()
@@ -76,11 +79,17 @@ async def explained(
         await notes.ask(tool.permission, ("*",))
     verdicts = [await judged(engine, view, request) for request in notes.requests]
     unasked = Verdict(action="allow", reason="it asks for nothing")
+    asked = [
+        as_asked(view, request, verdict)
+        for request, verdict in zip(notes.requests, verdicts, strict=True)
+    ]
     return Explanation(
         tool=name,
         told=told,
         verdict=strictest(verdicts) or unasked,
-        requests=tuple(notes.requests),
+        headless=strictest(map(unattended, notes.requests, verdicts)) or unasked,
+        requests=tuple(asked),
+        verdicts=tuple(verdicts),
         rules=tuple(rule for request in notes.requests for rule in _rules(view, request)),
         opinions=await _opinions(engine, view, notes.requests),
         commands=_commands(notes.requests),

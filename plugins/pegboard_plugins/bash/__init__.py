@@ -77,6 +77,7 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
     """What a policy may look at: the paths are absolute, as the line names them."""
     return {
         "command": command,
+        **({"once": True} if _is_once(scanned) else {}),
         "unclear": list(scanned.unclear),
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
@@ -123,10 +124,25 @@ def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
     return _unique(str(path.relative_to(root)) for path in real if path.is_relative_to(root))
 
 
+def _names(scanned: "Scan") -> set[str]:
+    return {argv[0].rpartition("/")[2] for argv in scanned.commands}
+
+
+def _runs_code(name: str) -> bool:
+    """Whether the program is a shell or an interpreter, of whatever version."""
+    plain = name.rstrip("0123456789.")
+    return not {name, plain}.isdisjoint(SHELLS | INTERPRETERS)
+
+
+def _is_once(scanned: "Scan") -> bool:
+    """Whether the line wraps an interpreter: then even the very same line can mean anything."""
+    names = _names(scanned)
+    return any(map(is_wrapper, names)) and any(map(_runs_code, names))
+
+
 def _always(scanned: "Scan") -> list[str]:
     """What an approval for good covers; nothing when a part could run anything."""
-    names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
-    if any(name in SHELLS or name in INTERPRETERS or is_wrapper(name) for name in names):
+    if any(_runs_code(name) or is_wrapper(name) for name in _names(scanned)):
         return []
     return _unique(f"{prefix(argv)} *" for argv in scanned.commands)
 

@@ -7,8 +7,9 @@ from core.cli.commands import CommandLine
 from pegboard.audit import Audit
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import open_storage
-from pegboard.storage.changes import PutApproval
+from pegboard.storage.changes import PutApproval, PutSession
 from pegboard.workspace import open_workspace
 
 
@@ -56,9 +57,41 @@ async def test_other_tools_are_explained_by_their_arguments(pegboard: CommandLin
     )
 
     assert found["requests"] == [
-        {"permission": "edit", "patterns": [".git/hooks/x"], "always": ["*"]}
+        {
+            "permission": "edit",
+            "patterns": [".git/hooks/x"],
+            "always": [],
+            "verdict": "ask",
+            "by": "guard",
+            "rule": None,
+        }
     ]
-    assert found["verdict"] == "ask"
+    assert (found["verdict"], found["headless"], found["to_allow"]) == ("ask", "deny", [])
+
+
+async def test_what_to_add_is_told_for_what_is_asked_and_for_nothing_else(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.configure(permission={"bash": {"*": "ask", "ls *": "allow"}})
+
+    found = await explained(pegboard, "git push origin > out")
+    allowed = await explained(pegboard, "ls -l")
+
+    assert found["to_allow"] == ['permission."bash"."git push *" = "allow"']
+    assert (allowed["verdict"], allowed["headless"], allowed["to_allow"]) == ("allow", "allow", [])
+    assert (allowed["by"], allowed["requests"][0]["rule"]) == ("config", ["bash", "ls *", "allow"])
+
+    shown = await pegboard("explain", "git push")
+    assert "deny where nobody is there to be asked" in shown.out
+    assert 'to allow it: permission."bash"."git push *" = "allow"' in shown.out
+
+
+async def test_the_user_s_auto_decides_in_the_explanation_too(pegboard: CommandLine) -> None:
+    pegboard.configure(permission={"bash": "ask"}, auto_approve=True)
+
+    found = await explained(pegboard, "make")
+
+    assert (found["verdict"], found["by"], found["headless"]) == ("allow", "auto", "allow")
 
 
 async def test_searches_say_beforehand_what_they_ask(pegboard: CommandLine) -> None:
@@ -87,24 +120,96 @@ async def test_an_unknown_tool_is_a_plain_error(pegboard: CommandLine) -> None:
     assert "there is no tool 'nothing'" in done.err
 
 
-async def approve(pegboard: CommandLine, *patterns: str) -> None:
+async def approve(
+    pegboard: CommandLine, *patterns: str, key: str | None = None, agent: str | None = None
+) -> str:
+    """Approvals as somebody would have given them; the key they are stored for."""
     storage = await open_storage(pegboard.home / "data" / "pegboard.db", ids=IdSource())
-    project = open_workspace(pegboard.project).project_id
+    used = key or open_workspace(pegboard.project).project_id
     rules = tuple(Rule("bash", pattern, "allow") for pattern in patterns)
-    await storage.commit(PutApproval(project, rules))
+    await storage.commit(PutApproval(used, rules, agent=agent, at=1_700_000_000_000))
     await storage.aclose()
+    return used
 
 
-async def test_approvals_are_listed_and_taken_back(pegboard: CommandLine) -> None:
-    await approve(pegboard, "git push *", "ls *")
+async def listed(pegboard: CommandLine) -> list[dict[str, Any]]:
+    done = await pegboard("permission", "list", "--format", "json")
+    found: list[dict[str, Any]] = json.loads(done.out)
+    return found
 
-    listed = await pegboard("permission", "list", "--format", "json")
-    revoked = await pegboard("permission", "revoke", "bash", "git*")
-    left = await pegboard("permission", "list", "--format", "json")
 
-    assert [each["pattern"] for each in json.loads(listed.out)] == ["git push *", "ls *"]
-    assert revoked.out == "revoked: bash git push * (project)\n"
-    assert [each["pattern"] for each in json.loads(left.out)] == ["ls *"]
+async def test_approvals_are_listed_with_whom_they_are_for_and_since_when(
+    pegboard: CommandLine,
+) -> None:
+    session = await make_session(pegboard)
+    await approve(pegboard, "make *", key=session, agent="plan")
+    await approve(pegboard, "git\x1b push *")
+    await approve(pegboard, "ls *", key="user")
+
+    shown = await pegboard("permission", "list")
+
+    assert await listed(pegboard) == [
+        {
+            "id": number,
+            "scope": scope,
+            "session": session if scope == "session" else None,
+            "agent": agent,
+            "permission": "bash",
+            "pattern": pattern,
+            "at": 1_700_000_000_000,
+        }
+        for number, scope, agent, pattern in (
+            (1, "session", "plan", "make *"),
+            (2, "project", None, "git\x1b push *"),
+            (3, "user", None, "ls *"),
+        )
+    ]
+    assert session in shown.out
+    assert "plan" in shown.out
+    assert "git\\x1b push *" in shown.out
+    assert "2023-11-1" in shown.out
+
+
+async def make_session(pegboard: CommandLine) -> str:
+    storage = await open_storage(pegboard.home / "data" / "pegboard.db", ids=IdSource())
+    session = Session(
+        id="ses_0000000000000000000000000a",
+        slug="s",
+        project_id=open_workspace(pegboard.project).project_id,
+        directory=str(pegboard.project),
+        title="",
+        version="",
+        time=SessionTime(created=1, updated=1),
+    )
+    await storage.commit(PutSession(session))
+    await storage.aclose()
+    return session.id
+
+
+async def test_approvals_are_taken_back_by_words_by_number_and_all(pegboard: CommandLine) -> None:
+    await approve(pegboard, "git push *", "ls *", "make *", "cat *")
+
+    by_words = await pegboard("permission", "revoke", "bash", "git*")
+    by_number = await pegboard("permission", "revoke", "2", "3")
+    unknown = await pegboard("permission", "revoke", "2", "4")
+    left = await listed(pegboard)
+    everything = await pegboard("permission", "revoke", "--all")
+    nothing = await pegboard("permission", "revoke", "--all")
+
+    assert by_words.out == "revoked: bash git push * (project)\n"
+    assert by_number.out == "revoked: bash ls * (project)\nrevoked: bash make * (project)\n"
+    assert unknown.code != 0
+    assert "approval" in unknown.err
+    assert [each["id"] for each in left] == [4]
+    assert everything.out == "revoked: bash cat * (project)\n"
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+async def test_what_is_to_be_taken_back_has_to_be_said(pegboard: CommandLine) -> None:
+    for words in ((), ("--all", "bash"), ("1", "bash"), ("bash", "a", "b")):
+        done = await pegboard("permission", "revoke", *words)
+
+        assert (done.code, "give " in done.err) == (2, True)
 
 
 async def test_taking_back_what_was_never_approved_is_an_error(pegboard: CommandLine) -> None:
@@ -125,3 +230,6 @@ async def test_the_audit_log_can_be_checked(pegboard: CommandLine) -> None:
     assert (good.code, good.out) == (0, f"1 lines are as they were written: {log}\n")
     assert bad.code != 0
     assert "line 1: it was changed" in bad.err
+    log.write_text("")
+    gone = await pegboard("audit", "verify")
+    assert "it is gone, with all behind it" in gone.err

@@ -173,14 +173,33 @@ def test_a_request_is_shown_in_full_with_its_control_characters() -> None:
     assert lines == [
         "permission bash",
         f"  {'a' * 300}",
+        "  (300 characters in 1 line)",
         "  echo \\x1b[2K",
         "  rm -rf /",
+        "  (18 characters in 2 lines)",
         *(f"  {line}" for line in DIFF.split("\n")),
+    ]
+
+
+def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
+    command = "ls >/dev/null &&\u202e git push"
+    asked = request(patterns=("ls", "git push"), metadata={"command": command})
+
+    assert [line.plain() for line in request_lines(asked)] == [
+        "permission bash",
+        "  ls",
+        "  git push",
+        "  of the command",
+        "  ls >/dev/null &&\\u202e git push",
     ]
 
 
 def test_always_says_what_it_would_allow() -> None:
     assert always_line(request()).plain() == "  always allows: rm *"
+    assert always_line(request(metadata={"agent": "plan\x1b"})).plain() == (
+        "  always allows: rm *; s@, a@, u@: to agent plan\\x1b alone"
+    )
+    assert always_line(request(metadata={"once": True})).plain() == "  this is asked every time"
 
 
 def test_a_failure_is_one_line_that_can_be_read() -> None:
