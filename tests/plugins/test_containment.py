@@ -142,19 +142,25 @@ async def test_a_change_of_a_hard_link_leaves_the_other_name_as_it_was(context, 
     assert tree(outside) == before
 
 
-async def test_a_mount_in_the_project_is_of_the_project(context, outside):
-    mount = context.directory / "mnt"
-    mount.mkdir()
+@pytest.fixture
+def mount(context, outside):
+    """The folder outside, mounted in the project."""
+    folder = context.directory / "mnt"
+    folder.mkdir()
     done = subprocess.run(
-        ["mount", "--bind", str(outside), str(mount)], check=False, capture_output=True, text=True
+        ["mount", "--bind", str(outside), str(folder)], check=False, capture_output=True, text=True
     )
     if done.returncode:
         pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
-    try:
-        assert SECRET in (await call(read, context, filePath="mnt/file")).output
-        assert context.asked("external_directory") == []
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+async def test_a_mount_in_the_project_is_of_the_project(context, mount):
+    found = await call(read, context, filePath=str(mount / "file"))
+
+    assert SECRET in found.output
+    assert context.asked("external_directory") == []
 
 
 async def test_a_grep_leaves_out_what_looks_like_a_secret(context):
