@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pegboard.context import SessionView
-from pegboard.permissions import hidden
+from pegboard.permissions import hidden, matches
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.schema.message import UserMessage
 from pegboard.schema.model import Model
@@ -25,8 +25,8 @@ async def offered_tools(
     engine: Engine, view: SessionView, user: UserMessage
 ) -> tuple[ToolDefinition, ...]:
     """The tools that this agent may use for this message, as plugins describe them."""
-    by_user = {name for name, on in (user.tools or {}).items() if not on}
     permissions = {tool.id: tool.permission for tool in engine.tools.values()}
+    by_user = {tool.id for tool in engine.tools.values() if not _is_on(tool, user.tools or {})}
     off = hidden(permissions, view.rulesets) | by_user | NOT_OFFERED
     return tuple(
         [
@@ -35,6 +35,16 @@ async def offered_tools(
             if tool.id not in off
         ]
     )
+
+
+def _is_on(tool: Tool, switches: Mapping[str, bool]) -> bool:
+    """Whether a prompt leaves a tool on: patterns of names and permissions, the last counts."""
+    chosen = [
+        on
+        for pattern, on in switches.items()
+        if matches(pattern, tool.id) or matches(pattern, tool.permission)
+    ]
+    return chosen[-1] if chosen else True
 
 
 def _definition(tool: Tool) -> ToolDefinition:
