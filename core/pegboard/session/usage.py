@@ -8,7 +8,7 @@ from pegboard.schema.session import CacheTokens, Tokens
 
 _PER = Decimal(1_000_000)
 LONG_CONTEXT_TOKENS = 200_000
-"""Above this many tokens read, the price for long contexts counts (models.dev's rule)."""
+"""Above this many tokens read, cached ones included, the price for long contexts counts."""
 
 
 def tokens_of(usage: Usage | None) -> Tokens:
@@ -27,7 +27,8 @@ def cost_of(tokens: Tokens, cost: ModelCost) -> float:
     """The price of one request; reasoning is paid like output."""
     price_in, price_out, cache = cost.input, cost.output, cost.cache
     long = cost.over_200k
-    if long is not None and tokens.input + tokens.cache.read > LONG_CONTEXT_TOKENS:
+    read = tokens.input + tokens.cache.read + tokens.cache.write
+    if long is not None and read > LONG_CONTEXT_TOKENS:
         price_in, price_out, cache = long.input, long.output, long.cache
     total = (
         Decimal(tokens.input) * Decimal(str(price_in))
