@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pegboard import hookspecs
+from pegboard import hookimpl, hookspecs
 from pegboard.dispatch import Origin
 from pegboard.hooks import Hooks
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
@@ -57,6 +57,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_compactors": {},
     "register_sandboxes": {},
     "register_search_backends": {"config": Config()},
+    "services": {"app": object()},
     "config_load": {"config": Config()},
     "chat_message": {"session": VIEW, "message": TURN},
     "chat_messages_transform": {"session": VIEW, "messages": (TURN,)},
@@ -107,7 +108,7 @@ class Functions:
 
     def __init__(self, **functions: Callable[..., object]) -> None:
         for name, function in functions.items():
-            setattr(self, name, hookspecs.hookimpl(function))
+            setattr(self, name, hookimpl(function))
 
 
 class Registered:

@@ -24,6 +24,8 @@ from pegboard.tools import PendingCall, Tool, ToolResult
 if TYPE_CHECKING:
     from pegboard.compactors import Compactor
     from pegboard.sandbox import Sandbox
+    from pegboard.schema.service import Service
+    from pegboard.search_backends import SearchBackend
     from pegboard.storage.protocol import OpenStorage
 
 LIMIT_BYTES = 16 << 20
@@ -84,6 +86,13 @@ def _provider(item: object) -> Provider:
     return provider
 
 
+def services(answer: object) -> "tuple[Service, ...]":
+    """The programs."""
+    from pegboard.schema.service import Service  # nobody asks before a client does
+
+    return each_of(Service)(answer)
+
+
 def agents(answer: object) -> tuple[Agent, ...]:
     """The agents."""
     return each_of(Agent)(answer)
@@ -113,6 +122,16 @@ def sandboxes(answer: object) -> "tuple[Sandbox, ...]":
             raise TypeError(
                 f"{_name(item)} where a Sandbox is expected: name, caveat, why_not, enclose"
             )
+    return found  # type: ignore[return-value]  # all of the protocol is there
+
+
+def search_backends(answer: object) -> "tuple[SearchBackend, ...]":
+    """The backends; each must have what the protocol `SearchBackend` names."""
+    found = _items(answer)
+    for item in found:
+        named = isinstance(getattr(item, "name", None), str)
+        if isinstance(item, type) or not named or not callable(getattr(item, "search", None)):
+            raise TypeError(f"{_name(item)} where a SearchBackend is expected: name, search")
     return found  # type: ignore[return-value]  # all of the protocol is there
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pegboard.schema.model import Model
     from pegboard.schema.part import Part, TextPart
     from pegboard.schema.permission import PermissionRequest, Verdict
+    from pegboard.schema.service import Service
+    from pegboard.search_backends import SearchBackend
     from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
 
@@ -70,9 +72,12 @@ class Hooks:
         """End what plugins still do; called after `shutdown`."""
         await self._dispatch.aclose()
 
-    async def register_tools(self, *, config: "Config") -> "tuple[Answer[Tool], ...]":
+    async def register_tools(
+        self, *, config: "Config", search_backends: "tuple[SearchBackend, ...]"
+    ) -> "tuple[Answer[Tool], ...]":
         """The tools of all plugins, one by one."""
-        return await self._items("register_tools", {"config": config}, answers.tools)
+        arguments = {"config": config, "search_backends": search_backends}
+        return await self._items("register_tools", arguments, answers.tools)
 
     async def register_providers(
         self, *, config: "Config", env: Mapping[str, str]
@@ -104,6 +109,17 @@ class Hooks:
     async def register_sandboxes(self) -> "tuple[Answer[Sandbox], ...]":
         """The sandboxes of all plugins, one by one."""
         return await self._items("register_sandboxes", {}, answers.sandboxes)
+
+    async def register_search_backends(
+        self, *, config: "Config"
+    ) -> "tuple[Answer[SearchBackend], ...]":
+        """The search backends of all plugins, one by one."""
+        arguments = {"config": config}
+        return await self._items("register_search_backends", arguments, answers.search_backends)
+
+    async def services(self, *, app: "App") -> "tuple[Answer[Service], ...]":
+        """The programs of all plugins, one by one."""
+        return await self._items("services", {"app": app}, answers.services)
 
     async def config_load(self, *, config: "Config") -> "Config":
         """The configuration with what plugins set."""

@@ -16,10 +16,10 @@ How answers combine is the hook's kind:
 Oldest to newest is: built-in plugins, installed ones by name, the user's, the project's.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import pluggy
+from pegboard.hookmarks import hookspec as _hookspec
 
 if TYPE_CHECKING:
     from pegboard.app import App
@@ -34,59 +34,16 @@ if TYPE_CHECKING:
     from pegboard.schema.model import Model
     from pegboard.schema.part import Part, TextPart
     from pegboard.schema.permission import PermissionRequest, Verdict
+    from pegboard.schema.service import Service
+    from pegboard.search_backends import SearchBackend
     from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
 
-PROJECT = "pegboard"
-Kind = Literal["collect", "fold", "first", "strictest", "notify"]
-
-_spec = pluggy.HookspecMarker(PROJECT)
-_impl = pluggy.HookimplMarker(PROJECT)
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _hookspec(kind: Kind, *, subject: str = "") -> Callable[[_Function], _Function]:
-    """Marks a specification with its kind; `subject` is the argument that a fold replaces."""
-
-    def mark(function: _Function) -> _Function:
-        marked = _spec(function)
-        marked.pegboard_kind = kind  # type: ignore[attr-defined]  # read back by `kinds()`
-        marked.pegboard_subject = subject  # type: ignore[attr-defined]  # read back by `kinds()`
-        return marked
-
-    return mark
-
-
-@overload
-def hookimpl(function: _Function) -> _Function: ...
-@overload
-def hookimpl(
-    *, tryfirst: bool = ..., trylast: bool = ..., timeout_s: float | None = ...
-) -> Callable[[_Function], _Function]: ...
-
-
-def hookimpl(
-    function: Callable[..., Any] | None = None,
-    *,
-    tryfirst: bool = False,
-    trylast: bool = False,
-    timeout_s: float | None = None,
-) -> Any:
-    """Marks a function as an implementation of the hook that it is named after.
-
-    `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
-    """
-
-    def mark(function: _Function) -> _Function:
-        marked = _impl(function, tryfirst=tryfirst, trylast=trylast)
-        marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by dispatch
-        return marked
-
-    return mark if function is None else mark(function)
-
 
 @_hookspec("collect")
-def register_tools(config: "Config") -> "Sequence[Tool] | None":
+def register_tools(
+    config: "Config", search_backends: "tuple[SearchBackend, ...]"
+) -> "Sequence[Tool] | None":
     """The plugin's tools.
 
     Called once when the App opens. The tools are offered to the model under their names.
@@ -94,6 +51,7 @@ def register_tools(config: "Config") -> "Sequence[Tool] | None":
     name the later origin's replaces the earlier's, within one origin it is an error.
 
     - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
+    - search_backends: those of all plugins, the newest last.
 
     Since 0.1.
     """
@@ -175,6 +133,30 @@ def register_sandboxes() -> "Sequence[Sandbox] | None":
 
     Called when an App opens with a `sandbox` in its configuration. The first that can hold it
     acts; without one the App does not open. Collect: a plugin that raises is left out.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_search_backends(config: "Config") -> "Sequence[SearchBackend] | None":
+    """Ways to search the web, for the tools `websearch` and `codesearch`.
+
+    Called once when the App opens, before `register_tools`; without any answer the tools are
+    not offered. The newest backend acts, unless `plugins.websearch.options.backend` names
+    another. Collect: a plugin that raises is reported and left out.
+
+    - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def services(app: "App") -> "Sequence[Service] | None":
+    """The programs that the plugin runs for the project, or would run.
+
+    Called when a client asks for them. Collect: a plugin that raises is reported and left out.
 
     Since 0.1.
     """

@@ -17,6 +17,7 @@ FIRED_BY = {
         "tests/core/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
     ),
     "register_search_backends": _RUN,
+    "services": "tests/plugins/server/test_services.py::test_a_plugin_tells_what_it_runs",
     "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
     "config_load": _RUN,
     "chat_message": _RUN,

@@ -1,13 +1,16 @@
 """Files that a tool has changed are formatted as the project's own formatters do it."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import ProcessResult, ToolContext, ToolError, ToolResult, diff_texts, hookimpl
+from pegboard import App, ProcessResult, ToolContext, ToolError, ToolResult, diff_texts, hookimpl
+from pegboard.schema.service import Service
+from pegboard_plugins.format import known
 from pegboard_plugins.format.known import Formatter, formatters
 
 FILE_S = 10.0
@@ -44,6 +47,19 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     if not notes:
         return None
     return replace(result, output="\n\n".join((result.output, *notes)))
+
+
+@hookimpl
+async def services(app: App) -> tuple[Service, ...]:
+    """The formatters; none before the user trusts the project."""
+    if not app.decision.trusted:
+        return ()
+    return await asyncio.to_thread(
+        known.services,
+        app.workspace.worktree,
+        said=app.config.formatter,
+        search=os.environ.get("PATH", ""),
+    )
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.schema.config import FormatterConfig
+from pegboard.schema.service import Service
 
 FILE = "$FILE"
 _PROBE_BYTES = 1 << 20
@@ -112,6 +113,23 @@ def formatters(
             command = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
             found.append(replace(formatter, command=(program, *command)))
     return tuple(found)
+
+
+def services(
+    root: Path, *, said: Mapping[str, FormatterConfig], search: str
+) -> tuple[Service, ...]:
+    """The formatters that are wanted, and whether they would format a file in `root`."""
+    return tuple(
+        Service(
+            kind="formatter",
+            name=each.name,
+            extensions=each.extensions,
+            state="ready"
+            if shutil.which(each.command[0], path=search) and _declared(each, root / "_", root)
+            else "absent",
+        )
+        for each in _configured(said)
+    )
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:

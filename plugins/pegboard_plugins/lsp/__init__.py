@@ -19,6 +19,7 @@ from pegboard import (
     tool,
 )
 from pegboard.schema.config import Config
+from pegboard.schema.service import Service
 from pegboard_plugins.lsp.known import Launch, configured, launch
 from pegboard_plugins.lsp.messages import ERROR, Diagnostic
 from pegboard_plugins.lsp.operations import MOST_LINES, OPERATIONS, Question
@@ -169,6 +170,13 @@ def register_tools(config: Config) -> list[Tool]:
     """The lsp tool, where a language server is installed that it could ask."""
     wanted = configured(config.lsp)
     return [lsp] if any(shutil.which(each.command[0]) for each in wanted) else []
+
+
+@hookimpl
+async def services(app: App) -> tuple[Service, ...]:
+    """The servers that were started."""
+    servers = app.stash.get(_SERVERS)
+    return servers.services() if servers is not None else ()
 
 
 @hookimpl(timeout_s=STOP_S)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard import ToolError
+from pegboard.schema.service import Service
 from pegboard_plugins.lsp.known import Launch
 from pegboard_plugins.lsp.server import Enclosed, Server
 
@@ -51,6 +52,18 @@ class Servers:
         # The start has its own limit of time.
         await asyncio.wait({slot.starting})
         return slot.starting.result()
+
+    def services(self) -> tuple[Service, ...]:
+        """Those that were started, with what has become of them."""
+        return tuple(
+            Service(
+                kind="lsp",
+                name=name,
+                root=str(root),
+                state="running" if not slot.starting.done() or _alive(slot) else "failed",
+            )
+            for (name, root), slot in self._slots.items()
+        )
 
     async def aclose(self) -> None:
         """End all servers, those that are still starting too."""

@@ -1,11 +1,15 @@
 """What the project has to work with: agents, slash commands, skills, tools, language servers."""
 
-from typing import Any
+import os
+from pathlib import Path
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from pegboard import App
 from pegboard.schema.agent import Agent, Command
+from pegboard.schema.service import Service
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.documents import operation
@@ -87,8 +91,57 @@ async def tools(app: Here, provider: str, model: str) -> Response:
     )
 
 
-@routes.get("/lsp", **operation("lsp.status", gives=tuple[dict[str, Any], ...]))
-@routes.get("/formatter", **operation("formatter.status", gives=tuple[dict[str, Any], ...]))
+class LspStatus(Rest, frozen=True):
+    """A language server that was started."""
+
+    id: str
+    name: str
+    root: str
+    status: Literal["connected", "error"]
+
+
+class FormatterStatus(Rest, frozen=True):
+    """A formatter, and whether it would be run."""
+
+    name: str
+    extensions: tuple[str, ...]
+    enabled: bool
+
+
+@routes.get("/lsp", **operation("lsp.status", gives=tuple[LspStatus, ...]))
+async def language_servers(app: Here) -> Response:
+    """The language servers that were started, with what has become of them."""
+    found = await _services(app, "lsp")
+    return answer(tuple(_server(each, app.workspace.worktree) for each in found))
+
+
+def _server(service: Service, worktree: Path) -> LspStatus:
+    return LspStatus(
+        id=service.name,
+        name=service.name,
+        root=os.path.relpath(service.root, worktree),
+        status="error" if service.state == "failed" else "connected",
+    )
+
+
+@routes.get("/formatter", **operation("formatter.status", gives=tuple[FormatterStatus, ...]))
+async def formatters(app: Here) -> Response:
+    """The formatters, and which of them would be run."""
+    return answer(
+        tuple(
+            FormatterStatus(
+                name=each.name, extensions=each.extensions, enabled=each.state == "ready"
+            )
+            for each in await _services(app, "formatter")
+        )
+    )
+
+
+async def _services(app: App, kind: str) -> list[Service]:
+    found = await app.hooks.services(app=app)
+    return [each.value for each in found if each.value.kind == kind]
+
+
 @routes.get(
     "/experimental/workspace", **operation("experimental.workspace.list", gives=tuple[str, ...])
 )

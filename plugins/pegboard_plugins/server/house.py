@@ -36,7 +36,7 @@ class House:
     terminals: Terminals
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    asked_about: set[Path] = field(default_factory=set)
+    asked_about: set[tuple[Path, str]] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
         """A task that goes on when its client has gone; the house ends it."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard import App, AppOptions, PegboardError, encode_event
+from pegboard import App, AppOptions, Decision, PegboardError, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed
@@ -51,7 +51,7 @@ class Pool:
         self._options = options
         self._feed = feed
         self._opening: dict[Path, asyncio.Task[Member]] = {}
-        self._trusted: set[Path] = set()
+        self._trusted: dict[Path, Decision] = {}
 
     async def app(self, directory: Path) -> App:
         """The App of a directory, opened if it is not yet.
@@ -84,9 +84,12 @@ class Pool:
         """What is known of an open App."""
         return next(member for member in self.members() if member.app is app)
 
-    def trust(self, directory: Path) -> None:
-        """Run the code of this directory from its next opening on, as long as the server runs."""
-        self._trusted.add(directory)
+    def trust(self, directory: Path, decision: Decision) -> None:
+        """Run this code of the directory from its next opening on, as long as the server runs.
+
+        Not other code: a file that changes is asked about again.
+        """
+        self._trusted[directory] = decision
 
     async def close(self, directory: Path) -> None:
         """Stop what runs in a directory, and close its App; nothing when there is none."""
@@ -140,8 +143,8 @@ class Pool:
 
     async def _open(self, directory: Path) -> Member:
         options = self._options()
-        if directory in self._trusted:
-            options = replace(options, trust=True)
+        if directory in self._trusted and options.trust is None:
+            options = replace(options, trust=self._trusted[directory])
         app = await App.open(directory, options)
         statuses: dict[str, SessionStatus] = {}
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")

@@ -1,6 +1,7 @@
 """May this project's code run? Asked as a question of the session that is used first."""
 
 import asyncio
+from collections.abc import Iterator
 
 from pegboard import App, PegboardError
 from pegboard.schema.question import Question, QuestionOption, QuestionRequest
@@ -9,17 +10,19 @@ from pegboard_plugins.server.house import House, Place
 
 YES, NO = "Trust", "Do not trust"
 SHOWN_FILES = 10
+SHOWN_FINDINGS = 5
 LOOK_EVERY_S = 0.2
 
 
 def ask_once(house: House, place: Place) -> None:
-    """Ask about the project's code, if it has any that nobody has decided about yet.
+    """Ask about the project's code, if it has any that nobody has decided about as it is now.
 
     The turn does not wait for the answer; until there is one, the code does not run.
     """
     directory = place.app.workspace.directory
-    if place.app.untrusted and directory not in house.asked_about:
-        house.asked_about.add(directory)
+    about = (directory, place.app.decision.key)
+    if place.app.untrusted and about not in house.asked_about:
+        house.asked_about.add(about)
         house.start(_ask(house, place), f"trust {directory}")
 
 
@@ -45,17 +48,43 @@ async def _reopen(house: House, app: App) -> None:
     member = house.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)
-    house.pool.trust(app.workspace.directory)
+    house.pool.trust(app.workspace.directory, app.decision)
     await house.pool.close(app.workspace.directory)
 
 
+def _described(app: App) -> Iterator[str]:
+    """Each file, with what its syntax says that it does, or which of its settings wait."""
+    decision = app.decision
+    scans = decision.scans()
+    settings = {
+        path: line.partition(": ")[2]
+        for path in app.loaded.untrusted
+        for line in app.loaded.warnings
+        if line.startswith(f"{path}: ")
+    }
+    for path in app.untrusted[:SHOWN_FILES]:
+        notes = ["changed since it was trusted"] if path in decision.changed else []
+        if path in scans:
+            found = dict.fromkeys(each.what for each in scans[path].findings)
+            notes += [f"imports {', '.join(scans[path].imports) or 'nothing'}"]
+            notes += [*found][:SHOWN_FINDINGS]
+        elif path in settings:
+            notes.append(settings[path])
+        yield f"- {path}" + (f" ({'; '.join(notes)})" if notes else "")
+    if (more := len(app.untrusted) - SHOWN_FILES) > 0:
+        yield f"- and {more} more"
+
+
 def _request(house: House, place: Place) -> QuestionRequest:
-    files = [str(path) for path in place.app.untrusted]
-    more = f", and {len(files) - SHOWN_FILES} more" if len(files) > SHOWN_FILES else ""
     question = Question(
         header="Project code",
-        question=f"This project brings code of its own: {', '.join(files[:SHOWN_FILES])}{more}."
-        " May it run while this server does?",
+        question="\n".join(
+            [
+                "This project brings code or settings of its own:",
+                *_described(place.app),
+                "May they be used while this server runs? What changes is asked about again.",
+            ]
+        ),
         options=(
             QuestionOption(label=YES, description="It runs from the next prompt on."),
             QuestionOption(label=NO, description="It does not run."),
