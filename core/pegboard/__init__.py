@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pegboard.errors import SessionBusyError as SessionBusyError
     from pegboard.errors import ToolError as ToolError
     from pegboard.globs import glob_expression as glob_expression
-    from pegboard.hookspecs import hookimpl as hookimpl
+    from pegboard.hookmarks import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.openat import is_resolved as is_resolved
@@ -74,10 +74,10 @@ if TYPE_CHECKING:
     from pegboard.providers import Usage as Usage
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
-    from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.search_backends import SearchBackend as SearchBackend
     from pegboard.search_backends import SearchHit as SearchHit
     from pegboard.search_backends import SearchKind as SearchKind
+    from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
     from pegboard.session.command import CommandOrder as CommandOrder
@@ -99,6 +99,8 @@ if TYPE_CHECKING:
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import tool as tool
+    from pegboard.trust import Decision as Decision
+    from pegboard.walk import printable_name as printable_name
     from pegboard.walk import ripgrep as ripgrep
     from pegboard.walk import walk_files as walk_files
     from pegboard.workspace import branch as branch
@@ -132,7 +134,7 @@ _MODULES = {
         "ToolError",
     ),
     "globs": ("glob_expression",),
-    "hookspecs": ("hookimpl",),
+    "hookmarks": ("hookimpl",),
     "ids": ("IdSource", "check_id"),
     "openat": ("is_resolved", "move_resolved", "open_resolved", "remove_resolved"),
     "opening": ("AppOptions",),
@@ -173,7 +175,8 @@ _MODULES = {
     "textfile": ("FileText", "decode_text", "new_text"),
     "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
-    "walk": ("ripgrep", "walk_files"),
+    "trust": ("Decision",),
+    "walk": ("printable_name", "ripgrep", "walk_files"),
     "workspace": ("branch",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -105,7 +105,9 @@ class Register:
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""
-        answers = await self.hooks.register_tools(config=config)
+        found = await self.hooks.register_search_backends(config=config)
+        backends = tuple(answer.value for answer in found)
+        answers = await self.hooks.register_tools(config=config, search_backends=backends)
         offers = [
             Offer(
                 plugin=answer.plugin,
@@ -116,15 +118,15 @@ class Register:
             for answer in answers
         ]
         offers.extend(offer for each in self._plugins for offer in each.offers)
-        found = toolset(offers)
-        self._problems.extend(found.problems)
+        chosen = toolset(offers)
+        self._problems.extend(chosen.problems)
         for each in self._plugins:
             each.tools.clear()
-        for name, offer in found.offers.items():
+        for name, offer in chosen.offers.items():
             for each in self._plugins:
                 if (each.candidate.name, each.candidate.origin) == (offer.plugin, offer.origin):
                     each.tools.append(name)
-        self.tools = {name: offer.tool for name, offer in found.offers.items()}
+        self.tools = {name: offer.tool for name, offer in chosen.offers.items()}
         return self.tools
 
     async def aclose(self) -> None:

@@ -15,11 +15,12 @@ import pluggy
 
 from pegboard import hookspecs
 from pegboard.dispatch import Implementation, Origin
+from pegboard.hookmarks import PROJECT
 from pegboard.nearest import nearest
 from pegboard.schema.config import Config
 
-_MARK = f"{hookspecs.PROJECT}_impl"
-_SPEC = f"{hookspecs.PROJECT}_spec"
+_MARK = f"{PROJECT}_impl"
+_SPEC = f"{PROJECT}_spec"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 ProblemKind = Literal["import", "name", "clash", "signature", "hook", "replaced"]
@@ -61,7 +62,7 @@ class Registry:
         self._config = config
         self._plugins: dict[str, Registrant] = {}
         self._specs = specifications()
-        self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
+        self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self.problems: list[Problem] = []
 

@@ -5,9 +5,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from pegboard import SearchHit, hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.websearch import register_tools, searxng
+from pegboard.schema.prompt import TextInput
+from pegboard_plugins import websearch
+from pegboard_plugins.websearch import register_search_backends, register_tools, searxng
+from played import Played, calls, opened, text
+from played import call as played_call
 from tool_context import Context, call
 from web_server import page, serving
 
@@ -26,7 +31,39 @@ def configured(**options):
 
 
 async def tools(web, **options):
-    return {tool.id: tool for tool in await register_tools(configured(url=web.url(""), **options))}
+    config = configured(url=web.url(""), **options)
+    return offered(await register_tools(config, tuple(await register_search_backends(config))))
+
+
+def offered(tools):
+    return {tool.id: tool for tool in tools}
+
+
+HITS = (SearchHit(url="https://a.test", text="a\nb"),)
+
+
+class Known:
+    """A third party's backend: it knows one page, and keeps what it was asked."""
+
+    def __init__(self, name="known", answers=HITS):
+        self.name = name
+        self.answers = answers
+        self.asked = []
+
+    async def search(self, query, *, kind, limit):
+        self.asked.append((query, kind, limit))
+        return self.answers
+
+
+class Installed:
+    """A plugin that brings a backend."""
+
+    def __init__(self, backend):
+        self._backend = backend
+
+    @hookimpl
+    async def register_search_backends(self):
+        return [self._backend]
 
 
 def query_of(web):
@@ -43,10 +80,52 @@ class Replies(dict[str, Any]):
         return self.reply if path.startswith("/search?") else default
 
 
-async def test_without_a_server_there_are_no_tools():
-    assert await register_tools(Config()) == []
+async def test_without_a_backend_there_are_no_tools():
+    assert await register_search_backends(Config()) == []
+    assert await register_tools(Config(), ()) == []
+
+
+async def test_who_wants_tools_without_a_backend_is_told_what_is_missing():
+    with pytest.raises(InvalidInputError, match=r"nothing searches the web.*options.url"):
+        await register_tools(configured(), ())
+    with pytest.raises(InvalidInputError, match=r"no search backend 'other'.*registered: known"):
+        await register_tools(configured(backend="other"), (Known(),))
     with pytest.raises(InvalidInputError, match="not the http"):
-        await register_tools(configured(url="searx"))
+        await register_search_backends(configured(url="searx"))
+
+
+async def test_the_newest_backend_acts_unless_another_is_named(tmp_path):
+    old, new = Known("old"), Known("new")
+
+    for config in (Config(), configured(backend="old")):
+        search = offered(await register_tools(config, (old, new)))["websearch"]
+        await call(search, Context(tmp_path), query="words", numResults=99)
+
+    assert old.asked == new.asked == [("words", "web", 30)]
+
+
+@pytest.mark.parametrize("answers", [None, "text", [{"url": "https://a.test"}]])
+async def test_a_backend_that_answers_with_nonsense_is_an_error(tmp_path, answers):
+    search = offered(await register_tools(Config(), (Known(answers=answers),)))["codesearch"]
+
+    with pytest.raises(ToolError, match="known answered with something else"):
+        await call(search, Context(tmp_path), query="words")
+
+
+async def test_in_an_app_the_backend_of_another_plugin_searches(tmp_path):
+    backend = Known()
+    provider = Played(calls(played_call("websearch", '{"query": "words"}')), text("done"))
+
+    async with opened(tmp_path, provider, websearch, Installed(backend)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, (TextInput(text="look it up"),))
+        turns = await app.turns(session.id)
+
+    [state] = [
+        part.state for turn in turns for part in turn.parts if getattr(part, "tool", "") != ""
+    ]
+    assert state.output == "https://a.test\na b"
+    assert backend.asked == [("words", "web", 8)]
 
 
 async def test_results_have_title_address_and_excerpt(tmp_path):

@@ -1,15 +1,29 @@
-"""The websearch and codesearch tools; there are none until a search server is configured.
+"""The websearch and codesearch tools; there are none until there is a backend that searches.
+
+That is one of a plugin's (`register_search_backends`), or a SearXNG server:
 
 [plugins.websearch.options]
 url = "https://searx.example.org"
 key = "{env:SEARX_KEY}"
 """
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 
-from pegboard import InvalidInputError, Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import (
+    InvalidInputError,
+    SearchBackend,
+    SearchHit,
+    SearchKind,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    tool,
+)
 from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.websearch.searxng import Hit, SearXNG
+from pegboard_plugins.websearch.searxng import SearXNG
 
 DEFAULT_RESULTS = 8
 MOST_RESULTS = 30
@@ -17,31 +31,24 @@ DEFAULT_TOKENS = 5000
 MOST_TOKENS = 50_000
 CHARS_PER_TOKEN = 4
 SNIPPET_CHARS = 1000
+TIME_LIMIT_S = 30.0
 BETWEEN = "\n\n"
 
 
-async def _may_search(context: ToolContext, query: str) -> None:
-    await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+def search_tools(backend: SearchBackend) -> list[Tool]:
+    """Both tools over a backend."""
 
-
-async def _may_search_code(context: ToolContext, query: str) -> None:
-    await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
-
-
-def search_tools(server: SearXNG) -> list[Tool]:
-    """Both tools over a server."""
-
-    @tool(asks=_may_search)
+    @tool
     async def websearch(
         context: ToolContext, query: str, numResults: int = DEFAULT_RESULTS
     ) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
-        await _may_search(context, query)
-        hits = await server.search(query, "general")
-        wanted = min(max(numResults, 1), MOST_RESULTS)
-        return _result(query, [_entry(hit) for hit in hits[:wanted]])
+        await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+        limit = min(max(numResults, 1), MOST_RESULTS)
+        hits = await _found(backend, query, "web", limit)
+        return _result(query, [_entry(hit) for hit in hits])
 
-    @tool(asks=_may_search_code)
+    @tool
     async def codesearch(
         context: ToolContext, query: str, tokensNum: int = DEFAULT_TOKENS
     ) -> ToolResult:
@@ -49,16 +56,36 @@ def search_tools(server: SearXNG) -> list[Tool]:
 
         tokensNum limits the length of the answer.
         """
-        await _may_search_code(context, query)
-        hits = await server.search(query, "it")
+        await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
         limit = min(max(tokensNum, 1), MOST_TOKENS) * CHARS_PER_TOKEN
+        hits = await _found(backend, query, "code", MOST_RESULTS)
         return _result(query, _within(limit, (_entry(hit) for hit in hits)))
 
     return [websearch, codesearch]
 
 
-def _entry(hit: Hit) -> str:
-    text = " ".join((hit.content or "").split())[:SNIPPET_CHARS]
+async def _found(
+    backend: SearchBackend, query: str, kind: SearchKind, limit: int
+) -> Sequence[SearchHit]:
+    """What the backend answers, which may be anybody's.
+
+    :raises ToolError: when it takes too long, or answers with something else than hits.
+    """
+    allowed = asyncio.timeout(TIME_LIMIT_S)
+    try:
+        async with allowed:
+            hits: object = await backend.search(query, kind=kind, limit=limit)
+    except TimeoutError as error:
+        if not allowed.expired():
+            raise
+        raise ToolError(f"{backend.name} took longer than {TIME_LIMIT_S:g} s") from error
+    if not isinstance(hits, Sequence) or not all(isinstance(hit, SearchHit) for hit in hits):
+        raise ToolError(f"the search backend {backend.name} answered with something else than hits")
+    return tuple(hits)[:limit]
+
+
+def _entry(hit: SearchHit) -> str:
+    text = " ".join(hit.text.split())[:SNIPPET_CHARS]
     return "\n".join(line for line in (hit.title.strip(), hit.url, text) if line)
 
 
@@ -79,8 +106,8 @@ def _result(query: str, entries: list[str]) -> ToolResult:
 
 
 @hookimpl
-async def register_tools(config: Config) -> list[Tool]:
-    """The tools, if `plugins.websearch.options.url` names a server.
+async def register_search_backends(config: Config) -> list[SearchBackend]:
+    """The server, if `plugins.websearch.options.url` names one.
 
     :raises InvalidInputError: when it is no address.
     """
@@ -92,4 +119,26 @@ async def register_tools(config: Config) -> list[Tool]:
         raise InvalidInputError(
             f"plugins.websearch.options.url is {url!r}, not the http(s) address of a SearXNG server"
         )
-    return search_tools(SearXNG(url, key=str(options.get("key") or "")))
+    return [SearXNG(url, key=str(options.get("key") or ""))]
+
+
+@hookimpl
+async def register_tools(config: Config, search_backends: tuple[SearchBackend, ...]) -> list[Tool]:
+    """The tools over the newest backend, or the one that is named; none without any.
+
+    :raises InvalidInputError: when the configuration wants them and nothing searches, or when
+        there is no backend of that name.
+    """
+    wanted = config.plugins.get("websearch")
+    name = wanted.options.get("backend") if wanted else None
+    fitting = [each for each in search_backends if name in (None, each.name)]
+    if fitting:
+        return search_tools(fitting[-1])
+    if wanted is None:
+        return []
+    known = ", ".join(each.name for each in search_backends) or "none"
+    missing = f"there is no search backend {name!r}" if name else "nothing searches the web"
+    raise InvalidInputError(
+        f"websearch and codesearch are off: {missing} (registered: {known}). Set"
+        " plugins.websearch.options.url to a SearXNG server, or install a plugin with a backend"
+    )

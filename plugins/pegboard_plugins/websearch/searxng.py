@@ -1,33 +1,30 @@
 """Searches by a SearXNG server: one's own, or one of those that answer in JSON."""
 
 import asyncio
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegboard import ToolError
+from pegboard import SearchHit, SearchKind, ToolError
 
 if TYPE_CHECKING:
     import httpx
 
-Category = Literal["general", "it"]
-
+_CATEGORIES: dict[SearchKind, str] = {"web": "general", "code": "it"}
 TIME_LIMIT_S = 25.0
 LIMIT_BYTES = 4 << 20
 _OK = 200
 _FORBIDDEN = (401, 403)
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """A result; `content` is what the page says around the words of the query."""
-
+class _Result(msgspec.Struct, frozen=True):
     url: str
     title: str = ""
     content: str | None = None
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    results: tuple[Hit, ...] = ()
+    results: tuple[_Result, ...] = ()
 
 
 class SearXNG:
@@ -36,13 +33,15 @@ class SearXNG:
     The address is the user's, so it may be on this machine or network.
     """
 
+    name = "searxng"
+
     def __init__(self, url: str, *, key: str = "") -> None:
         self._url = f"{url.rstrip('/')}/search"
         self._headers = {"Accept": "application/json"}
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
-    async def search(self, query: str, category: Category) -> tuple[Hit, ...]:
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> tuple[SearchHit, ...]:
         """The results, best first.
 
         :raises ToolError: when the server cannot be reached in 25 seconds, refuses, or answers
@@ -50,28 +49,32 @@ class SearXNG:
         """
         import httpx  # 0.1 s that only a search pays
 
-        fields = {"q": query, "format": "json", "categories": category}
-        limit = asyncio.timeout(TIME_LIMIT_S)
+        fields = {"q": query, "format": "json", "categories": _CATEGORIES[kind]}
+        allowed = asyncio.timeout(TIME_LIMIT_S)
         try:
-            async with limit, httpx.AsyncClient(timeout=TIME_LIMIT_S, trust_env=False) as client:
+            async with allowed, httpx.AsyncClient(timeout=TIME_LIMIT_S, trust_env=False) as client:
                 request = client.build_request(
                     "GET", self._url, params=fields, headers=self._headers
                 )
                 content = await _content(await client.send(request, stream=True))
         except TimeoutError as error:
-            if not limit.expired():
+            if not allowed.expired():
                 raise
             raise ToolError(f"the search took longer than {TIME_LIMIT_S:g} s") from error
         except httpx.HTTPError as error:
             text = str(error) or type(error).__name__
             raise ToolError(f"{self._url} cannot be asked: {text}") from error
         try:
-            return msgspec.json.decode(content, type=_Answer).results
+            found = msgspec.json.decode(content, type=_Answer).results
         except msgspec.DecodeError as error:
             raise ToolError(
                 f"{self._url} did not answer with results in JSON; its settings must allow the"
                 f" format json ({error})"
             ) from error
+        return tuple(
+            SearchHit(url=each.url, title=each.title, text=each.content or "")
+            for each in found[:limit]
+        )
 
 
 async def _content(response: "httpx.Response") -> bytes:
