@@ -54,7 +54,8 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     `config` is laid over the configuration's files, in their syntax. `plugins` are objects that
     are plugins too, the newest of all. `interactive` says that somebody answers permission
     requests; without it an ask is a deny. `trust` decides about the project's own code for this
-    App alone, None leaves it to what the user said before. `env` stands for the environment,
+    App alone, a decision for just the files that it is about; None leaves it to what the user said
+    before. `env` stands for the environment,
     the folders for the user's.
     """
 
@@ -63,7 +64,7 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     builtins: bool = True
     installed: bool = True
     interactive: bool = False
-    trust: bool | None = None
+    trust: bool | Decision | None = None
     env: Mapping[str, str] | None = None
     config_dir: Path | None = None
     data_dir: Path | None = None

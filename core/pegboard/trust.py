@@ -7,6 +7,7 @@ it is about, and those bytes are what is run: a file changed in between changes 
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -34,6 +35,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[Path, ...] = ()
     reason: str = ""
 
+    @property
+    def key(self) -> str:
+        """One text for just these files with this content; empty without files."""
+        digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
+        return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
+
     def scans(self) -> dict[Path, ScanReport]:
         """What each Python file imports and does, without running it."""
         return {path: scan(content) for path, content in self.files.items() if path.suffix == ".py"}
@@ -54,14 +61,15 @@ class TrustStore:
         directory: Path,
         worktree: Path,
         config_files: Sequence[Path] = (),
-        answer: bool | None = None,
+        answer: "bool | Decision | None" = None,
         lock: Path | None = None,
     ) -> Decision:
         """The decision about all that the project would run from this directory.
 
         `config_files` are the project's files of configuration of which something needs trust;
         plugins that they name belong to the set. `answer` is the user's word for this time
-        only; `lock` is a file of digests, made by `write_lock`, which the user vouches for.
+        only, about whatever is there, or for the files of an earlier decision as they were
+        then. `lock` is a file of digests, made by `write_lock`, which the user vouches for.
 
         :raises TrustError: when the lock file cannot be used.
         """
@@ -70,12 +78,15 @@ class TrustStore:
         files = {file.path: file.content for file in code}
         files |= {path: read(path)[0] for path in config_files}
         decision = Decision(trusted=answer is True, root=root, files=files, code=code)
-        if answer is not None:
+        if isinstance(answer, bool):
             reason = "trusted for this time" if answer else "not trusted this time"
             return replace(decision, reason=reason)
         if not files:
             return replace(decision, trusted=True, reason="the project brings no code")
-        return self._by_digest(decision, _read_lock(lock, root) if lock else {})
+        vouched = _read_lock(lock, root) if lock else {}
+        if answer is not None and answer.root == root:
+            vouched |= {name: digest for _, name, digest in _digests(answer)}
+        return self._by_digest(decision, vouched)
 
     def _by_digest(self, decision: Decision, locked: Mapping[str, str]) -> Decision:
         known = self._file.project(decision.root)
@@ -142,7 +153,7 @@ def write_lock(decision: Decision, path: Path) -> None:
         raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
 
 
-def _read_lock(path: Path, root: Path) -> Mapping[str, str]:
+def _read_lock(path: Path, root: Path) -> dict[str, str]:
     try:
         value = json.loads((root / path).read_bytes())
         files = value["files"]

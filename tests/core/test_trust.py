@@ -5,6 +5,7 @@ import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pegboard.errors import TrustError
@@ -113,6 +114,22 @@ def test_the_user_s_word_for_this_time_is_not_stored(project: Project) -> None:
     ]
 
     assert [decision.trusted for decision in decided] == [True, False]
+    assert not project.path.exists()
+
+
+def test_a_yes_to_a_decision_is_for_its_files_as_they_were(project: Project) -> None:
+    def decided(answer: Decision) -> Decision:
+        return project.store.decide(directory=project.root, worktree=project.root, answer=answer)
+
+    shown = project.decide()
+    same = decided(shown)
+    project.tool.write_text("import os; os.remove('all')\n")
+    changed = decided(shown)
+    elsewhere = msgspec.structs.replace(project.decide(), root=project.root / "other")
+
+    assert (same.trusted, changed.trusted, decided(elsewhere).trusted) == (True, False, False)
+    assert (same.key == shown.key, changed.key == shown.key) == (True, False)
+    assert changed.changed == (project.tool,)
     assert not project.path.exists()
 
 

@@ -65,3 +65,32 @@ def test_a_project_is_asked_about_once(client, project):
     _, questions = asked(client, where)
 
     assert len(questions) == 1
+
+
+def test_a_yes_is_for_the_code_as_it_was_shown(client, project):
+    where = {"directory": str(project)}
+    session, questions = asked(client, where)
+    told = questions[0]["questions"][0]["question"]
+    later = TOOL + "\nimport subprocess\n\n@tool\ndef later():\n    subprocess.run(['x'])\n"
+    (project / "tool" / "hello.py").write_text(later)
+
+    path = f"/question/{questions[0]['id']}/reply"
+    client.post(path, params=where, json={"answers": [["Trust"]]})
+    again = wait_for_question(client, where, session)
+
+    assert "imports pegboard" in told
+    assert "subprocess.run" not in told
+    assert "subprocess.run: runs a process" in again
+    assert "changed since it was trusted" in again
+    assert not {"hello", "hello_later"} & {*tools(client, where)}
+
+
+def wait_for_question(client, where, session):
+    """What the next question says; the App is opened again in between."""
+    end = time.monotonic() + 30
+    body = {"parts": [{"type": "text", "text": "%say hi"}]}
+    while time.monotonic() < end:
+        client.post(f"/session/{session}/message", params=where, json=body)
+        if questions := client.get("/question", params=where).json():
+            return questions[0]["questions"][0]["question"]
+    raise AssertionError("nothing was asked again")
