@@ -206,12 +206,12 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
         if rule.permission == "read" and rule.pattern != "*"
     )
     verdict = opinion([Ruleset(source="config", rules=narrow)], "read", [path], home=home)
+    return verdict is not None and verdict.action == "allow"
+
+
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
     """Whether a listing shows this file: not one of secrets that may not be read unasked."""
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
-
-
-    return verdict is not None and verdict.action == "allow"
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
