@@ -3,6 +3,9 @@
 import os
 from pathlib import Path
 
+MARK = f"{os.getpid()}.4713"
+"""To be put on the command lines of what a test starts."""
+
 
 def alive(word: str) -> list[str]:
     """The command lines of other processes that have this word, by /proc."""

@@ -158,10 +158,11 @@ def _stamp(target: str) -> _Stamp | None:
         file = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
+    now = os.fstat(file)
+    if not stat.S_ISREG(now.st_mode):  # of a directory no file can be made
+        os.close(file)
+        return None
     with os.fdopen(file, "rb") as content:
-        now = os.fstat(content.fileno())
-        if not stat.S_ISREG(now.st_mode):
-            return None
         short = now.st_size <= DIGEST_LIMIT_BYTES
         digest = blake2b(content.read(), digest_size=16).digest() if short else b""
     return _Stamp(now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, digest)

@@ -32,6 +32,12 @@ def walk_files(folder: Path) -> Iterator[str]:
     yield from _walk(root, ignore, git)
 
 
+def printable_name(name: str) -> str:
+    """The name or path of a file on one line, with escapes for what is no printable letter."""
+    plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+    return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
+
+
 def ripgrep(folder: Path) -> tuple[str, ...] | None:
     """The program `rg` with options by which it sees the files that `walk_files` gives.
 

@@ -18,6 +18,7 @@ from pegboard import (
     hookimpl,
     is_resolved,
     may_name,
+    printable_name,
     ripgrep,
     tool,
     walk_files,
@@ -69,7 +70,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if secrets:
         notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
-        output=("\n".join(names) or "No files found") + "".join(notes),
+        output=("\n".join(map(printable_name, names)) or "No files found") + "".join(notes),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0},
     )

@@ -18,6 +18,7 @@ from pegboard import (
     hookimpl,
     is_resolved,
     may_name,
+    printable_name,
     tool,
     walk_files,
 )
@@ -109,15 +110,9 @@ def _tree(files: Sequence[Sequence[str]]) -> Iterator[str]:
         pairs = zip(above, folders, strict=False)
         shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         for depth in range(shared, len(folders)):
-            yield f"{'  ' * (depth + 1)}{_printable(folders[depth])}/"
-        yield f"{'  ' * len(names)}{_printable(names[-1])}"
+            yield f"{'  ' * (depth + 1)}{printable_name(folders[depth])}/"
+        yield f"{'  ' * len(names)}{printable_name(names[-1])}"
         above = folders
-
-
-def _printable(name: str) -> str:
-    """A name on one line, without bytes that are no letters."""
-    plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
 
 
 @hookimpl

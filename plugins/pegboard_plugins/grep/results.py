@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import ToolResult
+from pegboard import ToolResult, printable_name
 from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
 
 Mode = Literal["content", "files_with_matches", "count"]
@@ -56,7 +56,10 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
         lines = [*_contents(findings.places[:SHOWN], around)]
     else:
         shows = "{}" if mode == "files_with_matches" else "{}: {}"
-        lines = [shows.format(*pair) for pair in islice(counts.items(), SHOWN)]
+        lines = [
+            shows.format(printable_name(path), count)
+            for path, count in islice(counts.items(), SHOWN)
+        ]
     if counts:
         what = "files" if mode == "files_with_matches" else "matches"
         where = f" in {len(counts)} files" if mode == "count" else ""
@@ -82,7 +85,7 @@ def _contents(places: Sequence[Place], around: Around) -> Iterator[str]:
     for path, group in groupby(places, key=lambda place: place.path):
         lines = [*_numbered(lines_of(path, group, around))]
         if lines:
-            yield from ("", f"{path}:", *lines)
+            yield from ("", f"{printable_name(path)}:", *lines)
         room -= sum(map(len, lines))
         if room < 0:
             return

@@ -20,6 +20,7 @@ from pegboard import (
     hookimpl,
     may_name,
     open_resolved,
+    printable_name,
     secret_path,
     tool,
 )
@@ -161,7 +162,7 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
         raise ToolError(f"{path} cannot be listed: {error.strerror}") from error
     rulesets, home = context.session.rulesets, context.session.home
     names = [name for name in seen if may_name(rulesets, f"{path}/{name}".rstrip("/"), home=home)]
-    shown = [_printable(name) for name in names[:LISTED]]
+    shown = [printable_name(name) for name in names[:LISTED]]
     rest = len(names) - len(shown)
     more = f"\n\n({rest}{' or more' * (len(seen) >= SEEN_NAMES)} further entries)" if rest else ""
     if secrets := len(seen) - len(names):
@@ -175,12 +176,6 @@ def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
             "loaded": [],
         },
     )
-
-
-def _printable(name: str) -> str:
-    """A name on one line, without bytes that are no letters."""
-    plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
-    return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
 
 
 def _media_type(start: bytes) -> str:

@@ -1,0 +1,255 @@
+"""What the machine, the files and the model do to tools, and what becomes of it.
+
+Each row of the fault table has the tests that `COVERED` names, here and elsewhere. After every
+fault no process, no temporary file and no lock is left.
+"""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+from pegboard import tool
+from pegboard.errors import ToolError
+from pegboard.schema.event import PermissionAsked
+from pegboard.schema.part import Completed, Failed
+from pegboard_plugins import bash as bash_plugin
+from pegboard_plugins import write as write_plugin
+from pegboard_plugins.bash import bash
+from played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
+from played import call as model_call
+from processes import MARK, alive
+from tool_context import call
+
+COVERED = """
+T1   core/test_process.py
+       nothing_survives_the_time_limit
+       nothing_survives_a_cancelled_call
+T1   faults/test_tool_faults.py
+       t1_a_command_that_is_ended_says_what_it_said_until_then
+T2   core/test_process.py
+       what_is_left_in_the_background_is_ended_with_the_call
+T2   plugins/bash/test_bash.py
+       processes_in_the_background_are_said_to_be_ended
+T3   core/test_process.py
+       a_gigabyte_needs_little_memory
+T3   faults/test_tool_faults.py
+       t3_a_kept_output_that_was_cut_is_said_to_be
+T4   faults/test_tool_faults.py
+       t4_whatever_bytes_a_command_writes_the_answer_is_text
+T5   faults/test_tool_faults.py
+       t5_a_program_that_would_wait_for_a_person_ends_at_once
+T6   faults/test_tool_faults.py
+       t6_without_its_folder_a_command_is_an_error_and_the_next_one_runs
+T7   faults/test_file_faults.py
+       t7_a_full_disk_leaves_the_file_whole
+T8   faults/test_file_faults.py
+       t8_what_the_system_refuses_is_an_error_that_says_so
+T8   core/test_files.py
+       a_write_protected_file_is_not_replaced
+T9   plugins/test_containment.py
+       a_way_out_is_asked_for
+       a_link_put_in_after_the_check_leads_nowhere
+T9   faults/test_file_faults.py
+       t9_a_circle_of_links_is_an_error
+T10  plugins/test_read.py
+       what_could_block_for_ever_is_refused
+T10  faults/test_file_faults.py
+       t10_what_is_no_regular_file_is_not_written
+T11  plugins/test_read.py
+       a_huge_file_is_not_read_as_a_whole
+       a_large_directory_is_listed_in_part
+T11  faults/test_file_faults.py
+       t11_a_huge_file_is_not_edited
+       t11_names_that_are_no_text_are_shown_and_found
+T12  plugins/test_written_text.py
+       a_file_keeps_its_encoding
+       bytes_of_no_known_encoding_stay_as_they_are
+T13  faults/test_file_faults.py
+       t13_all_around_an_edit_stays_byte_for_byte
+T14  faults/test_file_faults.py
+       t14_a_file_that_is_not_as_it_was_read_is_not_written
+       t14_mode_and_attributes_stay
+T14  plugins/test_containment.py
+       a_change_of_a_hard_link_leaves_the_other_name_as_it_was
+T15  faults/test_two_writers.py
+       of_subagents_that_change_one_file_none_loses_its_change
+       of_two_parallel_edits_in_one_answer_both_are_there
+T16  plugins/test_edit_matching.py
+       a_case_of_the_collection_is_edited_or_refused_as_it_says
+T16  property/test_edits.py
+       a_hostile_text_is_searched_in_bounded_time
+T16  plugins/test_search.py
+       the_fallback_does_not_block_for_a_hopeless_expression
+T17  core/session/test_calls.py
+       a_tool_that_raises_is_an_error_for_the_model
+       a_tool_that_hangs_is_ended_at_its_time_limit
+T17  core/test_tools.py
+       any_other_answer_is_an_error_that_names_the_tool
+       a_function_that_hangs_holds_up_neither_the_time_limit_nor_the_exit
+T17  faults/test_tool_faults.py
+       t17_a_huge_answer_of_any_tool_is_cut_and_kept
+T18  faults/test_tool_faults.py
+       t18_an_abort_ends_a_call_whatever_it_does
+T18  plugins/test_apply_patch.py
+       a_cancelled_patch_is_applied_whole
+T20  core/test_process.py
+       the_environment_of_children_has_no_secrets
+T21  plugins/webfetch/test_fetching.py
+       each_hop_of_a_redirect_is_checked_again
+       the_connection_goes_to_the_address_that_was_checked
+       a_small_answer_that_unpacks_to_gigabytes_is_cut
+T22  core/test_snapshot_hostile.py
+       nothing_of_a_hostile_repository_is_run
+T22  core/session/test_revert.py
+       files_that_the_user_changed_afterwards_are_left_and_named
+T22  core/test_snapshot.py
+       a_nested_repository_is_left_alone
+"""
+"""Rows, with files below tests/ and the names of tests in them, without `test_`."""
+TESTS = Path(__file__).parents[1]
+
+
+def test_each_row_has_its_tests() -> None:
+    rows, source = set(), ""
+    for line in COVERED.split("\n"):
+        row, _, name = line.strip().rpartition(" ")
+        if row:
+            rows.add(row.strip())
+            source = (TESTS / name).read_text()
+        else:
+            assert not name or f"def test_{name}(" in source, name
+
+    # T19, a process that takes all of the machine: the limits are the sandbox's.
+    assert rows == {f"T{number}" for number in range(1, 23)} - {"T19"}
+
+
+async def test_t1_a_command_that_is_ended_says_what_it_said_until_then(context) -> None:
+    command = f"echo begun; setsid setsid sleep {MARK} & trap '' TERM; sleep {MARK}"
+
+    result = await call(bash, context, command=command, timeout=500)
+
+    assert result.output == "begun\n\n[timed out after 500 ms, and was ended]"
+
+
+async def test_t3_a_kept_output_that_was_cut_is_said_to_be(context, monkeypatch) -> None:
+    monkeypatch.setattr("pegboard.process.SPILL_LIMIT_BYTES", 2 << 20)
+
+    result = await call(bash, context, command="head -c 3000000 /dev/zero | tr '\\0' x")
+
+    kept = Path(result.metadata["outputPath"])
+    assert kept.stat().st_size == 2 << 20  # noqa: ASYNC240 - a test
+    assert result.output.endswith("[of 3,000,000 bytes of output its file has the first 2,097,152]")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "head -c 20000000 /dev/urandom",
+        "head -c 50000000 /dev/zero",
+        "head -c 30000000 /dev/zero | tr '\\0' x",
+        "printf 'a\\xff\\xfe\\033[31mred\\033]0;title\\007\\n'",
+        "for n in 1 2 3; do printf '%s%%\\r' $n; done; echo",
+    ],
+    ids=["random", "zeroes", "one line", "escapes", "progress"],
+)
+async def test_t4_whatever_bytes_a_command_writes_the_answer_is_text(context, command) -> None:
+    result = await call(bash, context, command=command)
+
+    assert len(result.output) < 1_200_000
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", result.output)
+    result.output.encode()
+    if "printf 'a" in command:
+        assert result.output == "a\ufffd\ufffdred"
+    if "%%" in command:
+        assert result.output == "3%"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cat",
+        "read -r line",
+        "python3 -c 'input()'",
+        "git init -q . && git -c user.name=n -c user.email=e commit --allow-empty",
+        "cat < /dev/tty",
+    ],
+)
+async def test_t5_a_program_that_would_wait_for_a_person_ends_at_once(context, command) -> None:
+    result = await call(bash, context, command=command, timeout=20_000)
+
+    assert "timed out" not in result.output
+
+
+@pytest.mark.parametrize("workdir", ["missing", "a"])
+async def test_t6_without_its_folder_a_command_is_an_error_and_the_next_one_runs(
+    context, workdir
+) -> None:
+    with pytest.raises(ToolError, match="cannot run"):
+        await call(bash, context, command="true", workdir=workdir)
+
+    assert (await call(bash, context, command="echo on")).output == "on"
+
+
+async def test_t6_a_folder_that_goes_away_meanwhile_is_an_error(context) -> None:
+    folder = context.directory / "work"
+    folder.mkdir()
+    await call(bash, context, command='rmdir "$PWD"', workdir="work")
+
+    with pytest.raises(ToolError, match="cannot run"):
+        await call(bash, context, command="true", workdir="work")
+
+
+async def test_t17_a_huge_answer_of_any_tool_is_cut_and_kept(tmp_path: Path) -> None:
+    @tool
+    async def flood() -> str:
+        """Answer with far too much."""
+        return "line of a flood\n" * 4_000_000
+
+    provider = Played(calls(model_call("flood", "{}")), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(flood)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        (part,) = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Completed)
+    assert len(part.state.output) < 60_000
+    kept = Path(part.state.metadata["outputPath"])
+    assert kept.stat().st_size == 64_000_000  # noqa: ASYNC240 - a test
+
+
+ABORTED = {
+    "asking": ("write", '{"filePath": "new", "content": "x"}'),
+    "running": ("bash", f'{{"command": "echo begun; setsid sleep {MARK}.1 & sleep {MARK}.1"}}'),
+}
+
+
+@pytest.mark.parametrize("phase", ABORTED)
+async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: str) -> None:
+    provider = Played(calls(model_call(*ABORTED[phase])), text("done"))
+    asks = phase == "asking"
+    plugins = (bash_plugin, write_plugin)
+    async with opened(tmp_path, provider, *plugins, allow=not asks, interactive=asks) as app:
+        session = await app.create_session()
+
+        def is_there(event: object) -> bool:
+            if asks:
+                return isinstance(event.properties, PermissionAsked)
+            return "begun" in str(event)
+
+        listening = asyncio.create_task(heard(app, is_there))
+        await asyncio.sleep(0)
+        prompting = asyncio.create_task(app.prompt(session.id, HI))
+        async with asyncio.timeout(30):
+            await listening
+
+        assert await app.abort(session.id)
+
+        await prompting
+        (part,) = tools_of(await app.turns(session.id))
+        waiting = app.permissions.pending()
+    assert isinstance(part.state, Failed)
+    assert waiting == ()
+    assert alive(MARK) == []
+    assert list((tmp_path / "project").iterdir()) == []
