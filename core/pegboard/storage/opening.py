@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
-from pegboard.storage.migrations import migrate
+from pegboard.storage.migrations import MIGRATIONS, migrate
 from pegboard.storage.owners import Owners, died_with_the_machine
 from pegboard.storage.recovery import recover
 
@@ -79,26 +79,26 @@ def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
                 f"{path} is damaged ({error}); close the other pegboard processes and start again"
             ) from error
         aside = _moved_aside(path)
-        opened, found = _begun_anew(path, owners, aside)
+        opened = _connect(path, owners, check=False, damaged=aside)
+        found, *warnings = opened.warnings
         warning = f"the database was damaged ({error}); it is kept as {aside}; {found}"
-        return replace(opened, warnings=(warning, *opened.warnings))
+        return replace(opened, warnings=(warning, *warnings))
 
 
-def _begun_anew(path: Path, owners: Owners, aside: Path) -> tuple[Opened, str]:
-    """A new database with what can be read of the old one, and a word about that."""
-    from pegboard.storage.salvage import salvage  # only a damaged database pays for it
+def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
+    """Fills a new database with what can be read of a damaged one; a word about that."""
+    from pegboard.storage.salvage import salvage, version_of  # only a damaged one pays for it
 
-    fresh = _connect(path, owners, check=False)
+    # The tables as they were there, so that the steps since then change the rows, too.
+    migrate(db, path, migrations=MIGRATIONS[: version_of(damaged)])
     try:
-        found = salvage(aside, fresh.db)
-        # The dead left their answers unfinished in there, too.
-        opened = replace(fresh, recovered=recover(fresh.db, owners.is_alive))
+        found = salvage(damaged, db)
     except apsw.Error as error:
-        return fresh, f"a new one is begun, since the old one cannot be read ({error})"
+        return f"a new one is begun, since the old one cannot be read ({error})"
     if not found.sessions:
-        return opened, "a new one is begun"
+        return "a new one is begun"
     said = f"{found.sessions} sessions with {found.messages} messages"
-    return opened, f"{said} could be read and are in a new one"
+    return f"{said} could be read and are in a new one"
 
 
 def note_damage(path: Path, error: apsw.Error) -> None:
@@ -112,7 +112,8 @@ def _damage_mark(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
-def _connect(path: Path, owners: Owners, *, check: bool) -> Opened:
+def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = None) -> Opened:
+    """The database; one that is filled from a `damaged` one has a word about that as a warning."""
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     db = apsw.Connection(str(path))
     with ExitStack() as failing:
@@ -121,6 +122,8 @@ def _connect(path: Path, owners: Owners, *, check: bool) -> Opened:
         warnings = _set_up(db, path)
         if check:
             _check(db, everything=_damage_mark(path).exists())
+        if damaged is not None:
+            warnings = (_taken_over(db, path, damaged), *warnings)
         migrate(db, path)
         recovered = recover(db, owners.is_alive)
         failing.pop_all()

@@ -25,6 +25,7 @@ from pegboard.schema.message import AssistantMessage, Message
 from pegboard.schema.part import FilePart, Part, TextPart
 from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import records
+from pegboard.storage.migrations import MIGRATIONS
 from pegboard.storage.writes import now_ms
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
@@ -76,6 +77,19 @@ class _Told(msgspec.Struct):
                 self.parts.get((session_id, message_id), {}).pop(part_id, None)
             case _:
                 pass
+
+
+def version_of(damaged: Path) -> int:
+    """The number of the last step of migration that a file has seen; the newest if unknown."""
+    source = _opened(damaged)
+    try:
+        rows = source.execute("SELECT value FROM meta WHERE key = 'schema_version'")
+        found = [int(str(value)) for (value,) in rows]
+    except (*_UNREADABLE, ValueError):
+        found = []
+    finally:
+        source.close()
+    return found[0] if found and 0 < found[0] <= len(MIGRATIONS) else len(MIGRATIONS)
 
 
 def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
