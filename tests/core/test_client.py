@@ -13,6 +13,7 @@ import pytest
 
 from cable import cable
 from contract import sync_client
+from docs.pages import blocks
 from pegboard.client import (
     AsyncClient,
     Client,
@@ -339,6 +340,31 @@ def test_a_server_is_found_by_its_file(server: Served, tmp_path: Path) -> None:
 def _tell(file: Path, facts: dict[str, object], mode: int = 0o600) -> None:
     file.write_text(json.dumps(facts))
     file.chmod(mode)
+
+
+@pytest.mark.parametrize(
+    ("file", "call"),
+    [
+        ("client.py", "print(ask(Path.cwd(), 'hi'))"),
+        ("watch.py", "asyncio.run(watch(Path.cwd(), 'hi'))"),
+    ],
+)
+def test_the_programs_of_the_page_run(server: Served, file: str, call: str) -> None:
+    block = next(block for block in blocks("python") if block.file == file)
+    code = f"{block.text.partition('if __name__')[0]}\n{call}"
+    command = [sys.executable, "-c", code]
+
+    done = subprocess.run(
+        command,
+        cwd=server.directory,
+        env=server.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout.strip()) == (0, "ECHO: hi")
 
 
 def test_frames_are_cut_where_they_end_and_nowhere_else() -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TOLD_WITHIN_S = 10.0
 """What the events of a turn may come later than its answer, which has a connection of its own."""
 LOOK_EVERY_S = 0.5
+READ_AGAIN = 20
 ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 """An abort may come before its prompt."""
 _SEARCHED = 500
@@ -202,7 +203,17 @@ class AttachedEngine:
         self._bus.publish(event)
 
     async def _read_anew(self) -> None:
-        """Tell what lost events would have told: what is there of the turn, and what waits."""
+        """Tell what lost events would have told; the server has just been there, or soon is."""
+        for _ in range(READ_AGAIN):
+            try:
+                await self._read_all()
+            except (ServerUnreachableError, TimeLimitError):
+                await asyncio.sleep(LOOK_EVERY_S)
+            else:
+                return
+
+    async def _read_all(self) -> None:
+        """Tell what is there of the turn, what waits, and whether the session rests."""
         if not self._session_id:
             return
         for turn in await self._client.messages(self._session_id):
