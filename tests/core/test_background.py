@@ -87,12 +87,11 @@ async def test_a_deleted_session_takes_its_processes_with_it_and_no_others(tmp_p
 
 async def test_no_more_than_a_few_run_at_the_same_time(tmp_path):
     async with session(tmp_path) as view:
-        for _ in range(MOST_RUNNING):
-            process = await start(view, "exec sleep 4711.5", tmp_path)
+        started = [await start(view, "exec sleep 4711.5", tmp_path) for _ in range(MOST_RUNNING)]
 
         with pytest.raises(ToolError, match="stop one first"):
             await start(view, "exec sleep 4711.5", tmp_path)
-        await view.stop(process.id)
+        await view.stop(started[0].id)
         await start(view, "exec sleep 4711.5", tmp_path)
 
         assert sum(each.running for each in view.listed()) == MOST_RUNNING
