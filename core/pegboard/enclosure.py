@@ -1,6 +1,7 @@
 """The sandbox of one App: what its tools' processes may reach, and the way into it."""
 
 import asyncio
+import os
 import re
 import shutil
 import sys
@@ -189,7 +190,7 @@ def _hidden(site: Site, home: Path) -> tuple[Path, ...]:
     own = [path for path in site.private if path not in site.workspace.git_dirs]
     machine = (Path(path) for path in _MACHINE_SECRETS)
     found = (path.resolve() for path in (*home_secrets(home), *own, *machine))
-    return tuple(dict.fromkeys(path for path in found if path.exists()))
+    return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))  # noqa: PTH110 - no error where it may not look
 
 
 def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
@@ -199,7 +200,7 @@ def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(
         path
         for path in found
-        if path.exists()
+        if os.path.exists(path)  # noqa: PTH110 - likewise
         and not home.is_relative_to(path)
         and not any(each.is_relative_to(path) for each in hidden)
     )

@@ -103,7 +103,7 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
     users = _users(policy) if policy.level == "strict" else []
     replaced = [_RUN, *temporary, *users]
-    hidden = [path for path in policy.hidden if path.exists()]
+    hidden = [path for path in policy.hidden if os.access(path, os.F_OK)]
     outside = [path for path in hidden if not _within(path, [*replaced, policy.worktree])]
     yield from _empty(_RUN)
     for name in _NEEDED_OF_RUN:
@@ -115,7 +115,7 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     for path in outside:
         yield from _empty(path)
     for path in policy.visible:
-        if _within(path, [*replaced, *outside]) and path.exists():
+        if _within(path, [*replaced, *outside]) and os.access(path, os.R_OK):
             yield from ("--ro-bind", str(path), str(path))
     yield from _project(policy)
     for path in hidden:

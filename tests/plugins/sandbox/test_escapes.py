@@ -1,0 +1,103 @@
+"""What a sandboxed process tries and must not get: as root and as an unprivileged user."""
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from enclosed import BOXES, LIMIT_S, SECRET, USERS, Surroundings, Told, attempt, killed_agent, site
+from pegboard.schema.config import Config
+from processes import alive
+
+WORKSPACE = Config(sandbox="workspace")
+STRICT = Config(sandbox="strict")
+CONNECT = """perl -MSocket -e '
+    socket(S, PF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ENV{AT})) && print "IN"'"""
+ATTEMPTS = {
+    "write outside": "echo x > $OUT/file; echo x > $OUT/new; mkdir $OUT/folder; rm -f $OUT/file",
+    "write in the home": "echo x >> ~/.bashrc; mkdir -p ~/.config/pegboard; echo x > ~/new",
+    "write through a link": "echo x > link/file; ln -s $OUT here; echo x > here/file",
+    "link a file in": "ln $OUT/file hard && echo x > hard; cp -l $OUT/file sub/hard",
+    "move a file": "mv $OUT/file sub/; mv -f sub/code.py $OUT/file",
+    "change git's configuration": "echo '[core] fsmonitor = x' >> .git/config; rm -rf .git/config",
+    "put git's folder aside": "mv .git old && mkdir .git && echo x > .git/config",
+    "make a tool": "mkdir -p tool; echo x > tool/pwn.py; rm -rf tool; ln -s sub tool",
+    "make a configuration": "mkdir -p .pegboard; echo {} > .pegboard/config.json; "
+    "echo x > pegboard.toml; echo x > .envrc; mv sub .pegboard",
+    "read a key": "cat ~/.ssh/id_ed25519; cp ~/.ssh/id_ed25519 sub/; ln ~/.ssh/id_ed25519 sub/key",
+    "read what Pegboard keeps": "cat ../own/*/*; grep -r leaked ../own",
+    "call a port": "exec 3<>/dev/tcp/127.0.0.1/$PORT && echo IN",
+    "call a socket outside": f"AT=$SOCKET_OUTSIDE {CONNECT}",
+    "call a socket in the home": f"AT=$SOCKET_HOME {CONNECT}",
+    "call a socket in the project": f"AT=$SOCKET_PROJECT {CONNECT}",
+    "stop another process": "kill -9 $VICTIM; kill -STOP $VICTIM",
+    "read another process": "cat /proc/$VICTIM/environ /proc/*/environ | tr '\\0' '\\n'",
+    "see a provider's key": "env; cat /proc/self/environ",
+    "change the machine": "for file in /proc/sys/kernel/core_pattern /proc/sysrq-trigger; do "
+    "cat $file > $file && echo IN; done; mknod sub/disk b 254 0 && head -c 512 sub/disk && echo IN",
+    "take the walls away": "mount -o remount,rw,bind / / && echo IN; umount -l ~/.ssh && echo IN; "
+    "unshare -Urm sh -c 'mount -o remount,rw,bind / /; umount -l ~/.ssh; cat ~/.ssh/id_ed25519; "
+    "echo x > $OUT/file'; chroot . true && echo IN; nsenter -t 1 -m true && echo IN",
+}
+
+HARMLESS = {"see a provider's key", "change the machine", "take the walls away"}
+"""For a user without rights: the first is the environment's affair, with and without a sandbox."""
+
+
+@pytest.fixture(scope="module", params=USERS)
+def place(request: pytest.FixtureRequest) -> Iterator[Surroundings]:
+    with site(request.param) as found:
+        yield found
+
+
+def harm(place: Surroundings, before: dict[str, str], told: Told) -> list[str]:
+    """What the attempt has got."""
+    after = place.state()
+    found = [path for path in before if after.get(path) != before[path]]
+    found += [path for path in after if path not in before]
+    found += [f"{name} was called" for name in place.called()]
+    found += ["a secret"] if SECRET in told.output else []
+    found += ["what it says"] if "IN" in told.output.split() else []
+    return found if told.victim else [*found, "the other process"]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_it_does_not_get_through(place: Surroundings, box: str, name: str) -> None:
+    before = place.state()
+
+    told = attempt(place, box, ATTEMPTS[name], config=WORKSPACE)
+
+    assert harm(place, before, told) == []
+
+
+@pytest.mark.parametrize("name", ATTEMPTS)
+def test_it_does_not_get_through_at_the_strict_level(place: Surroundings, name: str) -> None:
+    before = place.state()
+
+    told = attempt(place, "bubblewrap", ATTEMPTS[name], config=STRICT)
+
+    assert harm(place, before, told) == []
+
+
+@pytest.mark.parametrize("name", [name for name in ATTEMPTS if name not in HARMLESS])
+def test_without_a_sandbox_it_gets_through(name: str) -> None:
+    with site("nobody") as place:
+        before = place.state()
+
+        told = attempt(place, "none", ATTEMPTS[name], config=WORKSPACE)
+
+        assert harm(place, before, told) != []
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_an_agent_that_is_killed_takes_the_process_along(place: Surroundings, box: str) -> None:
+    word = f"{73_000_000 + os.getpid()}"
+
+    killed_agent(place, box, word)
+
+    until = time.monotonic() + LIMIT_S
+    while alive(word) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert alive(word) == []
