@@ -80,8 +80,10 @@ async def tools() -> dict[str, Tool]:
         }
     )
     found = [tool for module in PLAIN for tool in await module.register_tools()]
-    for module in (batch, list, multiedit, plan, webfetch, websearch):
+    for module in (batch, list, multiedit, plan, webfetch):
         found += await module.register_tools(on)
+    backends = tuple(await websearch.register_search_backends(on))
+    found += await websearch.register_tools(on, backends)
     found += [apply_patch.apply_patch, lsp.lsp, question.question, skill.skill]
     return {tool.id: tool for tool in found}
 

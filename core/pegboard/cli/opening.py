@@ -15,9 +15,10 @@ _SEARCHED = 500
 
 
 def warnings_of(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think: settings, plugins with problems, code without trust."""
+    """What is not as the user might think: settings, problems of plugins, code without trust."""
     problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
-    warnings = (*app.loaded.warnings, *problems)
+    failures = (failure.message for failure in app.failures)
+    warnings = (*app.loaded.warnings, *problems, *failures)
     code = [path for path in app.untrusted if path not in app.loaded.untrusted]
     if not code:
         return warnings

@@ -43,9 +43,13 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
 
 async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...]]":
     from pegboard.app import App
+    from pegboard.registration import Problem
 
     async with await App.open(directory) as app:
-        return tuple(app.register.infos), tuple(app.register.problems)
+        failed = tuple(
+            Problem(kind="hook", plugin=each.plugin, text=each.message) for each in app.failures
+        )
+        return tuple(app.register.infos), (*app.register.problems, *failed)
 
 
 def _row(plugin: "PluginInfo") -> tuple[str, ...]:

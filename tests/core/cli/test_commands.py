@@ -116,6 +116,19 @@ async def test_plugins_are_listed_with_what_they_bring(pegboard: CommandLine) ->
     assert bash["loadMs"] > 0
 
 
+async def test_a_plugin_that_fails_at_the_start_is_told_of(pegboard: CommandLine) -> None:
+    config = pegboard.home / "config" / "pegboard.toml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text("[plugins.websearch.options]\nbackend = 'other'\n")
+
+    table = await pegboard("plugins", "list")
+    run = await pegboard("run", "-m", "scripted/demo", "hello")
+
+    text = "websearch and codesearch are off: there is no search backend 'other'"
+    assert text in table.err
+    assert run.err.count(text) == 1
+
+
 async def test_settings_are_shown_with_their_file_and_without_secrets(
     pegboard: CommandLine,
 ) -> None:
