@@ -19,10 +19,16 @@ MAX_BYTES = 51_200
 
 KEPT_S = 7 * 24 * 3600.0
 """So long a whole output can be read in its file (opencode `tool/truncation.ts`)."""
+KEPT_BYTES = 1 << 30
+"""Of all outputs together; beyond it the oldest go before their time."""
 SWEEP_AFTER_S = 2.0
-"""Old outputs are removed once the start of an App, and its first request, are over."""
+"""Old outputs are removed once the start of an App, and its first request, are over,"""
+SWEEP_EVERY_S = 3600.0
+"""and then again and again."""
+LONGEST_OWN_CUT_BYTES = 2 << 20
+"""A tool that says to have cut its output has not, if it is longer."""
 
-_OUTPUTS = ("tool_", "run_")
+_BEGINNINGS = ("tool_", "run_")
 """How the names of stored outputs begin: those of tools, and those of processes."""
 
 Direction = Literal["head", "tail", "both"]
@@ -147,12 +153,12 @@ def _suffix(line: str, max_bytes: int) -> str:
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
     """The answer with an output that a model can read: start and end of a long one.
 
-    A tool that cuts its own output says `truncated` in its metadata and is left alone. What
-    the rest promises is told at `shorten`.
+    A tool that cuts its own output, to 2 MiB at most, says `truncated` in its metadata and is
+    left alone. What the rest promises is told at `shorten`.
 
     :raises OSError: when the file cannot be written.
     """
-    if "truncated" in result.metadata:
+    if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
         return result
     cut = truncate(result.output, direction="both")
     return await shorten(result, cut, output_dir=output_dir, hint=hint)
@@ -179,20 +185,38 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
 
 async def sweep(folder: Path) -> None:
-    """Remove the outputs that are older than a week, after a while and in a thread."""
+    """Remove old outputs, soon and then every hour; goes on until it is cancelled."""
     await asyncio.sleep(SWEEP_AFTER_S)
-    await asyncio.to_thread(remove_old, folder, before=time.time() - KEPT_S)
+    while True:
+        await asyncio.to_thread(remove_old, folder, before=time.time() - KEPT_S)
+        await asyncio.sleep(SWEEP_EVERY_S)
 
 
-def remove_old(folder: Path, *, before: float) -> None:
-    """Remove the outputs in this folder that were written before that instant (in seconds)."""
+def remove_old(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
+    """Remove the outputs in this folder that were written before that instant (in seconds).
+
+    Of those that are left the newest stay, as many as have `most_bytes` together.
+    """
+    kept = 0
+    for path, facts in sorted(_outputs(folder), key=lambda each: -each[1].st_mtime):
+        kept += facts.st_size
+        if facts.st_mtime < before or kept > most_bytes:
+            with suppress(OSError):  # another process sweeps too, or the file is not ours
+                path.unlink()
+
+
+def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
+    """The regular files that tools and processes have left."""
+    found = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
-            with suppress(OSError):  # another process sweeps too, or the file is not ours
-                is_output = entry.name.startswith(_OUTPUTS) and entry.name.endswith(".txt")
+            if not (entry.name.startswith(_BEGINNINGS) and entry.name.endswith(".txt")):
+                continue
+            with suppress(OSError):
                 facts = entry.stat(follow_symlinks=False)
-                if is_output and stat.S_ISREG(facts.st_mode) and facts.st_mtime < before:
-                    Path(entry).unlink()
+                if stat.S_ISREG(facts.st_mode):
+                    found.append((Path(entry), facts))
+    return found
 
 
 def _store(folder: Path, text: str) -> Path:

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import time
 
@@ -102,15 +103,46 @@ def left(folder):
     return {path.name for path in folder.iterdir()}
 
 
-async def test_outputs_older_than_a_week_are_removed(tmp_path):
+async def test_outputs_older_than_a_week_are_removed_again_and_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("pegboard.truncate.SWEEP_AFTER_S", 0)
+    monkeypatch.setattr("pegboard.truncate.SWEEP_EVERY_S", 0.01)
     outputs(
         tmp_path, tool_old=KEPT_S + 60, run_old=KEPT_S + 60, tool_new=KEPT_S - 60, mine=KEPT_S + 60
     )
     (tmp_path / "tool_folder.txt").mkdir()
 
-    await sweep(tmp_path)
+    sweeping = asyncio.create_task(sweep(tmp_path))
+    kept = {"tool_new.txt", "mine.txt", "tool_folder.txt"}
+    await until(lambda: left(tmp_path) == kept)
+    outputs(tmp_path, tool_late=KEPT_S + 60)
+    await until(lambda: left(tmp_path) == kept)
 
-    assert left(tmp_path) == {"tool_new.txt", "mine.txt", "tool_folder.txt"}
+    sweeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sweeping
+
+
+async def until(is_so):
+    async with asyncio.timeout(30):
+        while not is_so():  # noqa: ASYNC110 - a folder tells nobody
+            await asyncio.sleep(0.01)
+
+
+def test_of_too_many_outputs_the_newest_are_kept(tmp_path):
+    outputs(tmp_path, tool_a=30, run_b=20, tool_c=10)
+
+    remove_old(tmp_path, before=0, most_bytes=2)
+
+    assert left(tmp_path) == {"run_b.txt", "tool_c.txt"}
+
+
+async def test_an_output_that_is_not_cut_as_its_tool_says_is_cut(tmp_path):
+    result = ToolResult(output="x\n" * 2_000_000, metadata={"truncated": False})
+
+    limited = await limit_output(result, output_dir=tmp_path)
+
+    assert len(limited.output) < 52_000
+    assert limited.metadata["truncated"] is True
 
 
 def test_a_folder_that_is_not_there_has_nothing_to_remove(tmp_path):

@@ -12,7 +12,7 @@ import pytest
 
 from pegboard import tool
 from pegboard.errors import ToolError
-from pegboard.schema.event import PermissionAsked
+from pegboard.schema.event import Event, PermissionAsked
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import write as write_plugin
@@ -233,7 +233,7 @@ async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: 
     async with opened(tmp_path, provider, *plugins, allow=not asks, interactive=asks) as app:
         session = await app.create_session()
 
-        def is_there(event: object) -> bool:
+        def is_there(event: Event) -> bool:
             if asks:
                 return isinstance(event.properties, PermissionAsked)
             return "begun" in str(event)
