@@ -211,7 +211,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         try:
             return await take_turn(engine, prompt, view, tally, ask)
         except (ModelNotFoundError, NotFoundError, ServerError) as error:
-            kept = await _kept(engine, session.id, error)
+            kept = await _kept(engine, session.id, options.attach, error)
             return Result(exit=exit_of(error.exit_code), error=f"{error}{kept}")
 
 
@@ -237,7 +237,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
 def _config(options: Options) -> dict[str, object]:
     """What the command line sets of the configuration."""
     usd = options.budget_usd
-    budget = {} if usd is None else {"budget": {"run": {"usd": usd}}}
+    budget: dict[str, object] = {} if usd is None else {"budget": {"run": {"usd": usd}}}
     return {**budget, "auto_approve": True} if options.auto else budget
 
 
@@ -272,9 +272,10 @@ async def _session(engine: Engine, options: Options) -> Session:
     return newest
 
 
-async def _kept(engine: Engine, session_id: str, error: PegboardError) -> str:
+async def _kept(engine: Engine, session_id: str, attach: str | None, error: PegboardError) -> str:
     """Where the prompt is, if it was stored before its model or agent turned out to be unknown."""
     if isinstance(error, ServerUnreachableError) or not await engine.is_begun(session_id):
         return ""
-    way_on = f"pegboard run -s {session_id} -m PROVIDER/MODEL go on"
+    place = f"--attach {attach} " if attach else ""
+    way_on = f"pegboard run {place}-s {session_id} -m PROVIDER/MODEL go on"
     return f" The prompt is kept in session {session_id}: {way_on}"
