@@ -15,6 +15,11 @@ COLOURS = (QuestionOption(label="Red", description="like fire"), QuestionOption(
         ("y\n", Typed(reply="once")),
         ("YES\n", Typed(reply="once")),
         ("a\n", Typed(reply="always")),
+        ("S\n", Typed(reply="always", scope="session")),
+        ("u\n", Typed(reply="always", scope="user")),
+        ("a@\n", Typed(reply="always", agent_only=True)),
+        ("session@\n", Typed(reply="always", scope="session", agent_only=True)),
+        ("y@\n", Typed(reply="reject", message="y@")),
         ("n\n", Typed(reply="reject")),
         ("use git rm\n", Typed(reply="reject", message="use git rm")),
         (None, Typed(reply="reject")),
@@ -26,6 +31,16 @@ def test_a_key_replies_and_any_other_text_rejects_with_it(line: str | None, type
 
 def test_an_empty_line_is_no_reply() -> None:
     assert read_reply("  \n") is None
+    assert read_reply("  \n", once=True) is None
+
+
+@pytest.mark.parametrize("line", ["a\n", "s\n", "u@\n", "Always\n"])
+def test_what_is_asked_every_time_has_no_answer_for_good(line: str) -> None:
+    assert read_reply(line, once=True) is None
+    assert read_reply("y\n", once=True) == Typed(reply="once")
+    assert read_reply("no, use git rm\n", once=True) == Typed(
+        reply="reject", message="no, use git rm"
+    )
 
 
 @pytest.mark.parametrize(
