@@ -16,6 +16,7 @@ import asyncio
 import json
 import re
 import sys
+from itertools import groupby
 from typing import Any
 
 from model_server import (
@@ -121,9 +122,11 @@ def _since_user(body: Body) -> list[Any]:
 
 
 def _script(body: Body) -> list[str]:
-    """The lines of the user's message, from the last one that has directives if any has."""
-    said = [_text(each["content"]) for each in body["messages"] if each["role"] == "user"]
-    found = next((each for each in reversed(said[-3:]) if "%" in each), said[-1] if said else "")
+    """The lines of what the user said last: of its last message with directives, if any has."""
+    turns = groupby(body["messages"], key=lambda message: message["role"] == "user")
+    users = [list(messages) for by_user, messages in turns if by_user]
+    said = [_text(each["content"]) for each in users[-1]] if users else [""]
+    found = next((each for each in reversed(said) if "%" in each), said[-1])
     found = re.sub(r"<system-reminder>.*?</system-reminder>", "", found, flags=re.DOTALL)
     return [line.strip().strip('"') for line in re.split(r";;|\n", found) if line.strip(' "')]
 

@@ -48,11 +48,25 @@ class Terminal:
             self._tmux("send-keys", "-t", "m", key)
             time.sleep(0.15)
 
+    def type(self, text: str) -> None:
+        """Type a text where the cursor is."""
+        self._tmux("send-keys", "-t", "m", "-l", text)
+
+    def clear(self) -> None:
+        """Empty the line."""
+        self.press("C-e", "C-u")
+        self.settle(0.2, 2)
+
+    def leave(self) -> None:
+        """Close a dialog."""
+        self.press("Escape")
+        self.settle(0.3, 3)
+
     def write(self, text: str) -> None:
         """Type a text, again if the program has swallowed some of it."""
         for _ in range(3):
-            self.press("C-e", "C-u")
-            self._tmux("send-keys", "-t", "m", "-l", text)
+            self.clear()
+            self.type(text)
             if self.shows(re.escape(text.rsplit(maxsplit=1)[-1][-12:]), within_s=4):
                 return
         raise AssertionError(f"cannot be typed: {text}\n{self.screen()}")
