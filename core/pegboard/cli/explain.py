@@ -116,6 +116,7 @@ def facts(found: "Explanation") -> dict[str, Any]:
         "by": found.verdict.source,
         "reason": found.verdict.reason,
         "headless": found.headless.action,
+        "sandbox": found.sandbox,
         "to_allow": list(_to_add(found)),
     }
 
@@ -142,6 +143,8 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} where nobody is there to be asked"
         yield Line(text=text, style="dim", indent=1)
+    if found.sandbox:
+        yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
     for text in _to_add(found):
         yield Line(text=f"to allow it: {visible(text)}", style="dim", indent=1)
 

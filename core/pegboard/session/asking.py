@@ -24,6 +24,7 @@ from pegboard.schema.permission import (
     ToolReference,
     Verdict,
 )
+from pegboard.session.enclosed import unasked_inside
 from pegboard.session.engine import Engine
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
@@ -82,9 +83,7 @@ async def settle(
         raise PermissionRejectedError(REJECTED)
 
 
-def as_asked(
-    view: SessionView, request: PermissionRequest, verdict: Verdict
-) -> PermissionRequest:
+def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
     """The request as it is asked: with its agent, and no choice for good that would be too wide.
 
     There is none for what a plugin wants asked every time, for what nobody can know before it
@@ -110,6 +109,8 @@ async def judged(engine: Engine, view: SessionView, request: PermissionRequest) 
     verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await _approved(engine, view, request, verdict)
+    if verdict.action == "ask" and not verdict.firm:
+        verdict = await unasked_inside(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm and engine.config.auto_approve:
         reason = f"allowed without asking (auto_approve): {verdict.reason}"
         return replace(verdict, action="allow", reason=reason, source=AUTO)

@@ -16,6 +16,7 @@ from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard.schema.session import Session, SessionTime
 from pegboard.session.asking import as_asked, judged, make_request, unattended
+from pegboard.session.enclosed import SANDBOX
 from pegboard.session.engine import Engine
 from pegboard.session.run import make_view
 
@@ -45,6 +46,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     `told` is False for a tool that does not say beforehand what it will ask: then only the
     rules about all of its calls are known. `commands` and `unclear` are those of a shell line.
     `verdicts` are those of the single requests, `headless` is the verdict where nobody is asked.
+    `sandbox` says what encloses the processes of tools, and whether the verdict is due to it;
+    it is empty where nothing does.
     """
 
     tool: str
@@ -58,6 +61,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     paths_outside: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
+    sandbox: str = ""
 
 
 async def explained(
@@ -95,7 +99,16 @@ async def explained(
         commands=_commands(notes.requests),
         paths_outside=await asyncio.to_thread(_paths_outside, view, notes.requests),
         unclear=_unclear(notes.requests),
+        sandbox=_sandbox(engine, verdicts),
     )
+
+
+def _sandbox(engine: Engine, verdicts: Sequence[Verdict]) -> str:
+    if engine.enclosure is None:
+        return ""
+    changed = any(verdict.source == SANDBOX for verdict in verdicts)
+    effect = "it answers what would be asked" if changed else "it does not change the verdict"
+    return f"{engine.enclosure.described}: {effect}"
 
 
 class _Notes:

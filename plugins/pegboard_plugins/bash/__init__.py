@@ -59,7 +59,8 @@ async def _requests(
     for path in outside:
         await context.ask_path(path)
     if inside := _inside(scanned.writes, context):
-        await context.ask("edit", inside, always=["*"], metadata={"command": command})
+        facts = {"command": command, "runs_in": str(cwd)}
+        await context.ask("edit", inside, always=["*"], metadata=facts)
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
         patterns.append(UNCLEAR + command)
@@ -68,7 +69,11 @@ async def _requests(
         "bash",
         patterns,
         always=() if scanned.unclear else _always(scanned),
-        metadata={**_facts(scanned, command, secrets), "background": background},
+        metadata={
+            **_facts(scanned, command, secrets),
+            "background": background,
+            "runs_in": str(cwd),
+        },
     )
     return cwd
 
