@@ -238,8 +238,8 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
-        session = await settled(self._engine, session_id)
-        return await self._runs.prompt(self._engine, session, prompt)
+        await settled(self._engine, session_id)
+        return await self._runs.prompt(self._engine, session_id, prompt)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command; it raises what `prompt` does.

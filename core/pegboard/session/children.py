@@ -1,11 +1,17 @@
-"""What a tool asks for when it wants a subagent."""
+"""What a tool asks for when it wants a subagent, and what it gets."""
 
 from collections.abc import Callable
 
 import msgspec
 
+from pegboard.context import ChildResult
+from pegboard.errors import NotFoundError, ToolError
 from pegboard.schema.agent import Agent
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
+from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, Tokens
+from pegboard.session.engine import Engine
+from pegboard.session.sessions import new_session
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,3 +29,39 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     on_start: Callable[[str], None] | None
     on_cost: Callable[[float, Tokens], None]
+
+
+async def child_session(engine: Engine, request: ChildRequest) -> Session:
+    """The session in which the subagent works.
+
+    :raises ToolError: when the session to go on with is not a child of the caller's.
+    """
+    if request.session_id is None:
+        return await new_session(
+            engine,
+            title=f"{request.description} (@{request.agent.name} subagent)",
+            parent_id=request.parent.id,
+            agent=request.agent.name,
+        )
+    try:
+        session = await engine.storage.session(request.session_id)
+    except NotFoundError as error:
+        raise ToolError(str(error)) from error
+    if session.parent_id != request.parent.id:
+        raise ToolError(f"{session.id} is not a subagent's session of this one")
+    return session
+
+
+def child_result(session_id: str, turn: Turn) -> ChildResult:
+    """How a subagent ended, by its last answer."""
+    assert isinstance(turn.info, AssistantMessage)
+    texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
+    text = texts[-1] if texts else ""
+    match turn.info.error:
+        case None:
+            return ChildResult(session_id=session_id, outcome="done", text=text)
+        case AbortedFailure():
+            return ChildResult(session_id=session_id, outcome="cancelled", text=text)
+        case error:
+            said = text or error.data.message
+            return ChildResult(session_id=session_id, outcome="failed", text=said)

@@ -2,21 +2,25 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
-from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
+from pegboard.errors import (
+    AbortedError,
+    InvalidInputError,
+    NotFoundError,
+    SessionBusyError,
+)
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted
-from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
-from pegboard.schema.part import TextPart
+from pegboard.schema.message import Turn
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
 from pegboard.session.accounts import open_budget
 from pegboard.session.budget import Budget
-from pegboard.session.children import ChildRequest
+from pegboard.session.children import ChildRequest, child_result, child_session
 from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
@@ -25,7 +29,6 @@ from pegboard.session.history import History
 from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, stored
 from pegboard.session.run import Run, SessionIds, ancestor_rulesets
-from pegboard.session.sessions import new_session
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
 from pegboard.session.usage import subtracted
@@ -61,16 +64,22 @@ class Runs:
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
 
-    async def prompt(self, engine: Engine, session: Session, prompt: Prompt) -> Turn:
+    async def prompt(self, engine: Engine, session_id: str, prompt: Prompt) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
 
         The prompt is stored before anything can refuse it. With `no_reply` the stored message
         itself is the answer. A failure of the model is in the answer's `error`.
 
+        :raises InvalidInputError: when the session has a message of this id.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
-        ids = await self._session_ids(engine, session.id)
+        ids = await self._session_ids(engine, session_id)
+        if prompt.message_id is not None:
+            await _refuse_known(engine, session_id, prompt.message_id)
+        session = await self._newest(engine, session_id)
         turn, session = stored(engine, session, prompt, ids)
+        if (run := self._runs.get(session_id)) is not None:
+            run.session = session
         await engine.storage.commit(
             PutMessage(turn.info),
             *(PutPart(part) for part in turn.parts),
@@ -108,7 +117,7 @@ class Runs:
         ids = await self._session_ids(engine, session.id)
         preparing = prepared(engine, session, command, order, ids)
         prompt = await self._aside(session.id, preparing)
-        turn = await self.prompt(engine, session, prompt)
+        turn = await self.prompt(engine, session.id, prompt)
         done = CommandExecuted(
             name=command.name,
             session_id=session.id,
@@ -162,11 +171,9 @@ class Runs:
         self, engine: Engine, session_id: str, change: Callable[[Session], Session]
     ) -> Session:
         """The session, changed in the database and in its run, which has a copy of it."""
-        stored = await engine.storage.session(session_id)
-        run = self._runs.get(session_id)
-        if run is not None:
-            run.session = change(run.session)
-        changed = change(stored) if run is None else run.session
+        changed = change(await self._newest(engine, session_id))
+        if (run := self._runs.get(session_id)) is not None:
+            run.session = changed
         await engine.storage.commit(PutSession(changed))
         return changed
 
@@ -191,6 +198,12 @@ class Runs:
             await engine.background.forget(each)
             if engine.snapshots is not None:
                 await engine.snapshots.forget(each)
+
+    async def _newest(self, engine: Engine, session_id: str) -> Session:
+        """The session as it is; who waits for nothing until it is stored loses no change of it."""
+        stored = await engine.storage.session(session_id)
+        run = self._runs.get(session_id)
+        return stored if run is None else run.session
 
     async def _ended_if_stopping(self, session_id: str) -> None:
         """Wait for the end of a run that was aborted: it answers nothing that comes now.
@@ -260,7 +273,7 @@ class Runs:
 
         :raises ToolError: when the session to go on with is not a child of the caller's.
         """
-        session = await _child_session(engine, request)
+        session = await child_session(engine, request)
         if request.on_start is not None:
             request.on_start(session.id)
         try:
@@ -280,8 +293,8 @@ class Runs:
         )
         try:
             async with asyncio.timeout(request.timeout_s):
-                turn = await self.prompt(engine, session, prompt)
-            return _child_result(session.id, turn)
+                turn = await self.prompt(engine, session.id, prompt)
+            return child_result(session.id, turn)
         except TimeoutError:
             await self.abort(session.id)
             text = f"The subagent did not end within {request.timeout_s:g} s."
@@ -350,6 +363,13 @@ class Runs:
             await engine.storage.release(fence)
 
 
+async def _refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
+    """Nothing, if the id is new: a message that has an answer would not get another one."""
+    with suppress(NotFoundError):
+        await engine.storage.turn(session_id, message_id)
+        raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
+
+
 async def _family(engine: Engine, session_id: str) -> list[str]:
     """The session and all below it, parents first."""
     found = [session_id]
@@ -358,34 +378,3 @@ async def _family(engine: Engine, session_id: str) -> list[str]:
             break
         found += [child.id for child in await engine.storage.children(found[place])]
     return found
-
-
-async def _child_session(engine: Engine, request: ChildRequest) -> Session:
-    if request.session_id is None:
-        return await new_session(
-            engine,
-            title=f"{request.description} (@{request.agent.name} subagent)",
-            parent_id=request.parent.id,
-            agent=request.agent.name,
-        )
-    try:
-        session = await engine.storage.session(request.session_id)
-    except NotFoundError as error:
-        raise ToolError(str(error)) from error
-    if session.parent_id != request.parent.id:
-        raise ToolError(f"{session.id} is not a subagent's session of this one")
-    return session
-
-
-def _child_result(session_id: str, turn: Turn) -> ChildResult:
-    assert isinstance(turn.info, AssistantMessage)
-    texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
-    text = texts[-1] if texts else ""
-    match turn.info.error:
-        case None:
-            return ChildResult(session_id=session_id, outcome="done", text=text)
-        case AbortedFailure():
-            return ChildResult(session_id=session_id, outcome="cancelled", text=text)
-        case error:
-            said = text or error.data.message
-            return ChildResult(session_id=session_id, outcome="failed", text=said)

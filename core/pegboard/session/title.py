@@ -74,8 +74,9 @@ class Titles:
                 said, finish = await _asked(engine, view, budget, text)
         except (PegboardError, TimeoutError):
             return  # the session keeps the title that it has
+        stored = await engine.storage.session(session.id)
         current = self._running(session.id)
-        now = current.session if current else await engine.storage.session(session.id)
+        now = current.session if current else stored
         title = cleaned(said)
         tokens = tokens_of(finish.usage)
         now = replace(

@@ -16,10 +16,11 @@ from pegboard.errors import (
 )
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.event import CommandExecuted, PermissionAsked
-from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import FilePart, ModelChoice, Part, SubtaskPart, TextPart, ToolPart
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
-from pegboard.schema.prompt import FileInput
+from pegboard.schema.prompt import FileInput, TextInput
 from pegboard.session.command import fill, snippets, tokens
 from pegboard_plugins import bash as bash_plugin
 from played import Played, PlayedPlugin, heard, opened, text
@@ -145,6 +146,27 @@ async def test_snippets_run_in_the_project_before_arguments_are_put_in(tmp_path:
     place = tmp_path / "project"
     assert said(user)[0] == f'In {place}: {evil}|b|"{evil}" b| and {evil} b'
     assert files == []
+
+
+async def test_what_a_session_has_cost_stays_when_a_command_takes_its_time(tmp_path: Path) -> None:
+    price = ModelCost(input=1000, output=0, cache=CacheCost())
+    model = Model(id="m", provider_id="played", name="M", api=ModelApi(id="m"), cost=price)
+    slow = command("Now !`touch begun; until test -e go; do sleep 0.02; done; echo done`")
+    async with opened(tmp_path, Played(text("x"), model=model), Commands(slow)) as app:
+        session = await app.create_session()
+        ordered = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
+        async with asyncio.timeout(30):
+            while not (app.workspace.directory / "begun").exists():  # noqa: ASYNC110 - a file tells it
+                await asyncio.sleep(0.02)
+        turn = await app.prompt(session.id, [TextInput(text="meanwhile")])
+        before = await app.session(session.id)
+        (app.workspace.directory / "go").touch()
+        await ordered
+        after = await app.session(session.id)
+
+    assert isinstance(turn.info, AssistantMessage)
+    assert (before.cost, after.cost) == (turn.info.cost, 2 * turn.info.cost)
+    assert before.title == after.title == "meanwhile"
 
 
 class DenyPush:
