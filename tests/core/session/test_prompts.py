@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl, tool
+from pegboard.errors import InvalidInputError
 from pegboard.providers import (
     Media,
     ModelRequest,
@@ -181,3 +182,19 @@ async def test_another_model_gets_no_metadata_of_the_one_before(tmp_path: Path) 
     assert metadata_of(second.requests[0]) == [None, None]
     assert metadata_of(first.requests[1]) == [{"signature": "s"}, {"id": "item_1"}]
     assert (assistant(back).provider_id, assistant(back).agent) == ("played", "build")
+
+
+async def test_a_message_id_that_is_there_already_is_refused(tmp_path: Path) -> None:
+    provider = Played(text("ok"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI, message_id="msg_mine")
+        before = await app.turns(session.id)
+        for known in ("msg_mine", before[1].info.id):
+            with pytest.raises(InvalidInputError, match="already"):
+                await app.prompt(session.id, HI, message_id=known)
+        other = await app.create_session()
+        await app.prompt(other.id, HI, message_id="msg_mine")
+
+        assert await app.turns(session.id) == before
+    assert len(provider.requests) == 2
