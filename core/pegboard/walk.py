@@ -4,7 +4,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,19 +18,19 @@ _Specs = tuple[tuple[str, "GitIgnoreSpec"], ...]
 _EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
 
 
-def walk_files(folder: Path) -> Iterator[str]:
-    """The paths of all files below `folder`, hidden ones too, in no promised order.
+def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:
+    """The paths of all files below `folder`, hidden ones too, those of outer folders first.
 
     Left out are `.git` and what `.ignore` and `.gitignore` files say, from the repository's root
     down, and the user's own excludes. A folder that is itself ignored is walked if it is asked
-    for. Symlinks are left out, as ripgrep does: they may lead anywhere. A folder that cannot be
-    read counts as empty.
+    for. Folders with a name in `skip` are not entered. Symlinks are left out, as ripgrep does:
+    they may lead anywhere. A folder that cannot be read counts as empty.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
     ignore, git = _specs_above(root)
     if _ignored(root, ignore + git):
         ignore = git = ()
-    yield from _walk(root, ignore, git)
+    yield from _walk(root, ignore, git, skip)
 
 
 def printable_name(name: str) -> str:
@@ -55,10 +56,10 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
     )
 
 
-def _walk(folder: str, ignore: _Specs, git: _Specs) -> Iterator[str]:
-    pending = [(folder, ignore, git)]
+def _walk(folder: str, ignore: _Specs, git: _Specs, skip: Container[str]) -> Iterator[str]:
+    pending = deque([(folder, ignore, git)])
     while pending:
-        folder, ignore, git = pending.pop()
+        folder, ignore, git = pending.popleft()
         ignore = _spec(folder, ".ignore") + ignore
         git = _spec(folder, ".gitignore") + git
         specs = ignore + git
@@ -70,7 +71,7 @@ def _walk(folder: str, ignore: _Specs, git: _Specs) -> Iterator[str]:
             if not is_folder:
                 if not entry.is_symlink():
                     yield path
-            elif entry.name != ".git":
+            elif entry.name != ".git" and entry.name not in skip:
                 pending.append((f"{path}/", ignore, git))
 
 

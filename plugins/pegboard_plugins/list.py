@@ -26,7 +26,7 @@ from pegboard.schema.config import Config
 
 LIMIT_FILES = 100
 WALK_FILES = 200_000
-"""A walk ends here, also when all of it is left out."""
+"""A walk ends here, also when all of it is to be ignored."""
 LEFT_OUT = frozenset(
     {
         ".cache", ".coverage", ".git", ".idea", ".mypy_cache", ".pytest_cache", ".ruff_cache",
@@ -75,11 +75,11 @@ def _found(folder: Path, ignore: Sequence[str]) -> tuple[list[tuple[str, ...]], 
     root = f"{str(folder).rstrip('/')}/"
     unwanted = GitIgnoreSpec.from_lines(ignore)
     found: list[tuple[str, ...]] = []
-    for seen, file in enumerate(walk_files(folder)):
+    for seen, file in enumerate(walk_files(folder, skip=LEFT_OUT)):
         names = file.removeprefix(root).split("/")
         if seen >= WALK_FILES or len(found) > LIMIT_FILES:
             break
-        if LEFT_OUT.isdisjoint(names[:-1]) and not unwanted.match_file("/".join(names)):
+        if not unwanted.match_file("/".join(names)):
             found.append(tuple(names))
     else:
         return sorted(found, key=_order)[:LIMIT_FILES], len(found) > LIMIT_FILES

@@ -54,6 +54,31 @@ async def test_a_large_folder_is_cut_and_says_so(tmp_path):
     assert result.output.endswith("there are more: list a folder below)")
 
 
+async def test_of_a_deep_folder_the_outer_files_are_shown(tmp_path):
+    for folder in ("", "a", "a/b", "a/b/c"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        for number in range(60):
+            (tmp_path / folder / f"{number}").touch()
+
+    result = await call(list_files, Context(tmp_path), path=".")
+
+    lines = result.output.splitlines()
+    assert all(f"  {number}" in lines for number in range(60))
+    assert "    b/" not in lines
+
+
+async def test_of_what_programs_make_nothing_is_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("pegboard_plugins.list.WALK_FILES", 3)
+    (tmp_path / "node_modules").mkdir()
+    for number in range(9):
+        (tmp_path / "node_modules" / f"{number}").touch()
+    (tmp_path / "z").touch()
+
+    result = await call(list_files, Context(tmp_path), path=".")
+
+    assert result.output == f"{tmp_path}/\n  z"
+
+
 async def test_names_that_break_lines_stay_on_theirs(tmp_path):
     make(tmp_path, "a\nb")
     (tmp_path / os.fsdecode(b"\xff")).write_text("")
