@@ -105,4 +105,6 @@ def _only_older(
     )
 
 
-_Validator = validators.extend(Draft202012Validator, {"additionalProperties": _only_older})
+_Validator = validators.extend(  # type: ignore[no-untyped-call] # the stubs lack its types
+    Draft202012Validator, {"additionalProperties": _only_older}
+)

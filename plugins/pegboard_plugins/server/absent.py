@@ -5,20 +5,23 @@ from collections.abc import Awaitable, Callable
 from fastapi import APIRouter
 from starlette.responses import Response
 
+from pegboard import NotFoundError
 from pegboard_plugins.server.answers import UnsupportedError
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here
 
-_ABSENT: tuple[tuple[str, str, str, str], ...] = (
-    ("POST", "/mcp/{name}/connect", "mcp.connect", "MCP servers"),
-    ("POST", "/mcp/{name}/disconnect", "mcp.disconnect", "MCP servers"),
-    ("POST", "/mcp/{name}/auth", "mcp.auth.start", "MCP servers"),
-    ("DELETE", "/mcp/{name}/auth", "mcp.auth.remove", "MCP servers"),
-    ("POST", "/mcp/{name}/auth/callback", "mcp.auth.callback", "MCP servers"),
-    ("POST", "/mcp/{name}/auth/authenticate", "mcp.auth.authenticate", "MCP servers"),
+_ABSENT = (
     ("POST", "/experimental/worktree", "worktree.create", "worktrees"),
     ("DELETE", "/experimental/worktree", "worktree.remove", "worktrees"),
     ("POST", "/experimental/worktree/reset", "worktree.reset", "worktrees"),
+)
+_OF_A_SERVER = (
+    ("POST", "/mcp/{name}/connect", "mcp.connect"),
+    ("POST", "/mcp/{name}/disconnect", "mcp.disconnect"),
+    ("POST", "/mcp/{name}/auth", "mcp.auth.start"),
+    ("DELETE", "/mcp/{name}/auth", "mcp.auth.remove"),
+    ("POST", "/mcp/{name}/auth/callback", "mcp.auth.callback"),
+    ("POST", "/mcp/{name}/auth/authenticate", "mcp.auth.authenticate"),
 )
 
 
@@ -26,7 +29,10 @@ def absent_routes() -> APIRouter:
     """The router of all of them."""
     routes = APIRouter()
     for method, path, name, thing in _ABSENT:
-        routes.add_api_route(path, _refusal(thing), methods=[method], **operation(name))
+        known = operation(name, absent=True)
+        routes.add_api_route(path, _refusal(thing), methods=[method], **known)
+    for method, path, name in _OF_A_SERVER:
+        routes.add_api_route(path, _no_server, methods=[method], **operation(name))
     return routes
 
 
@@ -36,3 +42,8 @@ def _refusal(thing: str) -> Callable[[Here], Awaitable[Response]]:
 
     refuse.__doc__ = f"No answer but an error: the server has no {thing}."
     return refuse
+
+
+async def _no_server(name: str, _app: Here) -> Response:
+    """No answer but an error: no MCP server has this name."""
+    raise NotFoundError("MCP server", name[:80])

@@ -164,7 +164,7 @@ async def no_names(_app: Here) -> Response:
     return answer({})
 
 
-@routes.post("/mcp", **operation("mcp.add", takes=McpBody))
+@routes.post("/mcp", **operation("mcp.add", takes=McpBody, absent=True))
 async def add_server(request: Request, _app: Here) -> Response:
     """No answer but an error: servers of tools are not connected."""
     body = await body_of(request, McpBody)

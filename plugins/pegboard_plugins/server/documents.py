@@ -22,17 +22,20 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
     takes: object = None,
     status: int = 200,
     stream: bool = False,
+    absent: bool = False,
     query: Iterable[str] = (),
 ) -> dict[str, Any]:
     """The keywords of a route: its name in the protocol, its body and its answer.
 
-    `query` are parameters that the route reads by itself.
+    `query` are parameters that the route reads by itself. `absent`: the answer may be that
+    the server has nothing that it could act on.
     """
     facts = {
         "gives": gives,
         "takes": takes,
         "status": status,
         "stream": stream,
+        "absent": absent,
         "query": tuple(query),
     }
     return {
@@ -100,17 +103,24 @@ def _entry(route: APIRoute, fact: dict[str, Any], gives: object, takes: object) 
         "operationId": route.operation_id,
         "summary": (route.description or "").split("\n")[0],
         "parameters": path + query,
-        "responses": {str(fact["status"]): _answer(fact, gives), "4XX": _FAILED},
+        "responses": {
+            str(fact["status"]): _answer(fact, gives),
+            "4XX": _FAILED,
+            **({"501": _MISSING} if fact["absent"] else {}),
+        },
     }
     if takes is not None:
         entry["requestBody"] = {"content": {"application/json": {"schema": takes}}}
     return entry
 
 
-_FAILED: dict[str, Any] = {
-    "description": "What was wrong with the request",
-    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
-}
+def _error(what: str) -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    return {"description": what, "content": {"application/json": {"schema": schema}}}
+
+
+_FAILED = _error("What was wrong with the request")
+_MISSING = _error("What the protocol has and this server has not")
 
 
 def _answer(fact: dict[str, Any], gives: object) -> dict[str, Any]:

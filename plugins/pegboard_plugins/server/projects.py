@@ -71,7 +71,7 @@ async def current(app: Here) -> Response:
     return answer(await _current(app))
 
 
-@routes.patch("/project/{projectID}", **operation("project.update", gives=Project))
+@routes.patch("/project/{projectID}", **operation("project.update", gives=Project, absent=True))
 async def update(projectID: str) -> Response:
     """No answer but an error: a project has its folder's name."""
     raise UnsupportedError(f"project {projectID[:80]} has nothing that can be changed")

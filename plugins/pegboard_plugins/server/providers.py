@@ -50,14 +50,18 @@ async def ways(_app: Here) -> Response:
     return answer({})
 
 
-@routes.post("/provider/{providerID}/oauth/authorize", **operation("provider.oauth.authorize"))
-@routes.post("/provider/{providerID}/oauth/callback", **operation("provider.oauth.callback"))
+@routes.post(
+    "/provider/{providerID}/oauth/authorize", **operation("provider.oauth.authorize", absent=True)
+)
+@routes.post(
+    "/provider/{providerID}/oauth/callback", **operation("provider.oauth.callback", absent=True)
+)
 async def sign_in(providerID: str) -> Response:
     """No answer but an error: providers are opened with keys."""
     raise UnsupportedError(f"provider {providerID[:80]} takes a key, it has no sign-in here")
 
 
-@routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
+@routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth, absent=True))
 async def put_key(request: Request, providerID: str, house: Served) -> Response:
     """True, when the key is kept; projects that rest use it from then on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class

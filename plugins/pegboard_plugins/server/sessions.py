@@ -180,8 +180,10 @@ async def unrevert(place: AtSession) -> Response:
     return answer((await place.app.unrevert(place.session.id)).session)
 
 
-@routes.post("/session/{sessionID}/share", **operation("session.share", gives=Session))
-@routes.delete("/session/{sessionID}/share", **operation("session.unshare", gives=Session))
+@routes.post("/session/{sessionID}/share", **operation("session.share", gives=Session, absent=True))
+@routes.delete(
+    "/session/{sessionID}/share", **operation("session.unshare", gives=Session, absent=True)
+)
 async def share(place: AtSession) -> Response:
     """No answer but an error: sessions are not published anywhere."""
     raise UnsupportedError(
