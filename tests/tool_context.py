@@ -49,6 +49,7 @@ class Context:
             config=config or Config(),
             home=Path.home(),
             private=(),
+            depth=0,
         )
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or FileLedger()).view(session_id)

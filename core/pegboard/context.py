@@ -132,7 +132,7 @@ class FileAccess(Protocol):
 
 
 class BackgroundAccess(Protocol):
-    """Processes that outlive the call; they end with the session, or with the App."""
+    """Processes that outlive the call; they end with the session, a task's, or the App."""
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
         """All that the session has started, the oldest first."""

@@ -269,7 +269,7 @@ class Runs:
     async def run_child(self, engine: Engine, request: ChildRequest) -> ChildResult:
         """How a subagent answered; it is stopped when the caller is, or at its time limit.
 
-        What it has cost counts however it ends.
+        What it has cost counts however it ends, and what it left running ends with it.
 
         :raises ToolError: when the session to go on with is not a child of the caller's.
         """
@@ -279,6 +279,7 @@ class Runs:
         try:
             return await self._child_answer(engine, request, session)
         finally:
+            await engine.background.forget(session.id)
             after = await engine.storage.session(session.id)
             request.on_cost(
                 (after.cost or 0.0) - (session.cost or 0.0),

@@ -28,9 +28,10 @@ async def left_running(
         raise
     output, note = await asyncio.to_thread(_told, process), ""
     if process.running:
+        until = "your task is done" if context.session.depth else "Pegboard ends"
         note = (
             f"[it runs on in the background as {process.id}, with process id {process.pid}, until"
-            f" Pegboard ends. Its output goes to {process.output_path}; the tool processes can stop"
+            f" {until}. Its output goes to {process.output_path}; the tool processes can stop"
             " it]"
         )
     return ToolResult(

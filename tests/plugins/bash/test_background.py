@@ -1,6 +1,7 @@
 """Commands that bash leaves running, from the call to their end."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.part import Completed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import read as read_plugin
+from pegboard_plugins import task as task_plugin
 from pegboard_plugins.bash import bash, processes
 from played import HI, Played, calls, opened, text, tools_of
 from played import call as model_call
@@ -155,3 +157,32 @@ async def test_its_output_can_be_read_without_asking(tmp_path: Path) -> None:
 
     assert isinstance(reading.state, Completed)
     assert "00001| ready" in reading.state.output
+
+
+async def test_what_a_subagent_leaves_running_ends_with_its_task(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def answer(request):
+        last = str(request.messages[-1])
+        prompt = str([each for each in request.messages if each.role == "user"][-1])
+        if "serve" in prompt and "ready" not in last:
+            events = calls(model_call("bash", START % 7))
+        elif "serve" in prompt:
+            told.append(last)
+            assert len(alive("4712.7")) == 1
+            events = text("it runs")
+        elif "it runs" in last:
+            told.append(str(alive("4712.7")))
+            events = text("done")
+        else:
+            task = {"description": "d", "prompt": "serve", "subagent_type": "helper"}
+            events = calls(model_call("task", json.dumps(task)))
+        for event in events:
+            yield event
+
+    async with opened(tmp_path, Played(answer), bash_plugin, task_plugin) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+
+    assert "until your task is done" in told[0]
+    assert told[1:] == ["[]"]
