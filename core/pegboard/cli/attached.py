@@ -82,6 +82,11 @@ class AttachedEngine:
         """Nothing: a server tells its warnings in its own log."""
         return ()
 
+    @property
+    def sandbox(self) -> str:
+        """That of the server, which it does not tell."""
+        return ""
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return [command.name for command in await self._client.commands()]

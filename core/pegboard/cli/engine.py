@@ -48,6 +48,11 @@ class Engine(Protocol):
         """What the user should know before the prompt runs."""
         ...
 
+    @property
+    def sandbox(self) -> str:
+        """How tightly the processes of tools are enclosed; empty where only the server knows."""
+        ...
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         ...

@@ -26,6 +26,11 @@ class LocalEngine:
         """Settings, plugins with problems, code without trust."""
         return warnings_of(self._app)
 
+    @property
+    def sandbox(self) -> str:
+        """The level in force."""
+        return self._app.config.sandbox
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return self._app.commands

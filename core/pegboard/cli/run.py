@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import Literal, TextIO, get_args
 
 import click
 import msgspec
@@ -30,6 +30,7 @@ from pegboard.errors import (
     ServerError,
     ServerUnreachableError,
 )
+from pegboard.schema.config import SandboxLevel
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
 
@@ -50,11 +51,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     auto: bool
     limit_s: float | None
     budget_usd: float | None
+    sandbox: str | None
     attach: str | None
     password: str | None
 
 
 AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
+LEVELS = get_args(SandboxLevel)
 LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto"})
 """What a server decides for itself."""
 
@@ -97,6 +100,9 @@ LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto"})
     help="Stop before the turn, subagents included, costs more.",
 )
 @click.option(
+    "--sandbox", type=click.Choice(LEVELS), help="How tightly to enclose what tools start."
+)
+@click.option(
     "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
 )
 @click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
@@ -117,6 +123,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
     auto: bool,
     limit_s: float | None,
     budget_usd: float | None,
+    sandbox: str | None,
     attach: str | None,
     password: str | None,
 ) -> int:
@@ -143,6 +150,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
         auto=auto,
         limit_s=limit_s,
         budget_usd=budget_usd,
+        sandbox=sandbox,
         attach=attach,
         password=password,
     )
@@ -209,10 +217,12 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
         prompt = await _prompt(engine, options, text, parts)
         try:
-            return await take_turn(engine, prompt, view, tally, ask)
+            result = await take_turn(engine, prompt, view, tally, ask)
+            return msgspec.structs.replace(result, sandbox=engine.sandbox)
         except (ModelNotFoundError, NotFoundError, ServerError) as error:
             kept = await _kept(engine, session.id, options.attach, error)
-            return Result(exit=exit_of(error.exit_code), error=f"{error}{kept}")
+            code = exit_of(error.exit_code)
+            return Result(exit=code, error=f"{error}{kept}", sandbox=engine.sandbox)
 
 
 @asynccontextmanager
@@ -231,14 +241,21 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
     async with await App.open(options.directory, settings) as app:
         if app.config.auto_approve:
             sys.stderr.write(AUTO)
+        if app.policy.sandbox:
+            sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
         yield LocalEngine(app)
 
 
 def _config(options: Options) -> dict[str, object]:
     """What the command line sets of the configuration."""
-    usd = options.budget_usd
-    budget: dict[str, object] = {} if usd is None else {"budget": {"run": {"usd": usd}}}
-    return {**budget, "auto_approve": True} if options.auto else budget
+    said: dict[str, object] = {}
+    if options.budget_usd is not None:
+        said["budget"] = {"run": {"usd": options.budget_usd}}
+    if options.auto:
+        said["auto_approve"] = True
+    if options.sandbox is not None:
+        said["sandbox"] = options.sandbox
+    return said
 
 
 async def _prompt(

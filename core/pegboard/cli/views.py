@@ -18,11 +18,15 @@ from pegboard.schema.wire import to_json
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a prompt ended: `text` is the last answer, `error` says what failed."""
+    """How a prompt ended: `text` is the last answer, `error` says what failed.
+
+    `sandbox` is how tightly the processes of tools were enclosed, as far as that is known.
+    """
 
     exit: Exit
     text: str = ""
     error: str = ""
+    sandbox: str = ""
 
 
 class View(Protocol):
@@ -125,6 +129,8 @@ def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
         "tokens": to_json(tally.tokens),
         "text": result.text,
     }
+    if result.sandbox:
+        facts["sandbox"] = result.sandbox
     if tally.failure is not None:
         facts["error"] = to_json(tally.failure)
     elif result.error:

@@ -17,6 +17,12 @@ class Policy:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
+    @property
+    def sandbox(self) -> str:
+        """What encloses the processes of tools, on one line; empty where nothing does."""
+        enclosure = self._engine.enclosure
+        return "" if enclosure is None else enclosure.described
+
     async def explain(
         self, tool: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> Explanation:

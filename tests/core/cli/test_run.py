@@ -82,6 +82,7 @@ async def test_records_have_the_protocol_s_shapes(pegboard: CommandLine) -> None
         "cost": pytest.approx(0.04),
         "tokens": {"input": 20, "output": 10, "reasoning": 0, "cache": {"read": 0, "write": 0}},
         "text": "Done.",
+        "sandbox": "off",
     }
 
 
