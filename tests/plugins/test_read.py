@@ -3,6 +3,7 @@ import codecs
 import json
 import os
 import socket
+import tracemalloc
 
 import pytest
 
@@ -55,16 +56,54 @@ async def test_an_answer_has_an_end(context, tmp_path):
     assert len(result.output) < 60_000
 
 
-async def test_a_huge_file_is_not_read_as_a_whole(context, tmp_path):
-    with (tmp_path / "big").open("wb") as file:
-        file.write(b"start\n" + b"y" * 300_000_000 + b"\nend\n")
+async def measured(context, path):
+    """The answer, and how many bytes of memory it needed at most."""
+    await call(read, context, filePath=path.name, limit=1)  # what is loaded once does not count
+    tracemalloc.start()
+    try:
+        result = await call(read, context, filePath=path.name)
+        return result, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
-    result = await call(read, context, filePath="big")
 
-    assert f"00002| {'y' * 2000}...\n00003| end\n" in result.output
-    os.truncate(tmp_path / "big", 10 << 30)
-    with pytest.raises(ToolError, match="too long"):
+async def test_the_first_page_of_two_gigabytes_takes_no_more_than_that_of_a_small_file(
+    context, tmp_path
+):
+    path = tmp_path / "big"
+    path.write_text("".join(f"line {number}\n" for number in range(10_000)))
+    small, small_peak = await measured(context, path)
+    os.truncate(path, 2 << 30)
+
+    result, peak = await measured(context, path)
+
+    assert result.output == small.output
+    assert "02000| line 1999\n\n(More lines follow: read on with offset=2000)" in result.output
+    assert peak < 2 * small_peak + (1 << 20)
+
+
+async def test_of_a_line_of_two_gigabytes_the_start_is_shown(context, tmp_path, monkeypatch):
+    monkeypatch.setattr("pegboard_plugins.read.SCAN_BYTES", 64 << 20)
+    path = tmp_path / "big"
+    path.write_bytes(b"start\n" + b"y" * 5000)
+    os.truncate(path, 2 << 30)
+
+    result, peak = await measured(context, path)
+
+    assert f"00001| start\n00002| {'y' * 2000}...\n\n(Line 2 has no end within 64 MiB" in result.output
+    assert peak < 4 << 20
+    with pytest.raises(ToolError, match="too long to be read up to there"):
         await call(read, context, filePath="big", offset=3)
+
+
+async def test_after_a_long_line_the_next_is_shown(context, tmp_path):
+    (tmp_path / "a").write_bytes(b"first\n" + b"y" * 3_000_000 + b"\nend\n")
+
+    whole = await call(read, context, filePath="a")
+    rest = await call(read, context, filePath="a", offset=2)
+
+    assert f"00002| {'y' * 2000}...\n00003| end\n" in whole.output
+    assert rest.output.startswith("<file>\n00003| end\n")
 
 
 async def test_an_empty_file_is_read(context, tmp_path):
@@ -97,6 +136,8 @@ async def test_bytes_of_no_encoding_are_said(context, tmp_path):
         ("utf-8", codecs.BOM_UTF8, "UTF-8 with a byte order mark"),
         ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16"),
         ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16"),
+        ("utf-32-le", codecs.BOM_UTF32_LE, "UTF-32"),
+        ("utf-32-be", codecs.BOM_UTF32_BE, "UTF-32"),
     ],
 )
 async def test_a_byte_order_mark_tells_the_encoding(context, tmp_path, encoding, mark, note):
@@ -151,14 +192,24 @@ async def test_binary_files_are_refused(context, tmp_path, content):
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-async def test_pictures_are_attached(context, tmp_path):
-    (tmp_path / "a.dat").write_bytes(PICTURE)
+@pytest.mark.parametrize(
+    ("content", "mime"),
+    [
+        (PICTURE, "image/png"),
+        (b"\xff\xd8\xff\xe0" + bytes(20), "image/jpeg"),
+        (b"GIF89a" + bytes(20), "image/gif"),
+        (b"RIFF\x10\0\0\0WEBPVP8 " + bytes(20), "image/webp"),
+        (b"%PDF-1.7\n" + bytes(20), "application/pdf"),
+    ],
+)
+async def test_pictures_and_documents_are_attached(context, tmp_path, content, mime):
+    (tmp_path / "a.dat").write_bytes(content)
 
     (attachment,) = (await call(read, context, filePath="a.dat")).attachments
 
-    assert attachment.mime == "image/png"
+    assert attachment.mime == mime
     assert attachment.filename == "a.dat"
-    assert base64.b64decode(attachment.url.partition("base64,")[2]) == PICTURE
+    assert base64.b64decode(attachment.url.partition("base64,")[2]) == content
 
 
 async def test_a_picture_that_is_too_large_is_refused(context, tmp_path):

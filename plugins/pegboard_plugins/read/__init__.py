@@ -39,6 +39,7 @@ SCAN_BYTES = 512 << 20
 MEDIA_BYTES = 20 << 20
 PROBE_BYTES = 4096
 CONTROL_SHARE = 0.3
+_ENDLESS = "The last line has no end"
 LISTED = 1000
 SEEN_NAMES = 20_000
 PREVIEW_LINES = 20
@@ -109,7 +110,7 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
         case "utf-8-sig":
             return Transcoded(file, encoding), "UTF-8 with a byte order mark"
         case _:
-            return Transcoded(file, encoding), "UTF-16"
+            return Transcoded(file, encoding), encoding.upper()
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -205,6 +206,10 @@ def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
     )
 
 
+class _TooFarError(ToolError):
+    """What is wanted lies deeper in the file than we look."""
+
+
 class _Window:
     """Some lines of a file, read without ever holding more than they are."""
 
@@ -214,16 +219,20 @@ class _Window:
         self._offset = offset
         self._limit = limit
         self._scanned = 0
+        self._rows = self._lines()
         self._read_as: set[str] = set()
 
     def result(self, title: str, about: str) -> ToolResult:
-        skipped = sum(1 for _ in islice(self._lines(), self._offset))
+        skipped = sum(1 for _ in islice(self._rows, self._offset))
         if skipped < self._offset:
             raise ToolError(f"{self._path} has only {skipped} lines")
         lines, reason = self._collect()
         numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
         end = self._offset + len(lines)
-        note = f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
+        if reason == _ENDLESS:
+            note = f"Line {end} has no end within {SCAN_BYTES >> 20} MiB: nothing after it is read"
+        else:
+            note = f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
         notes = [note, about] if about else [note]
         if "cp1252" in self._read_as:
             notes.append("some lines are not UTF-8, and shown as Windows-1252")
@@ -243,13 +252,18 @@ class _Window:
         """The lines that fit, and why they are not all."""
         lines: list[str] = []
         size = 0
-        for raw in self._lines():
-            if len(lines) == self._limit:
-                return lines, "More lines follow"
-            size += len(raw)
-            if size > LIMIT_BYTES and lines:
-                return lines, f"An answer ends at {LIMIT_BYTES} bytes"
-            lines.append(self._shown(raw))
+        try:
+            for raw in self._rows:
+                if len(lines) == self._limit:
+                    return lines, "More lines follow"
+                size += len(raw)
+                if size > LIMIT_BYTES and lines:
+                    return lines, f"An answer ends at {LIMIT_BYTES} bytes"
+                lines.append(self._shown(raw))
+        except _TooFarError:
+            if not lines:
+                raise
+            return lines, _ENDLESS
         return lines, ""
 
     def _shown(self, raw: bytes) -> str:
@@ -258,19 +272,19 @@ class _Window:
         return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
     def _lines(self) -> Iterator[bytes]:
-        """Line by line, of a long one the start."""
+        """Line by line, of a long one the start; its rest is passed over when more is wanted."""
         while line := self._file.readline(LONGEST_BYTES):
             self._count(line)
+            yield line
             piece = line
             while piece and not piece.endswith(b"\n"):
                 piece = self._file.readline(SKIPPED_BYTES)
                 self._count(piece)
-            yield line
 
     def _count(self, piece: bytes) -> None:
         self._scanned += len(piece)
         if self._scanned > SCAN_BYTES:
-            raise ToolError(
+            raise _TooFarError(
                 f"{self._path} is too long to be read up to there: search it with grep, or cut it"
                 " with bash"
             )

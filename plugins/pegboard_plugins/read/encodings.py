@@ -6,11 +6,11 @@ from typing import BinaryIO, Protocol
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark begins alike
+    codecs.BOM_UTF32_BE: "utf-32",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_UTF32_LE = codecs.BOM_UTF32_LE
-"""It begins like UTF-16's mark."""
 UNKNOWN = "\ufffd"
 
 
@@ -34,8 +34,6 @@ class Transcoded:
 
 def marked_encoding(start: bytes) -> str:
     """The encoding that a byte order mark names, as Python calls it; empty without one."""
-    if start.startswith(_UTF32_LE):
-        return ""
     return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
 
 
