@@ -2,6 +2,10 @@
 
 import asyncio
 import json
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,11 +16,28 @@ from pegboard.schema.part import Completed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import read as read_plugin
 from pegboard_plugins import task as task_plugin
-from pegboard_plugins.bash import bash, processes
+from pegboard_plugins.bash import bash, leaving, processes
 from played import HI, Played, calls, opened, text, tools_of
 from played import call as model_call
 from processes import alive
 from tool_context import Context, call
+
+
+LIMIT_S = 30
+
+
+@pytest.fixture(autouse=True)
+def settle(monkeypatch):
+    """How long a call waits for its command: a moment, unless a test says else."""
+    monkeypatch.setattr(leaving, "SETTLE_S", 0.05)
+    return lambda seconds: monkeypatch.setattr(leaving, "SETTLE_S", seconds)
+
+
+async def written(path: Path, text: str) -> None:
+    """Nothing, once the file has this text."""
+    async with asyncio.timeout(LIMIT_S):
+        while text not in path.read_text():  # noqa: ASYNC110, ASYNC240 - a file
+            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -30,13 +51,16 @@ async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):
     started = await call(
         bash, context, command="echo ready; exec sleep 4712.1", background=True, description="Serve"
     )
+    await written(Path(started.metadata["outputPath"]), "ready")
     seen = await call(processes, context)
     assert len(alive("4712.1")) == 1
 
     stopped = await call(processes, context, stop="p1")
 
     (process,) = context.background.listed()
-    assert started.output.startswith("ready\n[it runs on in the background as p1, with process id")
+    assert started.output.removeprefix("ready\n").startswith(
+        "[it runs on in the background as p1, with process id"
+    )
     assert str(process.output_path) in started.output
     assert (started.title, started.metadata["background"]) == ("Serve", "p1")
     assert seen.output.startswith(f"p1: Serve (process id {process.pid}, running; started ")
@@ -45,7 +69,8 @@ async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):
     assert not alive("4712.1")
 
 
-async def test_what_fails_at_once_says_so(context):
+async def test_what_fails_at_once_says_so(context, settle):
+    settle(LIMIT_S)
     result = await call(bash, context, command="nonsuch-program", background=True)
 
     assert "not found" in result.output
@@ -65,7 +90,8 @@ async def test_leaving_a_command_running_is_asked_like_running_it(context):
     assert context.background.listed() == ()
 
 
-async def test_a_long_output_is_told_by_its_end(context):
+async def test_a_long_output_is_told_by_its_end(context, settle):
+    settle(LIMIT_S)
     result = await call(bash, context, command="seq 1 5000; echo last", background=True)
 
     assert result.output.startswith("[")
@@ -73,9 +99,10 @@ async def test_a_long_output_is_told_by_its_end(context):
     assert "last\n\n[exit code 0]" in result.output
 
 
-async def test_an_aborted_call_leaves_nothing_running(context):
+async def test_an_aborted_call_leaves_nothing_running(context, settle):
+    settle(LIMIT_S)
     calling = asyncio.create_task(call(bash, context, command="exec sleep 4712.2", background=True))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LIMIT_S):
         while not any(each.pid for each in context.background.listed()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     calling.cancel()
@@ -141,8 +168,9 @@ async def test_processes_end_with_their_session_and_with_the_app(tmp_path: Path)
 async def test_its_output_can_be_read_without_asking(tmp_path: Path) -> None:
     async def answer(request):
         said = str(request.messages[-1])
-        if "ready" in said and "output goes to " in said:
+        if "output goes to " in said:
             path = said.partition("output goes to ")[2].partition(";")[0]
+            await written(Path(path), "ready")
             events = calls(model_call("read", f'{{"filePath": "{path}"}}', call_id="call_1"))
         else:
             events = text("done")
@@ -165,7 +193,7 @@ async def test_what_a_subagent_leaves_running_ends_with_its_task(tmp_path: Path)
     async def answer(request):
         last = str(request.messages[-1])
         prompt = str([each for each in request.messages if each.role == "user"][-1])
-        if "serve" in prompt and "ready" not in last:
+        if "serve" in prompt and "runs on" not in last:
             events = calls(model_call("bash", START % 7))
         elif "serve" in prompt:
             told.append(last)
@@ -186,3 +214,37 @@ async def test_what_a_subagent_leaves_running_ends_with_its_task(tmp_path: Path)
 
     assert "until your task is done" in told[0]
     assert told[1:] == ["[]"]
+
+
+PROGRAM = """
+import asyncio, sys
+from pathlib import Path
+from played import HI, Played, call, calls, opened, text
+from pegboard_plugins import bash
+
+async def main():
+    provider = Played(calls(call("bash", sys.argv[2])), text("done"))
+    async with opened(Path(sys.argv[1]), provider, bash) as app:
+        await app.prompt((await app.create_session()).id, HI)
+        print("begun", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to find processes in")
+def test_when_the_program_is_killed_nothing_goes_on(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-c", PROGRAM, str(tmp_path), START % 8]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with subprocess.Popen(arguments, env=env, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "begun\n"
+        assert [line for line in alive("4712.8") if line.startswith("sleep")]
+
+        program.kill()
+
+    ends = time.monotonic() + LIMIT_S
+    while alive("4712.8") and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert alive("4712.8") == []
