@@ -10,8 +10,11 @@ from pegboard import ToolError
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 _NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
+_UNICAST = ip_network("2000::/3")
+"""All that is given out of IPv6 (RFC 4291 2.4); what lies beside it means something else."""
 _NOT_PUBLIC = (
     ip_network("192.0.0.0/24"),  # in part public to older Pythons; a cloud's metadata (Oracle)
+    ip_network("3fff::/20"),  # for documentation (RFC 9637), and public to older Pythons
     ip_network("168.63.129.16/32"),  # public by its number, and yet a cloud's metadata (Azure)
 )
 
@@ -57,7 +60,9 @@ def is_public(address: str) -> bool:
     inner = _embedded(parsed) if isinstance(parsed, IPv6Address) else None
     if inner is not None:
         return is_public(str(inner))
-    reserved = any(parsed in network for network in _NOT_PUBLIC)
+    reserved = any(parsed in network for network in _NOT_PUBLIC) or (
+        isinstance(parsed, IPv6Address) and parsed not in _UNICAST
+    )
     return parsed.is_global and not parsed.is_multicast and not reserved
 
 

@@ -48,6 +48,7 @@ async def fetched(url, *, allowed=anywhere, resolve=system_addresses, **facts):
         *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0"),
         *("100.64.0.1", "100.100.100.200", "168.63.129.16", "224.0.0.1", "255.255.255.255"),
         *("::1", "::", "fe80::1", "fe80::1%eth0", "fd00:ec2::254", "ff02::1", "not an address"),
+        *("::127.0.0.1", "::ffff:0:127.0.0.1", "fec0::1", "5f00::1", "3fff::1", "2001:0:7f00:1::"),
         *("::ffff:127.0.0.1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "192.0.0.192", "240.0.0.1"),
     ],
 )
@@ -61,7 +62,11 @@ def test_addresses_on_the_public_internet(address):
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "[::1]", "[::ffff:127.0.0.1]"]
+    "host",
+    [
+        *("127.0.0.1", "localhost", "2130706433", "0x7f.1", "0177.1", "127.1", "0", "0.0.0.0"),
+        *("[::1]", "[::]", "[::ffff:127.0.0.1]", "[::127.0.0.1]", "127。0。0。1"),
+    ],
 )
 async def test_this_machine_is_refused_however_it_is_spelt(host):
     async with serving({"/": page(b"secret")}) as web:
