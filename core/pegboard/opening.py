@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.agents import agents_from
 from pegboard.audit import Audit
@@ -283,6 +284,13 @@ class _Assembly:
         )
         if decision.trusted and loaded.untrusted:
             loaded = await self._config(workspace, trusted=True)
+        if decision.trusted:
+            return loaded, decision
+        from pegboard.gitconfig import running_settings  # only a project without trust pays
+
+        if runs := running_settings(workspace.git_dirs):
+            text = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"
+            loaded = replace(loaded, warnings=(*loaded.warnings, text))
         return loaded, decision
 
     async def _config(self, workspace: Workspace, *, trusted: bool) -> LoadedConfig:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.config.keys import normalised, unknown_keys
+from pegboard.config.keys import FOREIGN_PROGRAMS, normalised, unknown_keys
 from pegboard.config.layer import Layer
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
@@ -172,6 +172,10 @@ class _Reading:
         unknown = unknown_keys(layer)
         if unknown:
             self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
+        foreign = [name for name in FOREIGN_PROGRAMS if layer.project and name in layer.value]
+        if foreign:
+            names = ", ".join(foreign)
+            self.warnings.append(f"{layer.name}: Pegboard runs nothing of these: {names}")
         given = value.get("instructions")
         urls = [entry for entry in given if "://" in str(entry)] if isinstance(given, list) else []
         if given and urls:

@@ -47,6 +47,8 @@ _FOREIGN = frozenset(
         *("skills", "theme", "tui", "watcher"),
     }
 )
+FOREIGN_PROGRAMS = ("mcp", "plugin", "experimental")
+"""Those of them with which OpenCode would run something."""
 _EDITING = frozenset({"write", "edit", "patch", "multiedit"})
 
 
