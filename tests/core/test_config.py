@@ -139,6 +139,23 @@ async def test_rules_of_the_project_never_join_the_user_s(place: Place, trusted:
     assert loaded.warnings == ()
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+async def test_no_project_can_have_its_requests_allowed_unasked(
+    place: Place, trusted: bool
+) -> None:
+    place.write(place.user / "pegboard.toml", "auto_approve = true\n")
+    assert (await place.load()).config.auto_approve
+
+    place.write(place.user / "pegboard.toml", "")
+    file = place.write(place.project / "pegboard.toml", "auto_approve = true\n")
+    loaded = await place.load(trusted=trusted)
+
+    assert not loaded.config.auto_approve
+    [warning] = loaded.warnings
+    assert warning.startswith(f"{file}: ignored")
+    assert warning.endswith(": auto_approve")
+
+
 async def test_until_trust_a_project_can_only_tighten(place: Place) -> None:
     file = place.write(
         place.project / "pegboard.toml",

@@ -1,7 +1,7 @@
 """What holds of permissions whatever the rules, the plugins and the approvals are."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -119,11 +119,15 @@ def _fails(value: object) -> object:
     raise RuntimeError("broken")
 
 
-PLUGINS = {
+def _says(action: Action) -> Callable[[object], object]:
+    return lambda value: Verdict(action=action)
+
+
+PLUGINS: dict[str, Callable[[object], object]] = {
     "silent": lambda value: None,
     "nonsense": lambda value: "allow",
     "raises": _fails,
-    **{action: (lambda value, action=action: Verdict(action=action)) for action in ACTIONS},
+    **{action: _says(action) for action in ACTIONS},
 }
 
 

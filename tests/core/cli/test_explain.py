@@ -94,6 +94,25 @@ async def test_the_user_s_auto_decides_in_the_explanation_too(pegboard: CommandL
     assert (found["verdict"], found["by"], found["headless"]) == ("allow", "auto", "allow")
 
 
+async def test_auto_loosens_no_denial_no_guard_and_no_secret(pegboard: CommandLine) -> None:
+    pegboard.configure(permission={"bash": {"*": "ask", "git push *": "deny"}}, auto_approve=True)
+    hook = '{"filePath": ".git/hooks/x", "content": ""}'
+    secret = '{"filePath": ".env"}'
+
+    denied = await explained(pegboard, "git push --force")
+    destroyed = await explained(pegboard, "rm -rf ~")
+    protected = await explained(pegboard, "--tool", "write", "--args", hook)
+    read = await explained(pegboard, "--tool", "read", "--args", secret)
+
+    assert [(each["verdict"], each["by"]) for each in (denied, destroyed, protected, read)] == [
+        ("deny", "config"),
+        ("deny", "guard"),
+        ("ask", "guard"),
+        ("ask", "secrets"),
+    ]
+    assert (protected["headless"], read["headless"]) == ("deny", "deny")
+
+
 async def test_searches_say_beforehand_what_they_ask(pegboard: CommandLine) -> None:
     for name, args in (("glob", {"pattern": "*"}), ("grep", {"pattern": "x"})):
         found = await explained(

@@ -19,6 +19,7 @@ from pegboard import App, AppOptions, hookimpl
 from pegboard.app import CommandOrder
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, Provider, StreamEvent
+from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
 from played import Played, calls, text
 from played import call as played_call
@@ -124,6 +125,21 @@ async def test_in_an_embedded_app(tmp_path: Path, provider: Any, auto: bool) -> 
         await app.prompt(session.id, GO)
 
     assert decided(tmp_path / "state") == (AUTO if auto else HEADLESS)
+
+
+async def test_rules_of_an_agent_and_of_a_session_count_beside_the_user_s(tmp_path: Path) -> None:
+    agents = {"careful": {"mode": "primary", "permission": {"bash": {"true": "allow"}}}}
+    provider = Played(bash(FREE), bash(NEVER), bash(ASKED), text("done"))
+    async with await opened(tmp_path, provider, agent=agents) as app:
+        tight = (Rule("bash", FREE, "ask"), Rule("bash", NEVER, "allow"))
+        session = await app.create_session(agent="careful", permission=tight)
+        await app.prompt(session.id, GO, agent="careful")
+
+    assert decided(tmp_path / "state") == [
+        (FREE, "deny", "headless", ["bash", FREE, "ask"]),
+        (NEVER, "deny", "config", ["bash", NEVER, "deny"]),
+        (ASKED, "allow", "config", ["bash", "true", "allow"]),
+    ]
 
 
 async def test_in_slash_commands(tmp_path: Path) -> None:

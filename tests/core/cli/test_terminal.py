@@ -1,5 +1,6 @@
 """`pegboard run` on a terminal: colours, questions, Ctrl-C."""
 
+import json
 import signal
 
 import pytest
@@ -103,6 +104,36 @@ async def test_always_is_asked_once_and_kept_for_the_project(pegboard: CommandLi
     assert code == 0
     assert terminal.shown.count(QUESTION) == 1
     assert (pegboard.project / "second.txt").exists()
+
+
+async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: CommandLine) -> None:
+    bash = call("bash", {"command": "env A=1 bash -c 'echo hi'", "description": "Say"})
+    async with ModelServer(by_step(bash, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"bash": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type("a\ny\n")
+            code = await terminal.end()
+
+    assert code == 0
+    assert "this is asked every time" in terminal.shown
+    assert "[a]lways" not in terminal.shown
+    assert terminal.shown.count(QUESTION) == 2
+    left = await pegboard("permission", "list", "--format", "json")
+    assert left.out == "[]\n"
+
+
+async def test_an_approval_can_be_for_the_agent_alone(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            assert "s@, a@, u@: to agent build alone" in terminal.shown
+            terminal.type("u@\n")
+            await terminal.end()
+
+    left = await pegboard("permission", "list", "--format", "json")
+    assert [(each["scope"], each["agent"]) for each in json.loads(left.out)] == [("user", "build")]
 
 
 async def test_a_request_shows_the_diff_that_it_is_about(pegboard: CommandLine) -> None:
