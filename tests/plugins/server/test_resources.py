@@ -5,6 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -175,13 +176,56 @@ def test_changes_are_those_since_the_last_commit(server, client):
     assert "fresh.txt" in {each["file"] for each in patches}
 
 
-def test_no_answer_tells_a_secret(client):
-    paths = ["/config", "/global/config", "/config/providers", "/provider", "/doc", "/agent"]
+def test_no_answer_tells_a_secret(client, session):
+    prompt(client, session, "%say one")
+    document = client.get("/doc").json()["paths"]
+    paths = [path for path, each in document.items() if "get" in each and "event" not in path]
+    query = {
+        "provider": "fake",
+        "model": "fake-model",
+        "pattern": "secret",
+        "query": "e",
+        "path": ".",
+    }
 
-    answers = [client.get(path) for path in paths]
+    answers = [client.get(path.replace("{sessionID}", session), params=query) for path in paths]
 
-    assert [answer.status_code for answer in answers] == [200] * len(paths)
+    assert sum(answer.status_code == 200 for answer in answers) > 40
     assert not any("very-secret" in answer.text for answer in answers)
+    assert not any("very-secret" in str(answer.headers) for answer in answers)
+
+
+@pytest.mark.parametrize(
+    "message_id", ["../x", "ses_1", "msg_", "msg_" + "x" * 500, "msg_\u00e4", ""]
+)
+def test_an_id_that_cannot_be_is_refused(client, session, message_id):
+    body = {"parts": [{"type": "text", "text": "x"}], "messageID": message_id, "noReply": True}
+
+    answer = client.post(f"/session/{session}/message", json=body)
+
+    assert answer.status_code == 400
+    assert client.get(f"/session/{session}/message").json() == []
+
+
+@pytest.mark.parametrize("name", ["plain", "with space", "h\u00e9 100%25 +"])
+def test_a_project_is_named_by_query_or_header(client, tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    asked = {
+        "query": client.get("/path", params={"directory": str(folder)}),
+        "header": client.get("/path", headers={"x-opencode-directory": quote(str(folder))}),
+        "both": client.get(
+            "/path",
+            params={"directory": str(folder)},
+            headers={"x-opencode-directory": "/no/such/folder"},
+        ),
+    }
+    if name.isascii() and "%" not in name:
+        asked["plain header"] = client.get("/path", headers={"x-opencode-directory": str(folder)})
+
+    assert {way: each.json()["directory"] for way, each in asked.items()} == dict.fromkeys(
+        asked, str(folder)
+    )
 
 
 def test_a_key_is_kept_for_its_owner_alone(server, client):
