@@ -22,7 +22,6 @@ from played import call as model_call
 from processes import alive
 from tool_context import Context, call
 
-
 LIMIT_S = 30
 
 
