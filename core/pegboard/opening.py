@@ -152,10 +152,8 @@ class _Assembly:
         config = await hooks.config_load(config=loaded.config)
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
-        agents = await _agents(hooks, config)
         opened = await storage
         config = _no_looser(config, loaded.config)
-        enclosure = await self._enclosure(workspace, config)
         runs = Runs()
         engine = Engine(
             workspace=workspace,
@@ -169,7 +167,7 @@ class _Assembly:
             files=FileLedger(),
             audit=Audit(self._places.audit, secrets=_secrets(self._env, config, providers)),
             tools=tools,
-            agents=agents,
+            agents=await _agents(hooks, config),
             providers=providers,
             warmed=set(),
             env=self._env,
@@ -180,7 +178,7 @@ class _Assembly:
             trusted=decision.trusted,
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),
-            enclosure=enclosure,
+            enclosure=await self._enclosure(workspace, config),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
             run_child=lambda request: runs.run_child(engine, request),
