@@ -21,7 +21,7 @@ from pegboard.audit.chain import (
     line_after,
     read_line,
 )
-from pegboard.audit.head import Head, locked, read_head, write_head
+from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
 from pegboard.errors import ToolError
 from pegboard.redact import redacted
 
@@ -107,7 +107,7 @@ class Audit:
             content = (b"" if whole else b"\n") + content + line
             if os.write(number, content) < len(content):
                 raise OSError("the disk is full")
-            os.fsync(number)
+            to_disk(number)
         finally:
             os.close(number)
         return last

@@ -81,7 +81,13 @@ def write_head(number: int, head: Head) -> None:
     content = slot.ljust(_SLOT_BYTES - 1) + b"\n"
     if os.pwrite(number, content, head.turn % _SLOTS * _SLOT_BYTES) < _SLOT_BYTES:
         raise OSError("the disk is full")
-    os.fsync(number)
+    to_disk(number)
+
+
+def to_disk(number: int) -> None:
+    """Have the disk keep what was written to this file."""
+    sync = getattr(os, "fdatasync", os.fsync)  # macOS has the slower one alone
+    sync(number)
 
 
 def _record(slot: bytes) -> Head | None:

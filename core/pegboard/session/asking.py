@@ -89,7 +89,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
     There is none for what a plugin wants asked every time, for what nobody can know before it
     happens, and where the tool says so.
     """
-    metadata = {"agent": view.agent.name, **request.metadata}
+    metadata = {**request.metadata, "agent": view.agent.name}
     unclear = any(pattern.startswith(UNCLEAR) for pattern in request.patterns)
     if not (verdict.firm or unclear or request.metadata.get(ONCE)):
         return replace(request, metadata=metadata)
@@ -208,6 +208,7 @@ async def _record(
     facts = {
         "session": request.session_id,
         "request": request.id,
+        "call": request.tool.call_id if request.tool else None,
         "agent": view.agent.name,
         "permission": request.permission,
         "patterns": request.patterns,
@@ -230,6 +231,7 @@ async def _record_answer(
     facts: dict[str, Any] = {
         "session": request.session_id,
         "request": request.id,
+        "call": request.tool.call_id if request.tool else None,
         "agent": agent,
         "permission": request.permission,
         "patterns": request.patterns,
