@@ -1,6 +1,7 @@
 """Every answer to a GET is as the protocol's own document says it."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from served import Served
 pytestmark = pytest.mark.timeout(240)
 STREAMS = {"/event", "/global/event"}
 OTHER_FAMILIES = ("/api/", "/sync/", "/tui/", "/plugin/")
+METHODS = {"get", "post", "put", "patch", "delete"}
 NO_JSON = {"/pty/{ptyID}/connect", "/doc"}
 OLDER = {"keybinds", "theme", "tui", "before", "after", "delta"}
 """What only clients of the older generation read, and the newer document does not list."""
@@ -43,6 +45,30 @@ def test_every_answer_is_as_the_protocol_s_document_says(document: Path, server:
 
     assert wrong == {}
     assert len(common) >= LEAST
+
+
+def test_every_route_of_the_protocol_is_answered_in_json(document: Path, server: Served) -> None:
+    known = json.loads(document.read_text())["paths"]
+    wrong = []
+    with server.client() as client:
+        for path, entries in known.items():
+            for method in set(entries) & METHODS if path not in STREAMS else ():
+                answer = client.request(method, re.sub(r"\{[^}]+\}", "none", path))
+                if not _is_told(answer):
+                    wrong.append((method, path, answer.status_code, answer.text[:200]))
+
+    assert wrong == []
+
+
+def _is_told(answer: httpx.Response) -> bool:
+    """Whether a client can make something of it."""
+    if answer.status_code == httpx.codes.NO_CONTENT:
+        return True
+    is_json = answer.headers["content-type"] == "application/json"
+    if not is_json or answer.status_code < 400:
+        return is_json
+    known = answer.status_code < 500 or answer.status_code == 501
+    return known and bool(answer.json()["name"] and answer.json()["data"]["message"])
 
 
 def _paths(document: dict[str, Any]) -> Iterator[str]:
