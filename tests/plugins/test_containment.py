@@ -236,9 +236,13 @@ RACES = {
     "delete": [READ_FIRST, patch("*** Delete File: src/file")],
     "glob": [(glob, {"pattern": "**/*"}), (glob, {"pattern": "*", "path": "src"})],
     "grep": [(grep, {"pattern": "content"}), (grep, {"pattern": "content", "path": "src"})],
+    "grep for names": [
+        (grep, {"pattern": "content", "path": "src", "output_mode": mode})
+        for mode in ("files_with_matches", "count")
+    ],
     "list": [(list_files, {"path": "src"})],
 }
-SEARCHES = {"glob", "grep"}
+SEARCHES = {"glob", "grep", "grep for names"}
 ROUNDS = int(os.environ.get("PEGBOARD_RACES", "60"))
 """Each of a search starts a process, so that a quarter of them takes as long."""
 

@@ -80,7 +80,7 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
     """What is in files that the rules let `read` open without asking: no keys of `.env`."""
-    home = Path.home()
+    home = here.session.home
     paths = {place.path for place in places}
     allowed = {path for path in paths if may_read(here.session.rulesets, path, home=home)}
     return [place for place in places if place.path in allowed]

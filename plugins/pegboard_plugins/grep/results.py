@@ -3,11 +3,12 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
-from pegboard import ToolResult, printable_name
+from pegboard import ToolResult, is_resolved, printable_name
 from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
 
 Mode = Literal["content", "files_with_matches", "count"]
@@ -59,6 +60,7 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
         lines = [
             shows.format(printable_name(path), count)
             for path, count in islice(counts.items(), SHOWN)
+            if is_resolved(Path(path))
         ]
     if counts:
         what = "files" if mode == "files_with_matches" else "matches"
