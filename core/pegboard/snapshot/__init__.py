@@ -203,6 +203,7 @@ class Snapshots:
             told, self._told = self._told, set()
             looked_ns = time.time_ns()
             try:
+                self._state.freshen()
                 changed = self._looked(told, everywhere=fresh or stirred)
             except TooMuchError as error:
                 self.refused = str(error)

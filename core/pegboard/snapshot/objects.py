@@ -7,7 +7,7 @@ rename: processes may share the folder without a lock.
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -52,16 +52,24 @@ class Objects:
         self._known: set[bytes] = set()
 
     def put(self, kind: str, content: bytes) -> bytes:
-        """The id of the content, which is there afterwards."""
+        """The id of the content, which is there afterwards, and young."""
         oid = object_id(kind, content)
         if oid in self._known:
             return oid
         place = self._place(oid)
-        if not place.exists():
+        if not _touched(place):
             head = f"{kind} {len(content)}\0".encode()
             _write(place, zlib.compress(head + content, QUICK_LEVEL))
         self._known.add(oid)
         return oid
+
+    def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
+        """Makes objects young, so that nobody collects them; those that are not here any more.
+
+        Others may have collected any of them: from here on `put` looks again.
+        """
+        self._known.clear()
+        return {oid for oid in oids if not _touched(self._place(oid))}
 
     def get(self, oid: bytes) -> bytes | None:
         """The content of an object, None when it is not here or damaged."""
@@ -112,6 +120,15 @@ def tree_entries(content: bytes) -> dict[bytes, Entry]:
         place = end + 21
         entries[name] = Entry(mode, content[end + 1 : place].hex().encode())
     return entries
+
+
+def _touched(place: Path) -> bool:
+    """Whether the file is there; it is as young as a new one."""
+    try:
+        os.utime(place)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _write(place: Path, content: bytes) -> None:

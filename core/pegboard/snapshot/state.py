@@ -27,6 +27,8 @@ STORED_LIMIT_BYTES = 32 << 20
 OTHERS_LIMIT_FILES = 10_000
 OTHERS_LIMIT_BYTES = 128 << 20
 """More files, or more bytes, that git does not track are left out altogether."""
+FRESHEN_EVERY_S = 20 * 60.0
+"""Well within the time for which objects without a reference are kept."""
 _RACY_NS = 20_000_000
 """Clocks of file systems are this coarse: a file this young may change without a new time."""
 
@@ -59,6 +61,7 @@ class WorktreeState:
         self._files: dict[bytes, Entry] = {}
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
+        self._freshened_at = time.monotonic()
 
     @property
     def tree(self) -> str | None:
@@ -116,6 +119,21 @@ class WorktreeState:
         looked = {path: self._entry(path) for path in known}
         self._unlike_index.update(looked)
         return self._take(looked)
+
+    def freshen(self) -> None:
+        """Keep the contents that the next changes are told by from being collected.
+
+        No reference holds them yet; what another process has collected is stored again.
+        """
+        now = time.monotonic()
+        if now - self._freshened_at < FRESHEN_EVERY_S:
+            return
+        self._freshened_at = now
+        own = {path: each.oid for path, each in self._unlike_index.items() if each is not None}
+        gone = self._objects.freshen(own.values())
+        for path in [path for path, oid in own.items() if oid in gone]:
+            self._seen.pop(path, None)
+            self._entry(path)
 
     def entry(self, path: bytes) -> Entry | None:
         """The file as it is on the disk, None where there is none; its content is not stored."""
