@@ -32,12 +32,13 @@ def ending(
     """The reason that the message keeps, and the failure that it means.
 
     `calls` are the answer's, `turns` those of the same prompt. A call that was cut off goes
-    back to the model; so do results, although some servers say "stop" behind a call.
+    back to the model; so do results, although some servers say "stop" behind a call, or a
+    word of their own.
     """
     states = [part.state for part in calls]
     cut = any(isinstance(state, Pending) for state in states)
     match finish.reason:
-        case "stop" if states:
+        case "stop" | "other" if states:
             return "tool-calls", None
         case "length" if states and (not cut or _cuts(turns) < CUT_ANSWERS):
             return "tool-calls", None
