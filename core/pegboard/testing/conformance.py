@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -34,15 +34,26 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
     """The tools that a plugin registers, or that a module of tools has.
 
-    `config` is what `register_tools` is given where it asks for it.
+    `config` is what `register_tools` is given where it asks for it; of backends that search the
+    web it gets the plugin's own.
     """
+    config = config or Config()
     register = getattr(plugin, "register_tools", None)
     if register is None:
         values = vars(plugin).values() if isinstance(plugin, ModuleType) else ()
         return tuple(value for value in values if isinstance(value, Tool))
-    wants_config = "config" in inspect.signature(register).parameters
-    tools = register(config=config or Config()) if wants_config else register()
-    return tuple((await tools if inspect.isawaitable(tools) else tools) or ())
+    wanted = inspect.signature(register).parameters
+    given: dict[str, object] = {"config": config}
+    if "search_backends" in wanted:
+        searching = getattr(plugin, "register_search_backends", None)
+        given["search_backends"] = await _answer(searching, config=config) if searching else ()
+    return await _answer(register, **{name: given[name] for name in given if name in wanted})
+
+
+async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, ...]:
+    """What an implementation of a hook that collects gives."""
+    answer = hook(**arguments)
+    return tuple((await answer if inspect.isawaitable(answer) else answer) or ())
 
 
 def check_tools(tools: Iterable[Tool]) -> tuple[Finding, ...]:

@@ -35,20 +35,28 @@ TIME_LIMIT_S = 30.0
 BETWEEN = "\n\n"
 
 
+async def _may_search(context: ToolContext, query: str) -> None:
+    await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+
+
+async def _may_search_code(context: ToolContext, query: str) -> None:
+    await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
+
+
 def search_tools(backend: SearchBackend) -> list[Tool]:
     """Both tools over a backend."""
 
-    @tool
+    @tool(asks=_may_search)
     async def websearch(
         context: ToolContext, query: str, numResults: int = DEFAULT_RESULTS
     ) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
-        await context.ask("websearch", [query], always=["*"], metadata={"query": query})
+        await _may_search(context, query)
         limit = min(max(numResults, 1), MOST_RESULTS)
         hits = await _found(backend, query, "web", limit)
         return _result(query, [_entry(hit) for hit in hits])
 
-    @tool
+    @tool(asks=_may_search_code)
     async def codesearch(
         context: ToolContext, query: str, tokensNum: int = DEFAULT_TOKENS
     ) -> ToolResult:
@@ -56,7 +64,7 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
 
         tokensNum limits the length of the answer.
         """
-        await context.ask("codesearch", [query], always=["*"], metadata={"query": query})
+        await _may_search_code(context, query)
         limit = min(max(tokensNum, 1), MOST_TOKENS) * CHARS_PER_TOKEN
         hits = await _found(backend, query, "code", MOST_RESULTS)
         return _result(query, _within(limit, (_entry(hit) for hit in hits)))
