@@ -169,6 +169,21 @@ async def test_a_mention_of_a_secret_attaches_nothing(tmp_path: Path, project: P
     assert kinds == ["TextInput", "TextInput", "FileInput"]
 
 
+async def test_what_a_model_mentions_is_not_attached(tmp_path: Path, project: Path) -> None:
+    asks = {"description": "x", "prompt": "see @notes.txt @.env", "subagent_type": "general"}
+    answers = (calls(call("task", json.dumps(asks))), text("I looked at @notes.txt and @.env"))
+    provider = Played(*answers)
+    options: dict[str, Any] = {"builtins": True, "allow": False, "config": CONFIG}
+    async with opened(tmp_path, provider, **options) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        await app.prompt(session.id, HI)
+
+    assert len(provider.requests) == 4
+    sent = "".join(str(request.messages) for request in provider.requests)
+    assert ("@notes.txt" in sent, "KEY=nothing" in sent, SECRET in sent) == (True, False, False)
+
+
 def tree(folder: Path) -> dict[str, str]:
     """What is below the folder, but for what an App itself keeps there."""
     own = ("data/", "cache/", "state/audit")
