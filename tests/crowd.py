@@ -120,7 +120,8 @@ class Crowd:
     async def prompt(self, session: str) -> dict[str, Any]:
         """A whole turn; the answer's message."""
         answer = await self.client.post(f"/session/{session}/message", json=self._body())
-        found: dict[str, Any] = answer.raise_for_status().json()
+        assert answer.is_success, answer.text
+        found: dict[str, Any] = answer.json()
         return found
 
     async def begin(self, session: str) -> None:

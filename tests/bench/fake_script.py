@@ -4,7 +4,7 @@ hello         a short text
 steps-N       N shell calls one after the other, then a text
 par-N         N shell calls in one answer, then a text
 stream-N      one text of N deltas, as fast as the client reads
-paced-N-R     the same, R deltas a second
+paced-N-R     the same, R deltas a second, each the nanosecond of its sending
 edit          reads target.txt, edits it, then a text
 """
 

@@ -1,0 +1,178 @@
+"""Many sessions at once on a server, beside the real one of the protocol's own program.
+
+python tests/bench/bench_load.py pegboard,opencode
+
+`20 x 10` and `100 x 10` are sessions of ten steps, begun at once and followed by 20 clients:
+seconds until the last has ended, and the peak of the server's memory. `deltas` are ten sessions
+that stream 50 pieces of text a second each, followed by ten clients: how old a piece is when a
+client has it, in milliseconds. `start` is the time until the server answers, `idle` its memory.
+PEER_OPENCODE names the program where it is not on the path.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import httpx
+from peers import HERE, PEERS
+from process_tree import Memory
+
+from crowd import Crowd, Follower, caught_up, crowd, following
+from served import make_project
+
+WITHIN_S = 60
+CROWDS = (20, 100)
+STEPS = 9
+"""Calls of a session; with the last text that is ten steps."""
+LISTENERS = 20
+TALKERS = 10
+PACED = "paced-150-50"
+SCRIPTS = (f"steps-{STEPS}", PACED, "title")
+"""The names of models are what they do: see fake_script.py."""
+PASSWORD = "bench"
+SERVE: Mapping[str, Sequence[str]] = {
+    "pegboard": ("serve", "--port={port}"),
+    "opencode": ("serve", "--port={port}", "--hostname=127.0.0.1"),
+}
+FILES = {"pegboard": ".config/pegboard/opencode.json", "opencode": "opencode.json"}
+
+
+def config(url: str) -> str:
+    """The configuration, which both read."""
+    models = {
+        name: {"name": name, "tool_call": True, "limit": {"context": 10**7, "output": 32000}}
+        for name in SCRIPTS
+    }
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "Fake",
+        "options": {"baseURL": url, "apiKey": "k"},
+        "models": models,
+    }
+    settings = {"permission": "allow", "small_model": "fake/title", "provider": {"fake": provider}}
+    return json.dumps(settings)
+
+
+@contextmanager
+def fake_model(directory: Path) -> Iterator[str]:
+    """The address of the model."""
+    command = [sys.executable, str(HERE / "fake_model.py"), str(directory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+        finally:
+            process.kill()
+
+
+@contextmanager
+def serving(name: str) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
+    """A server of its own home and project: its address, and its process."""
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        home, project = Path(folder, "home"), make_project(Path(folder, "project"))
+        with fake_model(project) as model_url, socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+            probe.close()
+            place = home / FILES[name]
+            place.parent.mkdir(parents=True)
+            place.write_text(config(model_url))
+            peer = PEERS[name]
+            program = os.environ.get(peer.variable, peer.program)
+            facts = {"home": str(home)}
+            env = {"PATH": os.environ["PATH"], "HOME": str(home), **peer.environment(facts)}
+            process = subprocess.Popen(
+                [program, *(word.format(port=port) for word in SERVE[name])],
+                cwd=project,
+                env={**env, "OPENCODE_SERVER_PASSWORD": PASSWORD},
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                yield f"http://127.0.0.1:{port}", process
+            finally:
+                process.terminate()
+                process.wait(WITHIN_S)
+
+
+async def answering(url: str) -> float:
+    """The seconds until the server lists its sessions."""
+    began = time.monotonic()
+    async with httpx.AsyncClient(base_url=url, auth=("opencode", PASSWORD)) as client:
+        while time.monotonic() - began < WITHIN_S:
+            try:
+                answer = await client.get("/session", timeout=WITHIN_S)
+            except httpx.TransportError:
+                await asyncio.sleep(0.02)
+                continue
+            answer.raise_for_status()
+            return time.monotonic() - began
+    raise TimeoutError(f"{url} does not answer")
+
+
+@asynccontextmanager
+async def talking(
+    url: str, model: str, listeners: int
+) -> AsyncIterator[tuple[Crowd, tuple[Follower, ...]]]:
+    """A crowd, and who listens to it."""
+    basic = httpx.BasicAuth("opencode", PASSWORD)
+    headers = dict(next(basic.auth_flow(httpx.Request("GET", url))).headers)
+    allowed = {"authorization": headers["authorization"]}
+    async with (
+        crowd(url, allowed, model=model) as prompts,
+        following(url, listeners, allowed) as followers,
+    ):
+        yield prompts, followers
+
+
+async def measure(name: str) -> None:
+    """All figures of one server, a line each."""
+    with serving(name) as (url, process):
+        _show(name, "start", f"{await answering(url):.2f} s")
+        idle = Memory(process.pid)
+        idle.start()
+        await asyncio.sleep(1)
+        _show(name, "idle", f"{idle.finish() / 1e6:.0f} MB")
+        for count in CROWDS:
+            memory = Memory(process.pid)
+            memory.start()
+            async with talking(url, SCRIPTS[0], LISTENERS) as (prompts, followers):
+                took_s = await prompts.all_at_once(await prompts.sessions(count))
+                await caught_up(followers)
+            lost = len({each.digest.digest() for each in followers}) - 1
+            peak = f"{memory.finish() / 1e6:.0f} MB"
+            _show(name, f"{count} x 10", f"{took_s:.1f} s, {peak}, {lost} listeners differ")
+        async with talking(url, PACED, TALKERS) as (prompts, followers):
+            await prompts.all_at_once(await prompts.sessions(TALKERS))
+            await caught_up(followers)
+        ages = [age for each in followers for age in each.ages_ms]
+        slow = statistics.quantiles(ages, n=20)[-1]
+        _show(name, "deltas", f"p50 {statistics.median(ages):.1f} ms, p95 {slow:.1f} ms")
+
+
+def _show(name: str, row: str, found: str) -> None:
+    print(f"{name:<10} {row:<10} {found}", flush=True)  # noqa: T201
+
+
+def main() -> None:
+    """The servers that are named, in turn."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("servers", help="pegboard, opencode")
+    for name in parser.parse_args().servers.split(","):
+        asyncio.run(measure(name))
+
+
+if __name__ == "__main__":
+    main()
