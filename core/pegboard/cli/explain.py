@@ -150,10 +150,10 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
-    from pegboard.cli.render import Line, visible
+    from pegboard.cli.render import Line, exposed, visible
 
     for pattern in request.patterns:
-        yield Line(text=visible(pattern).replace("\n", "\\n"), indent=1)
+        yield Line(text=exposed(pattern).replace("\n", "\\n"), indent=1)
         for spoken in found.rules:
             if (spoken.permission, spoken.pattern) == (request.permission, pattern):
                 rule = spoken.rule

@@ -73,7 +73,7 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 def _cells(approval: "Approval") -> tuple[str, ...]:
     from datetime import datetime
 
-    from pegboard.cli.render import visible
+    from pegboard.cli.render import exposed, visible
 
     scope = approval.key if approval.scope == "session" else approval.scope
     since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None
@@ -82,7 +82,7 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
         scope,
         visible(approval.agent or "(any)"),
         visible(approval.rule.permission),
-        visible(approval.rule.pattern).replace("\n", "\\n"),
+        exposed(approval.rule.pattern).replace("\n", "\\n"),
         since.isoformat(sep=" ", timespec="minutes")[:16] if since else "",
     )
 

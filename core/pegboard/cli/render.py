@@ -1,6 +1,7 @@
 """What is shown of a turn: pure functions from the protocol's values to lines of text."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,10 @@ ERROR_LINES = 5
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
 _TEXT_CONTROLS = "\n\t"
+_UNSEEN = re.compile(
+    "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
 _SUBJECTS = {
     "bash": "command",
     "read": "filePath",
@@ -67,6 +72,11 @@ def visible(text: str) -> str:
         character if character.isprintable() or character in _TEXT_CONTROLS else _spelt(character)
         for character in text
     )
+
+
+def exposed(text: str) -> str:
+    """The text as `visible` gives it, with letters spelt out too that show nothing, or a blank."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), visible(text))
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
@@ -166,7 +176,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 def _in_full(text: str) -> tuple[Line, ...]:
     """All of a text, and how long it is where that is not seen at once."""
-    lines = visible(text).split("\n")
+    lines = exposed(text).split("\n")
     shown = tuple(Line(text=line, indent=1) for line in lines)
     if len(lines) == 1 and len(text) <= LABEL_WIDTH:
         return shown
@@ -178,7 +188,7 @@ def always_line(request: PermissionRequest) -> Line:
     """What an answer for good would allow from now on, and to whom."""
     if request.metadata.get("once"):
         return Line(text="this is asked every time", style="dim", indent=1)
-    patterns = ", ".join(visible(pattern) for pattern in request.always)
+    patterns = ", ".join(exposed(pattern) for pattern in request.always)
     agent = request.metadata.get("agent")
     alone = f"; s@, a@, u@: to agent {visible(str(agent))} alone" if agent else ""
     text = f"always allows: {patterns or 'the same again'}{alone}"

@@ -181,6 +181,13 @@ def test_a_request_is_shown_in_full_with_its_control_characters() -> None:
     ]
 
 
+def test_of_what_is_approved_no_letter_is_unseen() -> None:
+    asked = request(patterns=("rm\u00a0-rf\u3164x\ufe0f",), always=("a\u2800 *",))
+
+    assert request_lines(asked)[1].plain() == "  rm\\xa0-rf\\u3164x\\ufe0f"
+    assert always_line(asked).plain() == "  always allows: a\\u2800 *"
+
+
 def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
     command = "ls >/dev/null &&\u202e git push"
     asked = request(patterns=("ls", "git push"), metadata={"command": command})
