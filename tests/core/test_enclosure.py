@@ -108,7 +108,7 @@ async def test_where_none_can_the_app_does_not_open_and_says_why(tmp_path: Path)
 
 async def test_every_kind_of_process_runs_inside(tmp_path: Path) -> None:
     box = Marking()
-    server = (sys.executable, str(LANGUAGE_SERVER))
+    server = (sys.executable, str(LANGUAGE_SERVER), "none")
     config = {
         **SANDBOXED,
         "formatter": {"own": {"command": ["true", "$FILE"], "extensions": [".x"]}},

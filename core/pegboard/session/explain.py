@@ -106,7 +106,8 @@ async def explained(
 def _sandbox(engine: Engine, verdicts: Sequence[Verdict]) -> str:
     if engine.enclosure is None:
         return ""
-    changed = any(verdict.source == SANDBOX for verdict in verdicts)
+    is_allowed = all(verdict.action == "allow" for verdict in verdicts)
+    changed = is_allowed and any(verdict.source == SANDBOX for verdict in verdicts)
     effect = "it answers what would be asked" if changed else "it does not change the verdict"
     return f"{engine.enclosure.described}: {effect}"
 

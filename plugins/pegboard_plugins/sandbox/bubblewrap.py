@@ -114,7 +114,7 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
         yield from ("--size", str(SCRATCH_BYTES), "--tmpfs", str(path))
     for path in outside:
         yield from _empty(path)
-    for path in policy.visible:
+    for path in _outermost(policy.visible):
         if _within(path, [*replaced, *outside]) and os.access(path, os.R_OK):
             yield from ("--ro-bind", str(path), str(path))
     yield from _project(policy)
@@ -125,12 +125,8 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:
-    """The folders of users, none of them within another."""
-    found: list[Path] = []
-    for folder in sorted({policy.home, *map(Path, _USERS)}):
-        if _is_folder(folder) and not _within(folder, found):
-            found.append(folder)
-    return found
+    """The folders of users."""
+    return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
 
 
 def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[str]:
@@ -167,6 +163,15 @@ def _empty(path: Path) -> Iterator[str]:
 def _is_folder(path: Path) -> bool:
     """Whether it is a folder itself; what is mounted on a link would lie somewhere else."""
     return path.is_dir() and not path.is_symlink()
+
+
+def _outermost(paths: Iterable[Path]) -> list[Path]:
+    """The paths that do not lie within another of them."""
+    found: list[Path] = []
+    for path in sorted(set(paths)):
+        if not _within(path, found):
+            found.append(path)
+    return found
 
 
 def _within(path: Path, folders: Iterable[Path]) -> bool:
