@@ -58,7 +58,8 @@ T10  plugins/test_read.py
 T10  faults/test_file_faults.py
        t10_what_is_no_regular_file_is_not_written
 T11  plugins/test_read.py
-       a_huge_file_is_not_read_as_a_whole
+       the_first_page_of_two_gigabytes_takes_no_more_than_that_of_a_small_file
+       of_a_line_of_two_gigabytes_the_start_is_shown
        a_large_directory_is_listed_in_part
 T11  faults/test_file_faults.py
        t11_a_huge_file_is_not_edited

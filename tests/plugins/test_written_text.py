@@ -119,6 +119,8 @@ ENCODINGS = [
     pytest.param(codecs.BOM_UTF8, "utf-8", id="utf-8-bom"),
     pytest.param(codecs.BOM_UTF16_LE, "utf-16-le", id="utf-16-le"),
     pytest.param(codecs.BOM_UTF16_BE, "utf-16-be", id="utf-16-be"),
+    pytest.param(codecs.BOM_UTF32_LE, "utf-32-le", id="utf-32-le"),
+    pytest.param(codecs.BOM_UTF32_BE, "utf-32-be", id="utf-32-be"),
     pytest.param(b"", "cp1252", id="latin-1"),
 ]
 
