@@ -207,11 +207,11 @@ async def test_a_stream_that_is_cut_goes_on_without_a_gap(server: Served) -> Non
         far = AsyncClient(server.url, token=server.token, directory=server.directory)
         async with near, far, near.events() as cut, far.events() as whole:
             session = await far.sessions.create()
-            await far.prompt_async(session.id, "%slow 20;;%say done")
+            await far.prompt_async(session.id, "%slow 12;;%say done")
             seen, cuts = [], 0
             async for event in cut:
                 seen.append(event)
-                if len(seen) in {3, 8, 15}:
+                if len(seen) in {3, 8, 12}:
                     line.cut()
                     cuts += 1
                 if _is_end(event, session):

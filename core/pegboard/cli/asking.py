@@ -117,6 +117,9 @@ class Asker:
                 await self._questions(request)
         except NotFoundError:
             return  # the call was stopped while the question stood
+        except asyncio.CancelledError:
+            self._screen.question("\n")  # nobody ends its line any more
+            raise
 
     async def _permission(self, request: PermissionRequest) -> None:
         once = bool(request.metadata.get("once"))

@@ -12,6 +12,7 @@ from pegboard.bus import Subscription
 from pegboard.cli.engine import Engine, Prompt
 from pegboard.cli.exits import CUT, Exit, exit_of_answer
 from pegboard.cli.render import failure_text
+from pegboard.cli.replies import Replies
 from pegboard.cli.tally import Tally
 from pegboard.cli.views import Result, View
 from pegboard.errors import AbortedError
@@ -81,7 +82,10 @@ async def take_turn(
     subscription = engine.subscribe()
     prompting = asyncio.create_task(engine.prompt(tally.session_id, prompt))
     stop.prompting = prompting
-    watching = asyncio.create_task(_watch(subscription, prompting, view, tally, ask))
+    replies, answers = Replies(), engine.subscribe()
+    hearing = asyncio.create_task(replies.hear(answers))
+    asking = _Asking(ask, prompting, replies) if ask else None
+    watching = asyncio.create_task(_watch(subscription, view, tally, asking))
     with _stopped_by(stop, prompt.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -95,17 +99,35 @@ async def take_turn(
                 raise
             return Result(exit=stop.reason, error=_STOPPED[stop.reason])
         finally:
-            await _end(prompting, watching)
+            answers.close()
+            await _end(prompting, watching, hearing)
             await stop.done()
     return _result(turn, tally, stop.reason)
 
 
+class _Asking:
+    """Asks the user, but no longer than somebody waits for the reply."""
+
+    def __init__(self, ask: Ask, prompting: asyncio.Task[Turn], replies: Replies) -> None:
+        self._ask = ask
+        self._prompting = prompting
+        self._replies = replies
+
+    async def about(self, request: PermissionRequest | QuestionRequest) -> None:
+        """Ask, until the turn ends or the request is answered elsewhere."""
+        if request.id in self._replies:
+            return
+        asking = asyncio.create_task(self._ask(request))
+        answered = asyncio.create_task(self._replies.until(request.id))
+        ends: set[asyncio.Task[Any]] = {asking, answered, self._prompting}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(asking, answered)
+
+
 async def _watch(
-    subscription: Subscription,
-    prompting: asyncio.Task[Turn],
-    view: View,
-    tally: Tally,
-    ask: Ask | None,
+    subscription: Subscription, view: View, tally: Tally, asking: _Asking | None
 ) -> None:
     """Show all events until the subscription is closed; the view hears of every silence."""
     while True:
@@ -121,20 +143,11 @@ async def _watch(
             tally.note(event)
             view.show(event)
             match event.properties:
-                case PermissionAsked(request=asked) | QuestionAsked(request=asked) if ask:
+                case PermissionAsked(request=asked) | QuestionAsked(request=asked) if asking:
                     if tally.depth(asked.session_id) is not None:
-                        await _ask_while(prompting, ask(asked))
+                        await asking.about(asked)
                 case _:
                     pass
-
-
-async def _ask_while(prompting: asyncio.Task[Turn], asked: Coroutine[None, None, None]) -> None:
-    """Ask, but no longer than the turn runs: nobody waits for the reply after that."""
-    asking = asyncio.create_task(asked)
-    try:
-        await asyncio.wait({asking, prompting}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        await _end(asking)
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
