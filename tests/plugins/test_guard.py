@@ -203,6 +203,12 @@ async def test_a_rule_may_allow_a_protected_path(project):
             "mv x ~/.config",
         ),
         *("cp -r x/pegboard ~/.config", "mkdir -p .pegboard/tool", "touch .git/hooks/pre-commit"),
+        *(
+            "git config core.hooksPath x",
+            "git -C sub config alias.x '!y'",
+            "git config -f x/.git/config core.pager y",
+        ),
+        *("git config --global core.pager x", "git config set core.fsmonitor x"),
         *("mv ~/.config ~/c", "ln -sf x ~/.ssh", "install -m755 x .git/hooks/post-checkout"),
     ],
 )
@@ -218,6 +224,8 @@ async def test_what_comes_to_be_where_things_run_by_themselves_is_asked_for(proj
     "command",
     [
         *("mkdir tools", "mv a b", "cp -r src dst", "ln -s a b", "cp a.py src/tool", "mv tool old"),
+        *("git config core.hooksPath", "git config user.name me", "git config --get core.pager"),
+        *("git config get core.pager x", "git log -- config core.x y"),
         *("ls .git", "cat .git/HEAD", "git log", "pytest tool/test_x.py", "rsync -a src/ dst/"),
     ],
 )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.flags import sed_files
+from pegboard_plugins.bash.flags import git_config, sed_files
 from pegboard_plugins.bash.words import Word
 
 _WORDS_ONLY = frozenset(
@@ -72,6 +72,8 @@ def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
     if base == "sed":
         for path in sed_files([word.text for word in words]):
             findings.touch(Word(path), write=True)
+    if base == "git" and (file := git_config([word.text for word in words])):
+        findings.touch(Word(file), write=True)
     if base in _LAST_WRITTEN and operands:
         _touch(operands[-1], findings, write=True)
     if base == "dd":

@@ -116,6 +116,7 @@ _GIT_HOOKED = re.compile(
     r"|remote|submodule|http|protocol|uploadpack|pager|trailer|browser|instaweb|man|core)\..*",
     re.IGNORECASE,
 )
+_GIT_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _REMOTE = re.compile(r"[\w+.-]+://.*|[\w.-]+@[\w.-]+:.*")
 
 
@@ -185,19 +186,40 @@ def _is_plain_script(script: str) -> bool:
     return True
 
 
+def git_config(texts: Sequence[str]) -> str:
+    """The file in which a `git config` sets what git may run; empty for another command."""
+    words = _git_words(texts)
+    if words[:1] != ["config"] or not _any(_GIT_HOOKED.pattern, texts) or len(words) <= len("ck"):
+        return ""
+    if words[1] in ("get", "list") or _any(r"--get.*|--list|-l", texts):
+        return ""
+    for at, text in enumerate(texts[:-1]):
+        if text in ("-f", "--file"):
+            return texts[at + 1]
+    return "~/.gitconfig" if "--global" in texts else ".git/config"
+
+
+def _git_words(texts: Sequence[str]) -> list[str]:
+    """The subcommand and what follows, without options, and before it without their values."""
+    rest = list(texts)
+    while rest and rest[0].startswith("-"):
+        rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
+    return [text for text in rest if not text.startswith("-")]
+
+
 def _of_git(texts: Sequence[str]) -> list[str]:
     found = []
     for at, text in enumerate(texts):
         if text == "-c" and not _GIT_CONFIG.match(" ".join(texts[at + 1 : at + 2])):
             found.append("exec-flag")
-    words = [text for text in texts if not text.startswith("-")]
+    words = _git_words(texts)
     if _any(_GIT_EXECUTES.pattern, texts) or not _GIT_ACTS.isdisjoint(words[:1]):
         found.append("exec-flag")
     if {"rebase", "grep"} & set(words[:1]) and _any(r"-[xO].*", texts):
         found.append("exec-flag")
     if words[:2] in (["bisect", "run"], ["submodule", "foreach"], ["submodule", "update"]):
         found.append("exec-flag")
-    if "config" in words[:1] and _any(_GIT_HOOKED.pattern, texts) and len(words) > len("ck"):
+    if git_config(texts):
         found.append("exec-flag")
     if "push" in words[:2] and any(_REMOTE.fullmatch(text) for text in words):
         found.append("network")
