@@ -130,14 +130,13 @@ async def test_ten_thousand_sessions_are_listed_a_page_at_a_time(
         async with crowd(server.url, headers(server), model="fake-model") as prompts:
             for _ in range(100):
                 await asyncio.gather(*[prompts.sessions(1) for _ in range(100)])
-            took = []
+            began = time.perf_counter()
             for _ in range(10):
-                began = time.perf_counter()
                 page = await prompts.client.get("/session", params={"limit": "100"})
-                took.append(time.perf_counter() - began)
+                assert len(page.json()) == 100
+            took = (time.perf_counter() - began) / 10
 
-    assert len(page.json()) == 100
-    assert min(took) < 0.2
+    assert took < 0.2
 
 
 def _prompt(session: str, text: str) -> dict[str, object]:
