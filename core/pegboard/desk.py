@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,11 +31,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A request that waits, and the agent whose call it is."""
+    """A request that waits; `allowed` says whether it is by now, without an answer."""
 
     request: PermissionRequest
-    agent: str
     answer: asyncio.Future[Answer]
+    allowed: Callable[[], Awaitable[bool]] | None
 
 
 class Desk:
@@ -48,17 +48,20 @@ class Desk:
         self.interactive = interactive
         self._open: dict[str, Waiting] = {}
 
-    async def wait(self, request: PermissionRequest, *, agent: str = "") -> Answer:
+    async def wait(
+        self, request: PermissionRequest, *, allowed: Callable[[], Awaitable[bool]] | None = None
+    ) -> Answer:
         """The answer to a request; without a time limit, because a person gives it.
 
-        Cancelling the wait takes the request from the desk.
+        `recheck` asks `allowed` whether there is still need for one. Cancelling the wait takes
+        the request from the desk.
 
         :raises PermissionDeniedError: at once, when nobody is there to be asked.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request))
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._open[request.id] = Waiting(request=request, agent=agent, answer=answer)
+        self._open[request.id] = Waiting(request=request, answer=answer, allowed=allowed)
         try:
             return await answer
         finally:
@@ -89,18 +92,15 @@ class Desk:
             self.cancel(request.session_id, message)
         return request
 
-    def recheck(
-        self, covered: Callable[[PermissionRequest, str], bool]
-    ) -> tuple[PermissionRequest, ...]:
-        """The waiting requests, of any session, that are covered by now: answered `always`.
-
-        `covered` is asked about each with the agent whose call it is.
-        """
-        waiting = tuple(self._open.values())
-        settled = tuple(each.request for each in waiting if covered(each.request, each.agent))
-        for request in settled:
-            self._settle(request, Answer(reply="always", by="approval"))
-        return settled
+    async def recheck(self) -> tuple[PermissionRequest, ...]:
+        """The waiting requests, of any session, that are allowed by now: answered `always`."""
+        settled = []
+        for each in tuple(self._open.values()):
+            allowed = each.allowed is not None and await each.allowed()
+            if allowed and each.request.id in self._open:
+                self._settle(each.request, Answer(reply="always", by="approval"))
+                settled.append(each.request)
+        return tuple(settled)
 
     def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
         """The waiting requests, oldest first; of one session, or of all."""

@@ -58,9 +58,20 @@ async def test_a_rejection_rejects_the_whole_session_and_no_other() -> None:
 
 async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
     desk = Desk(interactive=True)
-    tasks = await _waiting(desk, _request(1, patterns=("ls",)), _request(2, session="ses_2"))
+    requests = (_request(1, patterns=("ls",)), _request(2, session="ses_2"))
 
-    settled = desk.recheck(lambda request, _: "git push" in request.patterns)
+    async def no() -> bool:
+        return False
+
+    async def yes() -> bool:
+        return True
+
+    tasks = [
+        asyncio.create_task(desk.wait(request, allowed=allowed))
+        for request, allowed in zip(requests, (no, yes), strict=True)
+    ]
+    await asyncio.sleep(0)
+    settled = await desk.recheck()
 
     assert settled == (_request(2, session="ses_2"),)
     assert await tasks[1] == Answer(reply="always", by="approval")
@@ -104,8 +115,7 @@ async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow
 
 async def test_an_answer_for_good_says_how_far_it_goes_and_for_whom() -> None:
     desk = Desk(interactive=True)
-    waiting = asyncio.create_task(desk.wait(_request(1), agent="plan"))
-    await asyncio.sleep(0)
+    [waiting] = await _waiting(desk, _request(1))
 
     desk.reply("per_1", "always", scope="user", agent_only=True)
 

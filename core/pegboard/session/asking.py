@@ -151,15 +151,19 @@ async def _asked(
 ) -> Answer:
     writer.say(PermissionAsked(request=request))
     agent = view.agent.name
+
+    async def allowed() -> bool:
+        return (await judged(engine, view, request)).action == "allow"
+
     try:
-        answer = await engine.desk.wait(request, agent=agent)
+        answer = await engine.desk.wait(request, allowed=allowed)
     except asyncio.CancelledError:
         _tell(writer, request, "reject")  # nobody has to answer it any more
         raise
     rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
     await _record_answer(engine, request, answer, agent=agent, rules=rules)
     if rules and answer.by == "user":
-        await _approve(engine, view, request, answer, rules, writer)
+        await _approve(engine, view, answer, rules, writer)
     _tell(writer, request, answer.reply)
     return answer
 
@@ -176,30 +180,15 @@ def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
     writer.say(PermissionReplied(session_id=request.session_id, request_id=request.id, reply=reply))
 
 
-async def _approve(  # noqa: PLR0913, PLR0917 - who approved what, for whom
-    engine: Engine,
-    view: SessionView,
-    request: PermissionRequest,
-    answer: Answer,
-    rules: tuple[Rule, ...],
-    writer: Writer,
+async def _approve(
+    engine: Engine, view: SessionView, answer: Answer, rules: tuple[Rule, ...], writer: Writer
 ) -> None:
     """Store what is approved for good, and settle the waiting requests that it covers."""
     only = view.agent.name if answer.agent_only else None
     keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
     writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
     await writer.barrier()
-    known = await engine.storage.approvals(USER_KEY, engine.workspace.project_id)
-
-    def covered(other: PermissionRequest, agent: str) -> bool:
-        if other.metadata.get(ONCE):
-            return False
-        fitting = [each.rule for each in known if each.agent in (None, agent)]
-        if other.session_id == request.session_id and only in (None, agent):
-            fitting += rules
-        return not unapproved(fitting, other.permission, other.patterns)
-
-    engine.desk.recheck(covered)
+    await engine.desk.recheck()
 
 
 async def _record(

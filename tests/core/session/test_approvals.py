@@ -212,6 +212,34 @@ async def test_one_approval_settles_what_waits_and_is_covered(tmp_path: Path) ->
     ]
 
 
+async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path: Path) -> None:
+    class Parts:
+        """Asks for `a` and `b`."""
+
+        @hookimpl
+        async def permission_ask(self, request: PermissionRequest) -> Verdict:
+            is_asked = {"a", "b"} & {*request.patterns}
+            return Verdict(action="ask" if is_asked else "allow")
+
+    @tool
+    async def several(context: ToolContext, what: str) -> str:
+        """Ask for several things."""
+        await context.ask("careful", what.split(), always=["a"])
+        return "done"
+
+    wanted = [call("several", json.dumps({"what": what}), call_id=what) for what in ("a", "a x")]
+    provider = Played(calls(*wanted), text("ok"))
+    plugins = (Parts(), ToolsPlugin(several))
+    async with opened(tmp_path, provider, *plugins, allow=False, interactive=True) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        waiting = await asked(app, 2)
+        app.policy.approve(waiting[0].id, "project")
+        async with asyncio.timeout(30):
+            await prompt
+        assert await outcomes(app, session.id) == ["done", "done"]
+
+
 async def test_guidance_reaches_all_calls_of_the_session_that_it_rejects(tmp_path: Path) -> None:
     async with app_with(tmp_path, Asks(), "{}", '{"what": "b"}') as app:
         session = await app.create_session()
