@@ -4,6 +4,7 @@ import asyncio
 import heapq
 import os
 import re
+import time
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -28,6 +29,9 @@ SHOWN = 100
 MOST_MATCHES = 100_000
 """So many are looked at to find the newest; then the search is ended."""
 TIME_LIMIT_S = 60.0
+TELL_S = 1.0
+MOST_WAITING = 16 << 20
+"""Letters of names that wait for their ages to be looked up, if a disk is slow."""
 UNUSED_BYTES = 16 << 20
 """Output is taken as it comes; what is kept of it besides must not need a file of its own."""
 
@@ -60,19 +64,21 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
     if rg := await asyncio.to_thread(ripgrep, folder):
-        await _listed(context, folder, newest, _argv(rg, pattern))
+        whole = await _listed(context, folder, newest, _argv(rg, pattern))
     else:
-        await asyncio.to_thread(_walk, context, folder, newest)
+        whole = await asyncio.to_thread(_walk, context, folder, newest)
     names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
     more = newest.count - len(newest.names)
-    least = "at least " if newest.full else ""
+    least = "" if whole else "at least "
     notes = [f"\n\n({least}{more} more files fit: use a narrower pattern or path)"] if more else []
+    if not whole and not more:
+        notes.append("\n\n(The search took too long and was ended: use a narrower path)")
     if secrets:
         notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
         output=("\n".join(map(printable_name, names)) or "No files found") + "".join(notes),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
-        metadata={"count": len(names), "truncated": more > 0},
+        metadata={"count": len(names), "truncated": more > 0 or not whole},
     )
 
 
@@ -144,9 +150,9 @@ class _Newest:
             heapq.heapreplace(self._aged, file)
 
 
-async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> None:
-    """What ripgrep lists; it is ended when that is enough."""
-    sorting = _Sorting(newest)
+async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> bool:
+    """Whether ripgrep has listed all; it is ended when that is enough."""
+    sorting = _Sorting(context, newest)
     listing = asyncio.create_task(
         context.run(
             argv,
@@ -160,9 +166,9 @@ async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Seq
     try:
         # The listing has its own time limit.
         await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
-        if listing.done():
-            listing.result()
+        ended = listing.done() and not listing.result().timed_out
         await sorting.end()
+        return ended and not sorting.enough.is_set()
     finally:
         # All end at once: a process that is cancelled is killed.
         tasks = [task for task in (listing, watching, sorting.looking) if task]
@@ -178,18 +184,24 @@ class _Sorting:
     file.
     """
 
-    def __init__(self, newest: _Newest) -> None:
+    def __init__(self, context: ToolContext, newest: _Newest) -> None:
         self.enough = asyncio.Event()
         self.looking: asyncio.Task[None] | None = None
+        self._context = context
         self._newest = newest
         self._pieces: list[str] = []
+        self._waiting = 0
         self._rest = ""
+        self._told_at = 0.0
 
     def hear(self, text: str) -> None:
-        """Takes a piece of the list."""
+        """Takes a piece of the list, of which no more waits than is bearable."""
         if self.enough.is_set():
             return
         self._pieces.append(text)
+        self._waiting += len(text)
+        if self._waiting > MOST_WAITING:
+            self.enough.set()
         if self.looking is None or self.looking.done():
             self.looking = asyncio.create_task(self._look())
 
@@ -200,20 +212,29 @@ class _Sorting:
 
     async def _look(self) -> None:
         while self._pieces and not self.enough.is_set():
-            pieces, self._pieces = self._pieces, []
+            pieces, self._pieces, self._waiting = self._pieces, [], 0
             await asyncio.to_thread(self._take, "".join(pieces))
+            self._tell()
             if self._newest.full:
                 self.enough.set()
+
+    def _tell(self) -> None:
+        """Shows how many there are: at the first, and every second."""
+        if self._newest.count and time.monotonic() - self._told_at > TELL_S:
+            self._told_at = time.monotonic()
+            self._context.progress(metadata={"count": self._newest.count})
 
     def _take(self, text: str) -> None:
         *names, self._rest = (self._rest + text).split("\0")
         self._newest.add(names)
 
 
-def _walk(context: ToolContext, folder: Path, newest: _Newest) -> None:
+def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
+    """Whether all was walked."""
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(lambda _: not (context.cancelled or newest.full), walk_files(folder))
     newest.add(path[start:] for path in paths)
+    return not newest.full
 
 
 @hookimpl

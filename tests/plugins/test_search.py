@@ -89,6 +89,28 @@ async def test_of_many_files_the_newest_hundred_are_shown(context):
     assert result.metadata == {"count": 100, "truncated": True}
 
 
+async def test_a_search_for_very_many_files_is_ended(context, monkeypatch):
+    monkeypatch.setattr("pegboard_plugins.glob.MOST_MATCHES", 120)
+    for number in range(500):
+        (context.directory / f"{number}.x").touch()
+
+    result = await call(glob, context, pattern="*.x")
+
+    assert result.output.endswith("(at least 20 more files fit: use a narrower pattern or path)")
+    assert result.metadata == {"count": 100, "truncated": True}
+
+
+@pytest.mark.parametrize(("tool", "found"), [(glob, "count"), (grep, "matches")])
+async def test_who_watches_is_told_of_the_first_results(context, tool, found):
+    (context.directory / "many").write_text("e\n" * 1000)
+
+    await call(tool, context, pattern="*" if tool is glob else "e")
+
+    # The walk of glob without ripgrep is one piece of work in a thread.
+    heard = tool is grep or shutil.which("rg")
+    assert bool(heard) == any(told.get(found) for _, told in context.shown)
+
+
 async def test_a_folder_that_is_none_is_an_error(context):
     with pytest.raises(ToolError, match="not a directory"):
         await call(glob, context, pattern="*", path="a.py")

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from pegboard_plugins.grep.lines import Place
 MOST_MATCHES = 5000
 """So many are looked at to find those in the newest files; then the search is ended."""
 TIME_LIMIT_S = 60.0
+TELL_S = 1.0
+"""Who watches is told at the first match, and then as often, how many there are."""
 REASON_CHARS = 2000
 FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""
@@ -55,6 +58,7 @@ class Search:
         self._found: list[Place] = []
         self._binary: set[str] = set()
         self._rest = ""
+        self._told_at = 0.0
         self._current = ("", False)
         self._enough = asyncio.Event()
 
@@ -99,6 +103,9 @@ class Search:
                 self._take(path, facts)
         if len(self._found) >= MOST_MATCHES:
             self._enough.set()
+        if self._found and time.monotonic() - self._told_at > TELL_S:
+            self._told_at = time.monotonic()
+            self._context.progress(metadata={"matches": len(self._found)})
 
     def _fits(self, path: str) -> bool:
         if self._wanted is None:
