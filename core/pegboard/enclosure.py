@@ -49,13 +49,6 @@ class Enclosure:
         caveat = f"; {self._box.caveat}" if self._box.caveat else ""
         return f"{self.level} ({self._box.name}, {network}{caveat})"
 
-    def holds(self, path: Path) -> bool:
-        """Whether a process may write this path; links in it have to be resolved."""
-        policy = self._policy
-        return path.is_relative_to(policy.worktree) and not any(
-            path.is_relative_to(each) for each in policy.protected
-        )
-
     @asynccontextmanager
     async def around(
         self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()

@@ -21,6 +21,7 @@ from model_server import (
     text,
     usage,
 )
+from pegboard.cli.exits import Exit
 
 ALLOW_ALL = {"*": "allow"}
 
@@ -336,3 +337,29 @@ async def test_closed_standard_streams_do_no_harm(pegboard: CommandLine) -> None
 
     assert (done.code, done.out) == (0, "ok\n")
     assert "Traceback" not in done.err
+
+
+async def test_the_sandbox_in_force_is_told(pegboard: CommandLine) -> None:
+    command = call("bash", {"command": "echo x > made; cat made", "description": "Write"})
+    words = ("--sandbox", "workspace", "--format", "json", "hi")
+    done = await run(pegboard, command, say("Done."), words=words)
+
+    if done.code == Exit.CONFIG:
+        pytest.skip(done.err)
+    assert done.err.startswith("sandbox: workspace (")
+    assert done.records[-1]["sandbox"] == "workspace"
+    [tool] = [record["part"] for record in done.records if record["type"] == "tool_use"]
+    assert tool["state"]["metadata"]["sandbox"] == "workspace"
+
+
+async def test_a_sandbox_that_cannot_be_had_is_an_error_with_the_way_out(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.env["PEGBOARD_DISABLE_PLUGINS"] = "sandbox,litellm"
+
+    done = await run(pegboard, say("Done."), words=("--sandbox", "strict", "hi"))
+
+    assert done.code == Exit.CONFIG
+    assert "no plugin brings a sandbox" in done.err
+    assert 'sandbox = "off"' in done.err
+    assert len(done.err.splitlines()) == 1
