@@ -171,7 +171,9 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
         whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
     diff = request.metadata.get("diff")
     changes = diff_lines(diff, limit=len(diff), indent=1) if isinstance(diff, str) else ()
-    return head, *patterns, *whole, *changes
+    lasts = (Line(text="it goes on in the background", style="warning", indent=1),)
+    background = lasts if request.metadata.get("background") is True else ()
+    return head, *patterns, *whole, *background, *changes
 
 
 def _in_full(text: str) -> tuple[Line, ...]:
