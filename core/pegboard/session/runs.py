@@ -258,9 +258,12 @@ class Runs:
         return bool(tasks)
 
     async def aclose(self) -> None:
-        """Stop all runs and wait for their ends."""
+        """Stop all runs, and the commands that are being prepared, and wait for their ends."""
         await self._titles.aclose()
-        tasks = list(self._tasks.values())
+        tasks = [
+            *self._tasks.values(),
+            *(each for aside in self._asides.values() for each in aside),
+        ]
         for task in tasks:
             task.cancel()
         if tasks:

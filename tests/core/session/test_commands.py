@@ -203,18 +203,22 @@ async def test_a_template_from_elsewhere_runs_nothing_and_attaches_nothing(tmp_p
     assert files == ["notes.md"]
 
 
-async def test_an_abort_ends_a_snippet(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["abort", "close"])
+async def test_an_abort_and_the_end_of_the_app_end_a_snippet(tmp_path: Path, by: str) -> None:
     async with opened(
         tmp_path, Played(text("x")), Commands(command("!`touch on; sleep 60`"))
     ) as app:
         session = await app.create_session()
         running = asyncio.create_task(app.command(session.id, CommandOrder(name="do")))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not (app.workspace.directory / "on").exists():  # noqa: ASYNC110 - a file
                 await asyncio.sleep(0.01)
-        assert await app.abort(session.id)
+        if by == "abort":
+            assert await app.abort(session.id)
+        else:
+            await app.aclose()
         with pytest.raises(AbortedError):
-            await running
+            await asyncio.wait_for(running, 30)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """What a copy of a session can undo: a fork's and an import's snapshots are its own."""
 
 import os
+import re
 import time
 from pathlib import Path
 
@@ -104,3 +105,27 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
     assert {name: value for name, value in state(there).items() if name in before} == before
     assert {left.reason for left in back.files.left} == {"lost"}
     assert diff == ()
+
+
+def placeless(lines: list[bytes]) -> bytes:
+    """An export with each id, and what is made of one, as the place where it first stands."""
+    places: dict[bytes, bytes] = {}
+    joined = re.sub(rb'"slug":"[^"]*"', b"", b"".join(lines))
+    return re.sub(
+        rb"\b(?:ses|msg|prt)_\w+",
+        lambda match: places.setdefault(match[0], b"#%d" % len(places)),
+        joined,
+    )
+
+
+async def test_the_export_of_an_import_has_the_bytes_of_the_first(
+    tmp_path: Path, project: Path
+) -> None:
+    async with played(tmp_path, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
+        await ask(app, session)
+        first = [line async for line in app.export_session(session)]
+        copy = await app.import_session(first)
+        again = [line async for line in app.export_session(copy.id)]
+
+    assert placeless(again) == placeless(first)
+    assert first == sorted(set(first), key=first.index)
