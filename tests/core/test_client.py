@@ -332,9 +332,22 @@ def test_a_server_is_found_by_its_file(server: Served, tmp_path: Path) -> None:
     assert Client.discover("/one/below", env=env).url == "http://127.0.0.1:1"
     assert Client.discover("/two", env=env).url == "http://127.0.0.1:2"
     same = Client.discover("/two", url="http://localhost:1", env=env)
-    assert same._link.address.authorization == "Bearer t"
+    assert same._link.address.authorization() == "Bearer t"
     other = Client.discover("/two", url="http://elsewhere:1", env=env)
-    assert other._link.address.authorization is None
+    assert other._link.address.authorization() is None
+
+
+def test_a_server_that_starts_again_is_still_open(tmp_path: Path) -> None:
+    with model() as port:
+        with served(tmp_path, port) as first:
+            where = f"--port={first.url.rpartition(':')[2]}"
+            client = Client.discover(first.directory, env=first.env)
+            assert client.health().healthy
+        with pytest.raises(ServerUnreachableError):
+            client.health()
+        with served(tmp_path, port, where) as second, client:
+            assert second.token != first.token
+            assert client.health().healthy
 
 
 def _tell(file: Path, facts: dict[str, object], mode: int = 0o600) -> None:

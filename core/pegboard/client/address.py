@@ -1,6 +1,7 @@
 """Where a server is, what opens it, and the project that is meant."""
 
 import base64
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote, urlsplit
@@ -11,14 +12,20 @@ from pegboard.errors import InvalidInputError
 
 USER = "opencode"
 """The name that clients of the protocol send where none is set."""
+Token = str | Callable[[], str | None] | None
 START = "`pegboard serve` starts one"
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """One server as a client uses it; without a `directory` the server's own is meant."""
+    """One server as a client uses it; without a `directory` the server's own is meant.
+
+    A `token` that is called for each time is that of a server that may start again.
+    """
 
     url: str
-    authorization: str | None = None
+    token: Token = None
+    username: str = USER
+    password: str | None = None
     directory: str | None = None
 
     @classmethod
@@ -26,7 +33,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         cls,
         url: str,
         *,
-        token: str | None = None,
+        token: Token = None,
         username: str | None = None,
         password: str | None = None,
         directory: Path | str | None = None,
@@ -37,7 +44,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         """
         return cls(
             url=_checked(url),
-            authorization=_authorization(token, username or USER, password),
+            token=token,
+            username=username or USER,
+            password=password,
             directory=str(Path(directory).absolute()) if directory is not None else None,
         )
 
@@ -45,11 +54,19 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     def headers(self) -> dict[str, str]:
         """What every request says about itself."""
         said = {"accept": "application/json"}
-        if self.authorization is not None:
-            said["authorization"] = self.authorization
         if self.directory is not None:
             said["x-opencode-directory"] = quote(self.directory)
         return said
+
+    def authorization(self) -> str | None:
+        """The header that opens the server, None for an open one."""
+        token = self.token() if callable(self.token) else self.token
+        if token is not None:
+            return f"Bearer {token}"
+        if self.password is None:
+            return None
+        login = f"{self.username}:{self.password}".encode()
+        return f"Basic {base64.b64encode(login).decode()}"
 
 
 def route(*steps: str) -> str:
@@ -66,11 +83,3 @@ def _checked(url: str) -> str:
     if not known:
         raise InvalidInputError(f"not the address of a server: {url[:200]!r}; http://HOST:PORT is")
     return url.rstrip("/")
-
-
-def _authorization(token: str | None, username: str, password: str | None) -> str | None:
-    if token is not None:
-        return f"Bearer {token}"
-    if password is None:
-        return None
-    return f"Basic {base64.b64encode(f'{username}:{password}'.encode()).decode()}"

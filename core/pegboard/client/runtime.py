@@ -2,7 +2,8 @@
 
 import ipaddress
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -27,10 +28,13 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's address and what opens it: the token, or else the password of the user."""
+    """A server's address and what opens it: the token, or else the password of the user.
+
+    The token is looked up when it is needed: a server that starts again has another one.
+    """
 
     url: str
-    token: str | None = None
+    token: Callable[[], str | None] | None = None
     username: str | None = None
     password: str | None = None
 
@@ -52,18 +56,20 @@ def find_server(
     :raises ServerUnreachableError: when no URL is given and no server runs.
     """
     said = os.environ if env is None else env
-    servers = running(Places.of(said).state)
-    if url is None:
-        found = _nearest(servers, Path(directory or Path.cwd()).absolute())
-    else:
-        same = (each for each in servers if _is_same(each.url, url))
-        found = next(same, Running(url=url, pid=0))
+    state = Places.of(said).state
+    place = url or _nearest(running(state), Path(directory or Path.cwd()).absolute()).url
     return Access(
-        url=url or found.url,
-        token=found.token if password is None else None,
+        url=place,
+        token=partial(token_of, place, state) if password is None else None,
         username=_first(said, USERS),
         password=password or _first(said, PASSWORDS),
     )
+
+
+def token_of(url: str, state: Path) -> str | None:
+    """The token of the server at this URL, if this user has started it."""
+    same = (each.token for each in running(state) if _is_same(each.url, url))
+    return next(same, None)
 
 
 def running(state: Path) -> tuple[Running, ...]:

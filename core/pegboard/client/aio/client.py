@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.client.address import Address, route
+from pegboard.client.address import Address, Token, route
 from pegboard.client.aio.files import AsyncFiles
 from pegboard.client.aio.link import AsyncLink
 from pegboard.client.aio.sessions import AsyncSessions
@@ -39,7 +39,7 @@ class AsyncClient:
         self,
         url: str,
         *,
-        token: str | None = None,
+        token: Token = None,
         username: str | None = None,
         password: str | None = None,
         directory: Path | str | None = None,

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.client.address import Address, route
+from pegboard.client.address import Address, Token, route
 from pegboard.client.events import GlobalEvent, event_of, global_event_of
 from pegboard.client.runtime import find_server
 from pegboard.client.sync.files import Files
@@ -39,7 +39,7 @@ class Client:
         self,
         url: str,
         *,
-        token: str | None = None,
+        token: Token = None,
         username: str | None = None,
         password: str | None = None,
         directory: Path | str | None = None,

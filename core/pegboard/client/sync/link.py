@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from pegboard.client.address import Address
-from pegboard.client.answers import OK, failure, refusal, value_of
+from pegboard.client.answers import OK, UNAUTHORIZED, failure, refusal, value_of
 
 if TYPE_CHECKING:
     import httpx
@@ -31,6 +31,7 @@ class Link:
     def __init__(self, address: Address) -> None:
         self.address = address
         self._http: httpx.Client | None = None
+        self._key: str | None = None
 
     def get(self, kind: type[_Value], path: str, /, **query: object) -> _Value:
         """The value at a path; what is None in the query is left out."""
@@ -59,8 +60,7 @@ class Link:
         """
         import httpx
 
-        http = self._opened()
-        request = http.build_request(
+        request = self._opened().build_request(
             "GET",
             path,
             params={"ids": "true"},
@@ -68,7 +68,7 @@ class Link:
             timeout=_limits(SILENCE_S),
         )
         try:
-            response = http.send(request, stream=True)
+            response = self._sent(request, stream=True)
             kind = response.headers.get("content-type", "")
             if response.status_code == OK and "event-stream" in kind:
                 return response
@@ -87,10 +87,29 @@ class Link:
         import httpx
 
         try:
-            response = self._opened().send(request)
+            response = self._sent(request)
         except httpx.TransportError as error:
             raise failure(error, self.address.url) from error
         return value_of(response.status_code, response.content, kind, self.address.url)
+
+    def _sent(self, request: "httpx.Request", *, stream: bool = False) -> "httpx.Response":
+        """The answer; a server that has started again since gets its new token."""
+        http = self._opened()
+        response = http.send(self._signed(request), stream=stream)
+        if response.status_code != UNAUTHORIZED or not self._renewed():
+            return response
+        response.close()
+        return http.send(self._signed(request), stream=stream)
+
+    def _renewed(self) -> bool:
+        """Whether something else opens the server from now on."""
+        known, self._key = self._key, self.address.authorization()
+        return self._key != known
+
+    def _signed(self, request: "httpx.Request") -> "httpx.Request":
+        if self._key is not None:
+            request.headers["authorization"] = self._key
+        return request
 
     def _request(
         self,
@@ -114,6 +133,7 @@ class Link:
         import httpx  # 0.1 s that a program saves which only may need a server
 
         if self._http is None:
+            self._key = self.address.authorization()
             self._http = httpx.Client(
                 base_url=self.address.url,
                 headers=self.address.headers,
