@@ -22,6 +22,8 @@ MOST_TERMINALS = 32
 KEPT_UNITS = 2 << 20
 """What is shown again to who comes back, in the units that clients count: UTF-16's."""
 SENT_UNITS = 64 << 10
+PIECE_BYTES = 16 << 10
+"""What is written letter by letter is kept in pieces of at least this."""
 TICKET_S = 60
 TICKET_BYTES = 32
 MOST_TICKETS = 1000
@@ -52,7 +54,7 @@ class Screen:
 
     def __init__(self) -> None:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
-        self._pieces: deque[tuple[int, bytes]] = deque()
+        self._pieces: deque[tuple[int, bytearray]] = deque()
         self._more = asyncio.Event()
         self.end = 0
         self.closed = False
@@ -60,17 +62,21 @@ class Screen:
     def write(self, content: bytes) -> None:
         """The program has written this."""
         units = self._decode(content).encode("utf-16-le")
-        if units:
-            self._pieces.append((self.end, units))
-            self.end += len(units) // 2
-            while self.end - self._pieces[0][0] > KEPT_UNITS and len(self._pieces) > 1:
-                self._pieces.popleft()
-            self._wake()
+        if not units:
+            return
+        if self._pieces and len(self._pieces[-1][1]) < PIECE_BYTES:
+            self._pieces[-1][1].extend(units)
+        else:
+            self._pieces.append((self.end, bytearray(units)))
+        self.end += len(units) // 2
+        while self.end - self._pieces[0][0] > KEPT_UNITS and len(self._pieces) > 1:
+            self._pieces.popleft()
+        self._more.set()
 
     def close(self) -> None:
         """Nothing more will be shown."""
         self.closed = True
-        self._wake()
+        self._more.set()
 
     def after(self, place: int) -> tuple[str, int]:
         """Some of what was shown from this place on, and the place behind it.
@@ -81,7 +87,9 @@ class Screen:
             end = start + len(units) // 2
             if end > place:
                 first = max(place - start, 0)
-                chosen = units[2 * first : 2 * (first + SENT_UNITS)]
+                last = first + SENT_UNITS
+                last += _is_first_half(units[2 * last - 2 : 2 * last])
+                chosen = units[2 * first : 2 * last]
                 text = chosen.decode("utf-16-le", "replace")
                 return text, max(place, start) + len(chosen) // 2
         return "", self.end
@@ -92,8 +100,10 @@ class Screen:
             self._more.clear()
             await self._more.wait()
 
-    def _wake(self) -> None:
-        self._more.set()
+
+def _is_first_half(unit: bytes | bytearray) -> bool:
+    """Whether this unit of UTF-16 and the next are one letter."""
+    return len(unit) == 2 and 0xD8 <= unit[1] < 0xDC  # noqa: PLR2004 - as UTF-16 has it
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,6 +124,7 @@ class Terminals:
         self._feed = feed
         self._opened: dict[str, Opened] = {}
         self._tickets: dict[str, tuple[str, float]] = {}
+        self._starting = asyncio.Lock()
 
     async def open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
         """A new terminal of the project.
@@ -122,10 +133,13 @@ class Terminals:
         :raises InvalidInputError: when there is no such program or folder.
         :raises PermissionDeniedError: for a folder outside of the project.
         """
-        directory = app.workspace.directory
-        if len(self.of(directory)) >= MOST_TERMINALS:
-            raise TooManyError(f"{MOST_TERMINALS} terminals are open here already")
-        screen = Screen()
+        async with self._starting:
+            if len(self.of(app.workspace.directory)) >= MOST_TERMINALS:
+                raise TooManyError(f"{MOST_TERMINALS} terminals are open here already")
+            return await self._open(app, order, title)
+
+    async def _open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
+        directory, screen = app.workspace.directory, Screen()
         terminal = await app.terminal(order, screen.write)
         id_ = self._feed.ids.new("pty")
         pty = Pty(
