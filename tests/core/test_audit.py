@@ -126,6 +126,30 @@ async def test_writers_in_several_processes_make_one_chain_over_all_files(path):
     assert verify(path) == Audited(lines=75)
 
 
+async def test_many_writes_at_once_make_one_chain(path):
+    audits = [Audit(path), Audit(path)]
+
+    await asyncio.gather(*(audits[n % 2].write("call", {"n": n}) for n in range(60)))
+
+    assert verify(path) == Audited(lines=60)
+
+
+async def test_a_full_disk_is_an_error_and_the_log_goes_on_when_there_is_room(path):
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, -1))\n{WRITER}"
+    arguments = (sys.executable, "-c", limited, str(path), "100", str(1 << 20))
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*arguments, stdout=pipe, stderr=pipe)
+    out, err = await process.communicate()
+    counted = len(out.splitlines())
+
+    assert process.returncode == 1
+    assert b"ToolError: the audit log" in err
+    assert path.stat().st_size == 1500  # the last line is cut
+    assert verify(path).lines == counted
+    await written(path, "more")
+    assert (verify(path).broken, words(path)[-1]) == (None, "more")
+
+
 @pytest.mark.parametrize("after", [0, 20, -1], ids=["no byte", "a part", "no end of line"])
 async def test_a_crash_while_a_line_is_written_leaves_a_log_that_goes_on(path, after):
     await written(path, "a", "b")

@@ -16,8 +16,8 @@ import msgspec
 
 from pegboard.audit.chain import Link
 
-WAIT_S = 10.0
-"""So long a writer waits for others; each of them takes a millisecond."""
+WAIT_S = 30.0
+"""So long a writer waits for others; each takes a millisecond, ten when the disk is busy."""
 _POLL_S = 0.002
 _SLOT_BYTES = 512
 """A sector, which a disk writes as a whole."""
@@ -45,7 +45,7 @@ def head_file(log: Path) -> Path:
 def locked(log: Path, *, writing: bool) -> Iterator[int]:
     """The descriptor of the head's file while the log is locked, for oneself or for readers.
 
-    :raises OSError: when it cannot be opened, or others have held it for 10 s.
+    :raises OSError: when it cannot be opened, or others have held it for 30 s.
     """
     flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
     number = os.open(head_file(log), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
