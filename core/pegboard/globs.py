@@ -44,7 +44,8 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
 
 def _translated(kind: str, text: str) -> str:
     if kind == "set":
-        body = text[1:-1].replace("\\", "\\\\")
+        # What Python keeps for sets within sets is a letter here.
+        body = re.sub(r"([\\\[&~|]|(?<=-)-)", r"\\\1", text[1:-1])
         return f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]"
     if kind == "escape":
         return re.escape(text[1])

@@ -35,7 +35,10 @@ MOST_WAITING = 16 << 20
 UNUSED_BYTES = 16 << 20
 """Output is taken as it comes; what is kept of it besides must not need a file of its own."""
 
-_SIMPLE = re.compile(r"(?:[\w.*?-]|\{[\w.*?,-]+\})+", re.ASCII)
+_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
+"""What ripgrep understands as we do; its `?` is a byte."""
+_FOREIGN = re.compile("[\udc80-\udcff]")
+"""Bytes of a name that are no letters."""
 _Aged = tuple[float, str]
 """When a file was changed, and its path below the folder."""
 
@@ -233,8 +236,13 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
     """Whether all was walked."""
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(lambda _: not (context.cancelled or newest.full), walk_files(folder))
-    newest.add(path[start:] for path in paths)
+    newest.add(path[start:] for path in paths if _is_text(path))
     return not newest.full
+
+
+def _is_text(name: str) -> bool:
+    """Whether the name can be said to other tools; ripgrep's list is of such names, too."""
+    return name.isascii() or not _FOREIGN.search(name)
 
 
 @hookimpl

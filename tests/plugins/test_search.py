@@ -231,21 +231,65 @@ ODD = {
     ],
 )
 async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch, wanted):
-    for number, (name, content) in enumerate(ODD.items()):
-        path = tmp_path / "project" / name
+    lay(tmp_path / "project", ODD)
+
+    answers = [
+        await call(grep, Context(tmp_path / "project"), **wanted)
+        for _ in both(tmp_path, monkeypatch)
+    ]
+
+    assert answers[0] == answers[1]
+
+
+NAMES = (
+    *("a.py", "b/a.py", "b/c/a.py", ".hidden/a.py", "sp ace.py", "tab\there.py", "new\nline.py"),
+    *("[a].py", "{a}.py", "a,b.py", "ü.py", "A.PY", "-x.py", "x.py~", "b/.git-not/a.py"),
+    *(
+        os.fsdecode(b"caf\xe9.py"),
+        "ignored.py",
+        "b/deep/ignored.py",
+        "kept/ignored.py",
+        "b/x/y.pyi",
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("*.py", "**/*.py", "b/**", "b/**/*.py", "**", "*", "./b/*", "/b/*.py", "**/c/**"),
+        *("[ab].py", "[[]a].py", r"\[a\].py", "{a,x}.py", "*.{py,pyi}", "*.{py,{pyi,pyc}}"),
+        *("{a}.py", "a,b.py", "?.py", "a.p?", "*.PY", "b*/*.py", "**/deep/*", "-x.py", "*a*"),
+    ],
+)
+async def test_with_and_without_ripgrep_the_same_files_fit(tmp_path, monkeypatch, pattern):
+    lay(tmp_path / "project", dict.fromkeys(NAMES, b""))
+    lay(tmp_path / "project", {".gitignore": b"ignored.py\n", "kept/.ignore": b"!ignored.py\n"})
+
+    answers = [
+        await call(glob, Context(tmp_path / "project"), pattern=pattern)
+        for _ in both(tmp_path, monkeypatch)
+    ]
+
+    assert answers[0] == answers[1]
+
+
+def lay(folder, files):
+    for number, (name, content) in enumerate(files.items()):
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         os.utime(path, (number, number))
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    answers = []
-    for folder in ("none", "bin"):
-        (tmp_path / folder).mkdir()
-        monkeypatch.setenv("PATH", str(tmp_path / folder))
-        if folder == "bin":
-            (tmp_path / "bin" / "rg").symlink_to(RG)
-        answers.append(await call(grep, Context(tmp_path / "project"), **wanted))
 
-    assert answers[0] == answers[1]
+
+def both(folder, monkeypatch):
+    """Without ripgrep first, then with it."""
+    monkeypatch.setattr(sys, "prefix", str(folder))
+    monkeypatch.setenv("PATH", str(folder / "bin"))
+    (folder / "bin").mkdir()
+    yield
+    (folder / "bin" / "rg").symlink_to(RG)
+    yield
 
 
 async def test_lines_of_protected_files_are_left_out(context):

@@ -22,7 +22,8 @@ REASON_CHARS = 2000
 FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""
 
-_SIMPLE = re.compile(r"(?:[\w.*?-]|\{[\w.*?,-]+\})+", re.ASCII)
+_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
+"""What ripgrep understands as we do; its `?` is a byte."""
 _PLACED = re.compile(r"(\d+):(\d+):")
 _BINARY = re.compile(
     r"(.+): (?:WARNING: stopped searching binary|binary) file (?:after match|matches)"
