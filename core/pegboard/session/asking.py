@@ -140,9 +140,13 @@ def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
 
 
 async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
-    """What was approved for all projects, this one, this session, or the one it works for."""
-    keys = [USER_KEY, engine.workspace.project_id, view.info.parent_id, view.id]
-    found = await engine.storage.approvals(*(key for key in keys if key is not None))
+    """What was approved for all projects, this one, this session, or those that it works for."""
+    keys = [USER_KEY, engine.workspace.project_id, view.id]
+    parent = view.info.parent_id
+    while parent is not None and parent not in keys:
+        keys.append(parent)
+        parent = (await engine.storage.session(parent)).parent_id
+    found = await engine.storage.approvals(*keys)
     return [each for each in found if each.agent in (None, view.agent.name)]
 
 

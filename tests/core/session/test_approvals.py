@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ import pytest
 
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.permissions import UNCLEAR
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.permission import PermissionRequest, Rule, Scope, Verdict
 from pegboard.schema.prompt import TextInput
+from pegboard.storage.changes import PutApproval
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 
 HI = (TextInput(text="hi"),)
@@ -238,6 +241,40 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
         async with asyncio.timeout(30):
             await prompt
         assert await outcomes(app, session.id) == ["done", "done"]
+
+
+@tool
+async def delegate(context: ToolContext, deeper: bool = True) -> str:
+    """Have a subagent of a subagent work."""
+    return (await context.prompt_child("helper", f"deeper {deeper}", description="work")).text
+
+
+async def test_an_approval_for_a_session_holds_for_all_that_work_for_it(tmp_path: Path) -> None:
+    sessions: list[str] = []
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if request.session_id not in sessions:
+            sessions.append(request.session_id)
+        depth = sessions.index(request.session_id)
+        steps = {0: ["delegate", "careful"], 1: ["delegate"], 2: ["careful"]}[depth]
+        done = sum(message.role == "tool" for message in request.messages)
+        script = calls(call(steps[done], "{}")) if done < len(steps) else text("ok")
+        for event in script:
+            yield event
+
+    plugins = (Asks(), ToolsPlugin(careful, delegate))
+    options = {"allow": False, "interactive": True}
+    async with opened(tmp_path, Played(answer), *plugins, **options) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        [request] = await asked(app)
+        await app.storage.commit(PutApproval(session.id, (Rule("careful", "*", "allow"),)))
+        await app.permissions.recheck()
+        async with asyncio.timeout(30):
+            await prompt
+
+        assert request.session_id == sessions[2]
+        assert await outcomes(app, session.id) == ["ok", "done"]
 
 
 async def test_guidance_reaches_all_calls_of_the_session_that_it_rejects(tmp_path: Path) -> None:
