@@ -320,6 +320,9 @@ class _Walk:
             self._found.calculates = True
 
     def _words(self, nodes: "Sequence[Node]") -> list[Word]:
+        # No word begins with a line's end: the parser has taken it from a here-document.
+        if any(text_of(node).startswith("\n") for node in nodes):
+            self._found.doubt("parse-error")
         return [returned(read_word(node, self._found.home)) for node in nodes]
 
     def _argv(self, nodes: "Sequence[Node]") -> tuple[str, ...]:

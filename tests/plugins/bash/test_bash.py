@@ -282,9 +282,13 @@ def test_everyday_lines_are_clear(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n", "a <<A <<B\n$(rm x\n)\nA\nb\nB\n"],
+    [
+        "a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n",
+        "a <<A <<B\n$(rm x\n)\nA\nb\nB\n",
+        "bash <<'E'\n\\rm x\nE\n",
+    ],
 )
-def test_two_here_documents_of_one_line_are_unclear(text):
+def test_here_documents_that_the_parser_misreads_are_unclear(text):
     assert seen(text).unclear
 
 
