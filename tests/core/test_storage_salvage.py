@@ -146,6 +146,26 @@ async def test_a_read_that_meets_damage_has_the_next_opening_mend_it(
     assert again.warnings == ()
 
 
+@pytest.mark.parametrize("lost", [b"\0" * 100, b"\xa5" * 100, b"no base"], ids=len)
+async def test_a_lost_head_of_the_file_costs_nothing(
+    path: Path, full: dict[str, tuple[Turn, ...]], lost: bytes
+) -> None:
+    content = bytearray(path.read_bytes())
+    content[: len(lost)] = lost
+    path.write_bytes(content)
+
+    storage = await opened(path)
+    kept = {session: await storage.turns(session) for session in full}
+    problems = await storage.problems()
+    await storage.aclose()
+
+    assert kept == full
+    assert problems == ()
+    [aside] = path.parent.glob("*.corrupt-*")
+    assert aside.read_bytes() == content
+    assert not list(path.parent.glob("mending-*"))
+
+
 async def test_lost_rows_come_back_from_their_events_in_their_places(path: Path) -> None:
     storage = await opened(path)
     await storage.commit(*_conversation("ses_0"))

@@ -87,13 +87,15 @@ def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
 
 def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
     """Fills a new database with what can be read of a damaged one; a word about that."""
-    from pegboard.storage.salvage import salvage, version_of  # only a damaged one pays for it
+    from pegboard.storage.header import with_header  # only a damaged one pays for these
+    from pegboard.storage.salvage import salvage, version_of
 
-    # The tables as they were there, so that the steps since then change the rows, too.
-    migrate(db, path, migrations=MIGRATIONS[: version_of(damaged)])
     try:
-        found = salvage(damaged, db)
-    except apsw.Error as error:
+        with with_header(damaged) as source:
+            # The tables as they were there, so that the steps since then change the rows, too.
+            migrate(db, path, migrations=MIGRATIONS[: version_of(source)])
+            found = salvage(source, db)
+    except (apsw.Error, OSError) as error:
         return f"a new one is begun, since the old one cannot be read ({error})"
     if not found.sessions:
         return "a new one is begun"
