@@ -29,7 +29,7 @@ def test_importing_the_client_loads_no_engine_and_no_http() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_a_server_is_found_by_its_file(server: Served, tmp_path: Path) -> None:
+def test_a_server_is_found_by_its_file(tmp_path: Path) -> None:
     state = tmp_path / "state"
     state.mkdir()
     env = {f"PEGBOARD_{name}_DIR": str(tmp_path / "state") for name in ("STATE", "CONFIG")}
