@@ -65,6 +65,7 @@ async def make_call(
     context = CallContext(run, view, processor, call.call_id, message.id, call_tool=None)
     try:
         await run.writer.barrier()  # the call is stored before it can have an effect
+        await _record(run, call, agent=agent)
         result = await call.work(context)
         result = await limit_output(result, output_dir=run.engine.output_dir, hint=CUT_HINT)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
@@ -80,6 +81,18 @@ async def make_call(
     finally:
         turn = await _stored(run, view, message, processor)
     return turn
+
+
+async def _record(run: Run, call: UserCall, *, agent: str) -> None:
+    facts = {
+        "session": run.session.id,
+        "agent": agent,
+        "tool": call.tool,
+        "id": call.call_id,
+        "by": "user",
+        "patterns": [text for text in call.input.values() if isinstance(text, str) and text],
+    }
+    await run.engine.audit.write("call", facts)
 
 
 async def _stored(

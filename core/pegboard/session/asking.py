@@ -71,7 +71,7 @@ async def settle(
     verdict = await judged(engine, view, request)
     if not engine.desk.interactive:
         verdict = unattended(request, verdict)
-    await _record(engine, view, request, verdict)
+    await record(engine, view, request, verdict)
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
@@ -195,9 +195,13 @@ async def _approve(
     await engine.desk.recheck()
 
 
-async def _record(
+async def record(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> None:
+    """Note the decision in the log.
+
+    :raises ToolError: when it cannot be noted: what leaves no trace shall not happen.
+    """
     facts = {
         "session": request.session_id,
         "request": request.id,

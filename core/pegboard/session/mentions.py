@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.agents import default_agent
 from pegboard.context import SessionView
@@ -19,7 +20,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.prompt import AgentInput, FileInput, TextInput
 from pegboard.schema.session import Session
-from pegboard.session.asking import judged, make_request
+from pegboard.session.asking import judged, make_request, record
 from pegboard.session.attachments import DIRECTORY_MIME, mime_of
 from pegboard.session.engine import Engine
 from pegboard.session.prompt import model_for
@@ -181,4 +182,6 @@ async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInp
         tool=None,
     )
     verdict = await judged(engine, view, request)
-    return file.part() if verdict.action == "allow" else verdict.reason or "it needs a permission"
+    is_allowed = verdict.action == "allow"
+    await record(engine, view, request, verdict if is_allowed else replace(verdict, action="deny"))
+    return file.part() if is_allowed else verdict.reason or "it needs a permission"

@@ -153,6 +153,7 @@ class Caller:
                 "agent": self._view.agent.name,
                 "tool": tool.id,
                 "id": call.id,
+                "by": "model",
             },
         )
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote

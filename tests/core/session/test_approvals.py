@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pegboard import App, ToolContext, hookimpl, tool
+from pegboard.app import ShellOrder
 from pegboard.permissions import UNCLEAR
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.agent import Agent
@@ -358,6 +359,24 @@ async def test_a_decision_names_the_rule_and_no_secret(tmp_path: Path) -> None:
     [decision] = [line for line in audited(tmp_path) if line["kind"] == "decision"]
     assert decision["rule"] == ["careful", "tok*", "allow"]
     assert decision["patterns"] == ["token=[secret] [secret]"]
+
+
+async def test_what_the_user_runs_and_attaches_is_recorded_too(tmp_path: Path) -> None:
+    async with app_with(tmp_path, Asks(), "{}") as app:
+        (app.workspace.directory / "notes.txt").write_text("x")
+        session = await app.create_session()
+        await app.shell(session.id, ShellOrder(command="echo out"))
+        await app.mentioned(session.id, "see @notes.txt")
+
+    ran, attached = audited(tmp_path)
+    assert (ran["kind"], ran["tool"], ran["by"], ran["patterns"]) == (
+        *("call", "bash", "user"),
+        ["echo out"],
+    )
+    assert (attached["kind"], attached["permission"], attached["action"]) == (
+        *("decision", "read"),
+        "deny",
+    )
 
 
 class Rules:
