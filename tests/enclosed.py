@@ -79,6 +79,7 @@ class Surroundings:
     base: Path
     user: str
     tcp: socket.socket
+    terminal: tuple[int, int]
     sockets: dict[str, socket.socket]
 
     @property
@@ -104,12 +105,15 @@ class Surroundings:
             with suppress(BlockingIOError):
                 listener.accept()[0].close()
                 found.append(name)
+        with suppress(BlockingIOError):
+            found += ["terminal"] if os.read(self.terminal[0], 1) else []
         return found
 
     def variables(self) -> dict[str, str]:
         return {
             "HOME": str(self.home),
             "OUT": str(self.outside),
+            "TERMINAL": os.ttyname(self.terminal[1]),
             "PORT": str(self.tcp.getsockname()[1]),
             **{f"SOCKET_{name.upper()}": str(self.base / name / "s") for name in self.sockets},
         }
@@ -151,6 +155,7 @@ def site(user: str) -> Iterator[Surroundings]:
     place = "/srv" if os.access("/srv", os.W_OK) else None
     base = Path(tempfile.mkdtemp(prefix="pegboard-test-", dir=place)).resolve()
     listeners: list[socket.socket] = []
+    terminal = os.openpty()
     try:
         for name in ("project/.git", "project/sub", "home/.ssh", "outside", "own/data"):
             (base / name).mkdir(parents=True)
@@ -169,8 +174,12 @@ def site(user: str) -> Iterator[Surroundings]:
         sockets = {name: _listening(socket.AF_UNIX, path, listeners) for name, path in at.items()}
         for path in (base, *base.rglob("*")):
             os.chown(path, who.pw_uid, who.pw_gid, follow_symlinks=False)
-        yield Surroundings(base=base, user=user, tcp=tcp, sockets=sockets)
+        os.set_blocking(terminal[0], False)
+        os.chown(os.ttyname(terminal[1]), who.pw_uid, who.pw_gid)
+        yield Surroundings(base=base, user=user, tcp=tcp, terminal=terminal, sockets=sockets)
     finally:
+        for end in terminal:
+            os.close(end)
         for listener in listeners:
             listener.close()
         shutil.rmtree(base, ignore_errors=True)

@@ -149,7 +149,8 @@ def _project(policy: SandboxPolicy) -> Iterator[str]:
     for folder in sorted(above):
         yield from ("--bind", str(folder), str(folder))
     for path in sorted(policy.protected):
-        yield from ("--ro-bind", str(path), str(path))
+        if path.exists() or os.access(path.parent, os.W_OK):
+            yield from ("--ro-bind", str(path), str(path))
 
 
 def _empty(path: Path) -> Iterator[str]:

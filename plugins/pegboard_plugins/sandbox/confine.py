@@ -36,7 +36,8 @@ _WRITE = _EVERYTHING & ~(_MAKE_CHAR | _MAKE_BLOCK | _IOCTL_DEV)
 _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 _SCOPES = 3
 """No signal and no abstract socket leaves the confined processes."""
-_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts")
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+"""No terminals: below /dev/pts are those of others, too."""
 
 _SET_DEATH_SIGNAL, _SET_SECCOMP, _DROP_BOUND, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 22, 24, 38, 47
 _FILTER, _CLEAR_AMBIENT, _KILL = 2, 4, 9

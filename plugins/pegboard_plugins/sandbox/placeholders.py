@@ -17,7 +17,7 @@ from pegboard import SandboxPolicy
 
 @contextmanager
 def placeholders(policy: SandboxPolicy) -> Iterator[None]:
-    """Every protected path is there, as it was or as an empty folder.
+    """Every protected path is there, as it was or as an empty folder, or cannot come to be.
 
     :raises OSError: when one can neither be found nor made.
     """
@@ -27,7 +27,7 @@ def placeholders(policy: SandboxPolicy) -> Iterator[None]:
     try:
         fcntl.flock(lock, fcntl.LOCK_SH)  # its only exclusive holder removes folders, and is gone
         for path in sorted(policy.protected):
-            if not path.exists():
+            if not path.exists() and os.access(path.parent, os.W_OK):
                 os.write(lock, os.fsencode(path) + b"\0")
                 path.mkdir(exist_ok=True)
         yield

@@ -31,6 +31,7 @@ ATTEMPTS = {
     "call a socket outside": f"AT=$SOCKET_OUTSIDE {CONNECT}",
     "call a socket in the home": f"AT=$SOCKET_HOME {CONNECT}",
     "call a socket in the project": f"AT=$SOCKET_PROJECT {CONNECT}",
+    "write to a terminal": "echo x > $TERMINAL; cat $TERMINAL & sleep 0.1; kill $!",
     "stop another process": "kill -9 $VICTIM; kill -STOP $VICTIM",
     "read another process": "cat /proc/$VICTIM/environ /proc/*/environ | tr '\\0' '\\n'",
     "see a provider's key": "env; cat /proc/self/environ",
