@@ -119,7 +119,7 @@ async def test_a_damaged_page_costs_its_own_rows_only(
     )
     [warning] = storage.warnings
     [aside] = path.parent.glob("*.corrupt-*[0-9Z]")
-    assert f"{SESSIONS} sessions with {SESSIONS * MESSAGES} messages" in warning
+    assert f"(sessions: {SESSIONS}, messages: {SESSIONS * MESSAGES})" in warning
     assert str(aside) in warning
     assert aside.read_bytes() == content
 

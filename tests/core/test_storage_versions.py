@@ -92,4 +92,4 @@ async def test_a_damaged_database_of_each_version_is_taken_over(
     await is_as_it_was(storage)
     await storage.aclose()
 
-    assert "2 sessions with 2 messages could be read" in storage.warnings[0]
+    assert "(sessions: 2, messages: 2)" in storage.warnings[0]

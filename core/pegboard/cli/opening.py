@@ -15,10 +15,10 @@ _SEARCHED = 500
 
 
 def warnings_of(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think: settings, problems of plugins, code without trust."""
+    """What is not as the user might think: database, settings, plugins, code without trust."""
     problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
     failures = (failure.message for failure in app.failures)
-    warnings = (*app.loaded.warnings, *problems, *failures)
+    warnings = (*app.storage.warnings, *app.loaded.warnings, *problems, *failures)
     code = [path for path in app.untrusted if path not in app.loaded.untrusted]
     if not code:
         return warnings

@@ -99,8 +99,8 @@ def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
         return f"a new one is begun, since the old one cannot be read ({error})"
     if not found.sessions:
         return "a new one is begun"
-    said = f"{found.sessions} sessions with {found.messages} messages"
-    return f"{said} could be read and are in a new one"
+    counts = f"sessions: {found.sessions}, messages: {found.messages}"
+    return f"what could be read of it is in a new one ({counts})"
 
 
 def note_damage(path: Path, error: apsw.Error) -> None:

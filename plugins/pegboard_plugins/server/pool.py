@@ -150,7 +150,7 @@ class Pool:
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
         for path in app.untrusted:
             _log.warning("not run, because nobody has trusted it: %s", path)
-        for warning in app.loaded.warnings:
+        for warning in (*app.storage.warnings, *app.loaded.warnings):
             _log.warning("%s", warning)
         await asyncio.sleep(0)  # the relay listens before anybody uses the App
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)

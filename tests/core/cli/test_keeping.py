@@ -140,6 +140,25 @@ async def test_repair_takes_over_what_a_damaged_file_still_has(pegboard: Command
     assert "Said." in shown.out
 
 
+async def test_a_damaged_database_is_told_in_one_line_and_the_run_goes_on(
+    pegboard: CommandLine,
+) -> None:
+    session = await converse(pegboard)
+    path = pegboard.home / "data" / "pegboard.db"
+    path.write_bytes(b"\0" * 100 + path.read_bytes()[100:])
+
+    async with ModelServer(by_step(say("Still here."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "-s", session, "go on")
+        again = await pegboard("run", "-s", session, "and on")
+
+    warnings = [line for line in done.err.splitlines() if line.startswith("warning:")]
+    assert (done.code, done.out) == (0, "Still here.\n")
+    assert len(warnings) == 1
+    assert "what could be read of it is in a new one (sessions: 1," in warnings[0]
+    assert "warning:" not in again.err
+
+
 async def test_gc_drops_old_outputs_and_du_shows_sizes(pegboard: CommandLine) -> None:
     session = await converse(pegboard)
     outputs, snapshots = pegboard.home / "data" / "tool-output", pegboard.home / "data" / "snapshot"
