@@ -96,7 +96,7 @@ async def refuse(engine: Engine, request: PermissionRequest | QuestionRequest) -
     with suppress(NotFoundError):
         if isinstance(request, PermissionRequest):
             await engine.reply(request.id, "reject", NOBODY)
-        else:
+        elif request.tool is not None:  # what a server asks by itself holds nobody up
             await engine.reject_question(request.id)
 
 

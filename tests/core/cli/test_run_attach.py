@@ -160,6 +160,22 @@ async def test_where_nobody_can_be_asked_the_answer_is_no(
     assert question.code == 5
 
 
+async def test_another_directory_is_worked_in_and_its_code_stays_in_question(
+    user: CommandLine, server: Served, tmp_path: Path
+) -> None:
+    (tmp_path / "tool").mkdir()
+    (tmp_path / "tool" / "hello.py").write_text("from pegboard import tool\n")
+    words = ("run", "--attach", server.url, "%write new.txt text;;%say done")
+    done = await user("-C", str(tmp_path), *words)
+    with Client.discover(tmp_path, env=server.env) as other:
+        questions = other.questions.list()
+        other.questions.reject(questions[0].id)
+
+    assert (done.code, done.out) == (0, "done\n")
+    assert (tmp_path / "new.txt").read_text() == "text"
+    assert "hello.py" in questions[0].questions[0].question
+
+
 async def test_an_interrupt_ends_the_turn_on_the_server(
     user: CommandLine, server: Served, client: Client
 ) -> None:
