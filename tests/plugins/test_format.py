@@ -182,6 +182,45 @@ def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
     ]
 
 
+def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
+    for place in ("node_modules/.bin", "web/node_modules/.bin", "path"):
+        program = tmp_path / place / "prettier"
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
+
+    def found(name, said):
+        path = tmp_path / name
+        chosen = formatters(path, root=tmp_path, said=said, search=str(tmp_path / "path"))
+        return [Path(each.command[0]).parent for each in chosen]
+
+    named = {"prettier": FormatterConfig()}
+    assert found("web/src/a.css", named) == [tmp_path / "web/node_modules/.bin"]
+    assert found("a.css", named) == [tmp_path / "node_modules/.bin"]
+    assert found("a.css", {}) == []
+
+
+PRETTIER = os.environ.get("PEGBOARD_PRETTIER")
+
+
+@pytest.mark.skipif(PRETTIER is None, reason="PEGBOARD_PRETTIER names no folder with prettier")
+async def test_prettier_of_the_project_formats_and_its_errors_are_told(tmp_path, monkeypatch):
+    """Opt-in: PEGBOARD_PRETTIER is a folder in which `npm install prettier` was run."""
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
+    (tmp_path / "node_modules").symlink_to(Path(PRETTIER, "node_modules"))
+    (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
+    context = Context(tmp_path, config=Config(formatter={"prettier": FormatterConfig()}))
+
+    good = await written(context, "a  {color:red}\n", "a.css")
+    bad = await written(context, "a { color: \n", "b.css")
+
+    assert (tmp_path / "a.css").read_text() == "a {\n  color: red;\n}\n"
+    assert "prettier formatted a.css" in good.output
+    assert (tmp_path / "b.css").read_text() == "a { color: \n"
+    assert "(prettier could not format b.css, which is as it was written:" in bad.output
+
+
 def test_each_known_formatter_gets_the_file():
     assert [each.name for each in KNOWN if each.command.count("$FILE") != 1] == []
 

@@ -1,5 +1,6 @@
 """The formatters that are known, and which of them a file of a project is formatted with."""
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -21,6 +22,7 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     `declared` are pairs of a file's name and a text in it: where there are some, one of them
     must be there, in the folder of the file or above it up to the worktree's root.
     `runs_project_code`: it loads code of the project, so it must be named in the configuration.
+    One that is `named` there may come from the project's own packages, too.
     """
 
     name: str
@@ -29,8 +31,11 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     declared: tuple[tuple[str, str], ...] = ()
     environment: Mapping[str, str] | None = None
     runs_project_code: bool = False
+    named: bool = False
 
 
+_OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
+"""Where a project installs programs for itself."""
 _WEB = (
     *(".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".css", ".graphql"),
     *(".json", ".jsonc", ".html", ".vue", ".svelte", ".astro"),
@@ -108,8 +113,7 @@ def formatters(
     for formatter in _configured(said):
         if path.suffix.lower() not in formatter.extensions or not _declared(formatter, path, root):
             continue
-        program = shutil.which(formatter.command[0], path=search)
-        if program:
+        if program := _program(formatter, path, root=root, search=search):
             command = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
             found.append(replace(formatter, command=(program, *command)))
     return tuple(found)
@@ -125,11 +129,20 @@ def services(
             name=each.name,
             extensions=each.extensions,
             state="ready"
-            if shutil.which(each.command[0], path=search) and _declared(each, root / "_", root)
+            if _program(each, root / "_", root=root, search=search)
+            and _declared(each, root / "_", root)
             else "absent",
         )
         for each in _configured(said)
     )
+
+
+def _program(formatter: Formatter, path: Path, *, root: Path, search: str) -> str | None:
+    """Its program on the PATH; of one that is named, the nearest of the project's own first."""
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    own = [str(folder / place) for folder in folders for place in _OWN_PROGRAMS]
+    places = [*own, search] if formatter.named else [search]
+    return shutil.which(formatter.command[0], path=os.pathsep.join(places))
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:
@@ -156,6 +169,7 @@ def _changed(formatter: Formatter, settings: FormatterConfig) -> Formatter:
         # Who writes the command means it for the project, whatever the project's files say.
         declared=() if settings.command else formatter.declared,
         environment=settings.environment,
+        named=True,
     )
 
 

@@ -167,9 +167,9 @@ def _metadata(found: Mapping[Path, Sequence[Diagnostic]]) -> dict[str, list[dict
 
 @hookimpl
 def register_tools(config: Config) -> list[Tool]:
-    """The lsp tool, where a language server is installed that it could ask."""
+    """The lsp tool, where a language server is named, or installed, that it could ask."""
     wanted = configured(config.lsp)
-    return [lsp] if any(shutil.which(each.command[0]) for each in wanted) else []
+    return [lsp] if any(each.named or shutil.which(each.command[0]) for each in wanted) else []
 
 
 @hookimpl

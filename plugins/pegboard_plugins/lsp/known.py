@@ -1,5 +1,6 @@
 """The language servers that are known, and which of them a file belongs to."""
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -16,7 +17,8 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
 
     `languages` maps a file's suffix to the protocol's name of its language. The server's root
     is the nearest folder with one of `markers`. `runs_project_code`: it runs programs that the
-    project brings (build scripts, plugins), so it must be named in the configuration.
+    project brings (build scripts, plugins), so it must be named in the configuration. One that
+    is `named` there may come from the project's own packages, too.
     """
 
     name: str
@@ -24,6 +26,7 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     languages: Mapping[str, str]
     markers: tuple[str, ...] = ()
     runs_project_code: bool = False
+    named: bool = False
     env: Mapping[str, str] | None = None
     initialization: Mapping[str, Any] | None = None
 
@@ -35,6 +38,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     root: Path
 
 
+_OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
+"""Where a project installs programs for itself."""
 _PYTHON = {".py": "python", ".pyi": "python"}
 _PYTHON_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile")
 _C = {
@@ -134,10 +139,18 @@ def launch(path: Path, *, root: Path, said: Mapping[str, LspConfig], search: str
     for language in configured(said):
         if path.suffix.lower() not in language.languages:
             continue
-        if program := shutil.which(language.command[0], path=search):
+        if program := _program(language, path, root=root, search=search):
             found = replace(language, command=(program, *language.command[1:]))
             return Launch(language=found, root=_root(path, root, language.markers))
     return None
+
+
+def _program(language: Language, path: Path, *, root: Path, search: str) -> str | None:
+    """Its program on the PATH; of one that is named, the nearest of the project's own first."""
+    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
+    own = [str(folder / place) for folder in folders for place in _OWN_PROGRAMS]
+    places = [*own, search] if language.named else [search]
+    return shutil.which(language.command[0], path=os.pathsep.join(places))
 
 
 def _changed(language: Language, settings: LspConfig) -> Language:
@@ -149,6 +162,7 @@ def _changed(language: Language, settings: LspConfig) -> Language:
         languages=languages or language.languages,
         env=settings.env,
         initialization=settings.initialization or None,
+        named=True,
     )
 
 

@@ -246,6 +246,19 @@ def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):
     assert (chosen.language.command, chosen.root) == ((str(program),), tmp_path / "a")
 
 
+def test_a_server_that_is_named_may_be_the_projects_own(tmp_path):
+    program = tmp_path / "web/node_modules/.bin/typescript-language-server"
+    program.parent.mkdir(parents=True)
+    program.write_text("")
+    program.chmod(0o755)
+
+    def found(said):
+        return launch(tmp_path / "web/src/a.ts", root=tmp_path, said=said, search="/none")
+
+    assert found({}) is None
+    assert found({"typescript": LspConfig()}).language.command == (str(program), "--stdio")
+
+
 async def test_the_tool_is_offered_where_a_server_is_installed(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert plugin.register_tools(Config()) == []
