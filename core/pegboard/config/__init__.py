@@ -18,7 +18,7 @@ from pegboard.config.layer import Layer
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
-from pegboard.config.project import as_project, tightening, without_loosening
+from pegboard.config.project import as_project, redirections, tightening, without_loosening
 from pegboard.config.substitute import substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
@@ -158,6 +158,7 @@ class _Reading:
                 for name in looser
             )
         if layer.project and self.trusted:
+            self.warnings.extend(f"{layer.name}: {text}" for text in redirections(value))
             value, ignored = as_project(value)
             if ignored:
                 names = ", ".join(ignored)

@@ -7,6 +7,8 @@ from typing import Any, get_args
 from pegboard.schema.config import SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
+_NO_GUARDS = frozenset({"format", "lsp"})
+"""Plugins that a project may switch off, as OpenCode's files do."""
 _TIGHTENING = ("permission", "instructions", "agent")
 _SANDBOX = get_args(SandboxLevel)
 _LOOSENING = ("sandbox_network", "sandbox_allow_commands")
@@ -17,13 +19,42 @@ _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """What a trusted project says, and the keys that it may not set.
 
-    It may say everything but what would loosen the user's rules; its own can only tighten.
+    It may say everything but what would loosen the user's rules; its own can only tighten. It
+    switches no plugin off, for one may be a guard.
     """
     ignored = tuple(name for name in value if name in _USERS_ALONE)
     said = _renamed({name: entry for name, entry in value.items() if name not in _USERS_ALONE})
+    if "plugins" in said:
+        said["plugins"], off = _switched_on(said["plugins"])
+        ignored += tuple(f"plugins.{name}.enabled" for name in off)
     if "agent" in said:
         said["agent"] = {name: _renamed(entry) for name, entry in said["agent"].items()}
     return said, ignored
+
+
+def _switched_on(plugins: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The table of plugins without a word that switches one off, and those of which it was said."""
+    off = tuple(
+        name
+        for name, entry in plugins.items()
+        if entry.get("enabled") is False and name not in _NO_GUARDS
+    )
+    kept = {
+        name: {key: each for key, each in entry.items() if name not in off or key != "enabled"}
+        for name, entry in plugins.items()
+    }
+    return kept, off
+
+
+def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where a project has the user's key of a provider sent, a line for each."""
+    found = []
+    for name, entry in (value.get("provider") or {}).items():
+        options = entry.get("options") or {}
+        url = options.get("baseURL") or entry.get("api")
+        if url and not options.get("apiKey"):
+            found.append(f"the key of the provider {name} is sent to {url}")
+    return tuple(found)
 
 
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
