@@ -173,7 +173,9 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     changes = diff_lines(diff, limit=len(diff), indent=1) if isinstance(diff, str) else ()
     lasts = (Line(text="it goes on in the background", style="warning", indent=1),)
     background = lasts if request.metadata.get("background") is True else ()
-    return head, *patterns, *whole, *background, *changes
+    reason = request.metadata.get("reason")
+    why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
+    return head, *patterns, *whole, *background, *changes, *why
 
 
 def _in_full(text: str) -> tuple[Line, ...]:

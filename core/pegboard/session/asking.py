@@ -84,12 +84,12 @@ async def settle(
 
 
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
-    """The request as it is asked: with its agent, and no choice for good that would be too wide.
+    """The request as it is asked: with agent and reason, and no choice for good that is too wide.
 
     There is none for what a plugin wants asked every time, for what nobody can know before it
     happens, and where the tool says so.
     """
-    metadata = {**request.metadata, "agent": view.agent.name}
+    metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
     unclear = any(pattern.startswith(UNCLEAR) for pattern in request.patterns)
     if not (verdict.firm or unclear or request.metadata.get(ONCE)):
         return replace(request, metadata=metadata)

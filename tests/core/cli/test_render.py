@@ -190,7 +190,8 @@ def test_of_what_is_approved_no_letter_is_unseen() -> None:
 
 def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
     command = "ls >/dev/null &&\u202e git push"
-    asked = request(patterns=("ls", "git push"), metadata={"command": command})
+    facts = {"command": command, "reason": "asked because of \x1b"}
+    asked = request(patterns=("ls", "git push"), metadata=facts)
 
     assert [line.plain() for line in request_lines(asked)] == [
         "permission bash",
@@ -198,6 +199,7 @@ def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
         "  git push",
         "  of the command",
         "  ls >/dev/null &&\\u202e git push",
+        "  asked because of \\x1b",
     ]
 
 
