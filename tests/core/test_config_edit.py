@@ -109,6 +109,15 @@ def test_what_would_not_be_valid_is_not_written(tmp_path: Path, changes: dict[st
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_settings_are_not_nested_without_an_end(tmp_path: Path) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+
+    with pytest.raises(InvalidInputError, match="nested at most"):
+        update_user_config(tmp_path, deep, env={})
+
+
 def test_a_broken_file_is_left_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "opencode.json"
     file.write_text('{"model": ')
@@ -160,9 +169,10 @@ def test_a_key_is_taken_out(text: str, expected: str) -> None:
     assert patched(text, {"a": None}) == expected
 
 
-_NAMES = st.sampled_from(["a", "b", 'q"', "ä//"])
+_ODD = "a\u2028b", "\x85", "\x1c\x0b\r", "\t", "/*", 'q"', "ä//", "\\"
+_NAMES = st.sampled_from(["a", "b", *_ODD])
 _VALUES = st.recursive(
-    st.integers() | st.text(max_size=5) | st.booleans(),
+    st.integers() | st.text(max_size=5) | st.sampled_from(_ODD) | st.booleans(),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(_NAMES, inner, max_size=3),
     max_leaves=6,
 )
@@ -170,7 +180,7 @@ _TABLES = st.dictionaries(_NAMES, _VALUES, max_size=3)
 
 
 @given(before=_TABLES, changes=_TABLES, indent=st.sampled_from([None, 2]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_changed_text_says_what_it_said_and_what_is_new(
     before: dict[str, Any], changes: dict[str, Any], indent: int | None
 ) -> None:

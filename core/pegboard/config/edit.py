@@ -18,6 +18,8 @@ from pegboard.errors import ConfigError, InvalidInputError
 
 NAMES = ("opencode.jsonc", "opencode.json")
 """The file that is read last is the one that is written, so that what it says counts."""
+DEEPEST = 32
+"""Tables and lists in one another; settings need five."""
 _NEW_MODE = 0o600
 
 
@@ -45,6 +47,7 @@ def update_user_config(
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
+    _check_depth(changes, DEEPEST)
     file = next((file for name in NAMES if (file := config_dir / name).is_file()), None)
     file = (file or config_dir / NAMES[-1]).resolve()
     try:
@@ -56,6 +59,15 @@ def update_user_config(
     if text != before:
         _replace(file, text)
     return ConfigEdit(file, before)
+
+
+def _check_depth(value: object, left: int) -> None:
+    if not left:
+        raise InvalidInputError(f"settings are nested at most {DEEPEST} deep")
+    inner = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping | list | tuple):
+        for each in inner:  # type: ignore[attr-defined] # it is a sequence then
+            _check_depth(each, left - 1)
 
 
 def _changed(text: str, changes: Mapping[str, Any], file: Path) -> str:

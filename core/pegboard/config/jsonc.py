@@ -103,7 +103,7 @@ def _removed(text: str, table: _Object, member: _Member) -> str:
 
 
 def _written(value: object, depth: int) -> str:
-    lines = json.dumps(value, ensure_ascii=False, indent=len(INDENT)).splitlines()
+    lines = json.dumps(value, ensure_ascii=False, indent=len(INDENT)).split("\n")
     return ("\n" + INDENT * depth).join(lines)
 
 
@@ -119,13 +119,20 @@ def _object(text: str, place: int) -> _Object:
             raise UnclearTextError(f"no key at {at}")
         value = _after_blank(text, colon + 1)
         end = _value_end(text, value)
-        members.append(_Member(name=json.loads(key[0]), start=at, value=value, end=end))
+        members.append(_Member(name=_name(key[0]), start=at, value=value, end=end))
         at = _after_blank(text, end)
         if text[at] == ",":
             at = _after_blank(text, at + 1)
         elif text[at] != "}":
             raise UnclearTextError(f"no comma at {at}")
     return _Object(start=place, members=tuple(members), end=at)
+
+
+def _name(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError as error:
+        raise UnclearTextError(f"no name of a key: {text}") from error
 
 
 def _value_end(text: str, place: int) -> int:

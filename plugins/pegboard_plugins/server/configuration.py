@@ -13,7 +13,7 @@ from pegboard import App, PegboardError, update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json
-from pegboard_plugins.server.answers import answer, body_of
+from pegboard_plugins.server.answers import BodyError, answer, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, House, Served
 from pegboard_plugins.server.keybinds import KEYBINDS
@@ -57,7 +57,11 @@ async def _updated(request: Request, house: House, directory: Path) -> dict[str,
 
     Masks that a client has read and sends back change nothing.
     """
-    changes = unmasked(await body_of(request, dict[str, Any]))
+    body = await body_of(request, dict[str, Any])
+    try:
+        changes = unmasked(body)
+    except RecursionError as error:
+        raise BodyError("the settings are nested too deeply") from error
     async with house.changing:
         edit = await asyncio.to_thread(
             update_user_config, house.places.config, changes, env=os.environ
@@ -140,9 +144,16 @@ def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
             rest = unmasked(value)
             if rest or not value:
                 found[name] = rest
-        elif MASK not in (value if isinstance(value, list) else [value]):
+        elif not _has_mask(value):
             found[name] = value
     return found
+
+
+def _has_mask(value: object) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping | list):
+        return any(_has_mask(each) for each in inner)  # type: ignore[attr-defined] # a list then
+    return value == MASK
 
 
 def _is_secret(name: str) -> bool:

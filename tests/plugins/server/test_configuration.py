@@ -18,6 +18,10 @@ COMMENTED = """\
 """
 
 
+def nested(depth: int) -> str:
+    return '{"a":' * depth + "1" + "}" * depth
+
+
 @pytest.fixture(scope="module")
 def own(model_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     root = tmp_path_factory.mktemp("own")
@@ -69,16 +73,21 @@ def test_masks_that_come_back_change_no_secret(own, client):
     "body",
     [
         {"model": 5},
+        nested(40),
+        nested(900),
+        nested(100_000),
         {"permission": {"bash": "perhaps"}},
         {"agent": {"plan": []}},
         [],
-        "text",
+        '"text"',
     ],
 )
 def test_what_cannot_be_used_changes_nothing(own, client, body):
     before = written(own)
 
-    answer = client.patch("/config", json=body)
+    content = body if isinstance(body, str) else json.dumps(body)
+    headers = {"content-type": "application/json"}
+    answer = client.patch("/config", content=content, headers=headers)
 
     assert answer.status_code == 400
     assert answer.json()["data"]["message"]
