@@ -134,6 +134,22 @@ async def test_many_writes_at_once_make_one_chain(path):
     assert verify(path) == Audited(lines=60)
 
 
+async def test_a_writer_that_is_cancelled_takes_no_other_s_line_with_it(path):
+    audit = Audit(path)
+    tasks = [asyncio.create_task(audit.write("call", {"n": n})) for n in range(8)]
+    await asyncio.sleep(0)
+    for task in tasks[::2]:
+        task.cancel()
+
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert [task.cancelled() for task in tasks] == [True, False] * 4
+    await written(path, "after")
+    kept = {json.loads(line).get("n") for line in lines(path)}
+    assert kept >= {1, 3, 5, 7}
+    assert verify(path).broken is None
+
+
 async def test_a_full_disk_is_an_error_and_the_log_goes_on_when_there_is_room(path):
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1500, -1))\n{WRITER}"
     arguments = (sys.executable, "-c", limited, str(path), "100", str(1 << 20))

@@ -7,6 +7,7 @@ of its last line, and the chain goes on in the next. `audit.head` knows where th
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,16 @@ class _End(msgspec.Struct, frozen=True):
     cut: int | None = None
 
 
+@dataclass(slots=True)
+class _Entry:
+    """A line that is to be written, and what came of it."""
+
+    kind: str
+    facts: Mapping[str, Any]
+    tried: bool = False
+    error: OSError | None = None
+
+
 class Audit:
     """The log in the folder of `path`, which several processes may write.
 
@@ -65,19 +76,42 @@ class Audit:
         self._secrets = tuple(secrets)
         self._full_bytes = full_bytes
         self._kept_files = kept_files
+        self._waiting: list[_Entry] = []
+        self._turn = asyncio.Lock()
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Append a line; it is on the disk when this returns.
 
         :raises ToolError: when it cannot be written: what leaves no trace shall not run.
         """
-        try:
-            await asyncio.to_thread(self._append, kind, facts)
-        except OSError as error:
-            raise ToolError(f"the audit log {self._path} cannot be written: {error}") from error
+        entry = _Entry(kind, facts)
+        self._waiting.append(entry)
+        async with self._turn:  # who is first writes for all that wait, with one sync
+            if not entry.tried:
+                await self._write_all()
+        if entry.error is not None or not entry.tried:
+            why = entry.error or "the line of another call cannot be"
+            raise ToolError(f"the audit log {self._path} cannot be written: {why}") from entry.error
 
-    def _append(self, kind: str, facts: Mapping[str, Any]) -> None:
-        kept = {key: self._plain(value) for key, value in facts.items()}
+    async def _write_all(self) -> None:
+        """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
+        entries, self._waiting = self._waiting, []
+        writing = asyncio.ensure_future(asyncio.to_thread(self._tried, entries))
+        try:
+            await asyncio.shield(writing)
+        finally:
+            await asyncio.wait({writing})  # it waits for a lock 30 s at the most
+
+    def _tried(self, entries: Sequence[_Entry]) -> None:
+        error = None
+        try:
+            self._append(entries)
+        except OSError as raised:
+            error = raised
+        for entry in entries:
+            entry.tried, entry.error = True, error
+
+    def _append(self, entries: Sequence[_Entry]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self._path, writing=True) as number:
             head = read_head(number)
@@ -88,23 +122,24 @@ class Audit:
             if _size(self._path) >= self._full_bytes:
                 base = self._turn_over(number, Head(last=end.last, base=base, turn=turn + 1))
                 turn += 2
-            last = self._put(end, kind, kept)
+            last = self._put(end, entries)
             size = _size(self._path)
             write_head(number, Head(last=last, size=size, base=base, turn=turn + 1))
 
-    def _put(self, end: _End, kind: str, facts: Mapping[str, Any]) -> Link:
-        """Write the line, after one for each thing that was found to be wrong."""
+    def _put(self, end: _End, entries: Sequence[_Entry]) -> Link:
+        """Write the lines, after one for each thing that was found to be wrong."""
         content, last = b"", end.last
-        for found in end.found:
-            line, last = line_after(last, "repaired", {"found": found})
+        found = [("repaired", {"found": text}) for text in end.found]
+        for kind, facts in (*found, *((each.kind, each.facts) for each in entries)):
+            kept = {key: self._plain(value) for key, value in facts.items()}
+            line, last = line_after(last, kind, kept)
             content += line
-        line, last = line_after(last, kind, facts)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         number = os.open(self._path, flags, 0o600)
         try:
             size = os.fstat(number).st_size
             whole = not size or os.pread(number, 1, size - 1) == b"\n"
-            content = (b"" if whole else b"\n") + content + line
+            content = content if whole else b"\n" + content
             if os.write(number, content) < len(content):
                 raise OSError("the disk is full")
             to_disk(number)
