@@ -16,6 +16,7 @@ from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Todo
 from pegboard.storage.changes import (
+    DropSession,
     PutApproval,
     PutMessage,
     PutPart,
@@ -164,6 +165,61 @@ async def test_a_lost_head_of_the_file_costs_nothing(
     [aside] = path.parent.glob("*.corrupt-*")
     assert aside.read_bytes() == content
     assert not list(path.parent.glob("mending-*"))
+
+
+@pytest.mark.parametrize("logged", [False, True])
+async def test_rows_are_found_without_the_list_of_tables(
+    path: Path, full: dict[str, tuple[Turn, ...]], *, logged: bool
+) -> None:
+    if logged:  # what was written last is in the log alone, as after a crash
+        storage = await opened(path)
+        question, part = (
+            rows.question("msg_new", session_id="ses_0"),
+            rows.text("prt_new", message_id="msg_new", session_id="ses_0", content="y" * 20_000),
+        )
+        await storage.commit(PutMessage(question), PutPart(part))
+        full["ses_0"] = await storage.turns("ses_0")
+        files = {file: file.read_bytes() for file in (path, path.with_name("pegboard.db-wal"))}
+        await storage.aclose()
+        for file, content in files.items():
+            file.write_bytes(content)
+    content = bytearray(path.read_bytes())
+    content[:PAGE] = b"\0" * PAGE
+    path.write_bytes(content)
+    met(path)
+
+    storage = await opened(path)
+    kept = {session: await storage.turns(session) for session in full}
+    rules = await storage.approvals("project")
+    todos = await storage.todos("ses_1")
+    problems = await storage.problems()
+    await storage.aclose()
+
+    assert kept == full
+    assert [each.rule for each in rules] == [Rule("bash", "ls", "allow")]
+    assert todos == (Todo(content="a", status="pending"),)
+    assert problems == ()
+
+
+async def test_deleted_rows_do_not_come_back_with_the_lost_ones(path: Path) -> None:
+    storage = await opened(path)
+    for number in range(2):
+        await storage.commit(*_conversation(f"ses_{number}"))
+    await storage.commit(DropSession("ses_0"))
+    await storage.aclose()
+    roots = [rootpage(path, name) for name in ("part", "message", "event")]
+    for root in roots:
+        overwritten(path, (root - 1) * PAGE)
+    met(path)
+
+    storage = await opened(path)
+    sessions = await storage.sessions()
+    turns = await storage.turns("ses_1")
+    await storage.aclose()
+
+    assert [each.id for each in sessions] == ["ses_1"]
+    assert len(turns) == MESSAGES
+    assert all(len(turn.parts) == 1 for turn in turns)
 
 
 async def test_lost_rows_come_back_from_their_events_in_their_places(path: Path) -> None:

@@ -11,21 +11,13 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from pegboard.schema.event import (
-    MessageRemoved,
-    MessageUpdated,
-    PartRemoved,
-    PartUpdated,
-    Properties,
-    SessionCreated,
-    SessionDeleted,
-    SessionUpdated,
-)
-from pegboard.schema.message import AssistantMessage, Message
-from pegboard.schema.part import FilePart, Part, TextPart
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import FilePart, TextPart
 from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import records
 from pegboard.storage.migrations import MIGRATIONS
+from pegboard.storage.pages import Pages
+from pegboard.storage.replay import fill_from_events, free_place, put_session
 from pegboard.storage.writes import now_ms
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
@@ -35,6 +27,7 @@ _NUMBERED = (
 )
 _BY_SESSION = ("state",)
 _OF_SESSION = ("message", "part", "todos", "state", "permission_request")
+_SESSION_COLUMNS = 11
 # A page that cannot be read is one hole; with more of them there is nothing to be found.
 _MOST_HOLES = 10_000
 _FARTHEST = 62
@@ -50,33 +43,6 @@ class Salvaged(msgspec.Struct, frozen=True):
     sessions: int = 0
     messages: int = 0
     parts: int = 0
-
-
-class _Told(msgspec.Struct):
-    """What events tell of, each as it was last; messages and parts by session and message."""
-
-    sessions: dict[str, Session] = {}
-    messages: dict[_Key, Message] = {}
-    parts: dict[_Key, dict[str, Part]] = {}
-
-    def take(self, properties: Properties) -> None:
-        """Go on by one event."""
-        match properties:
-            case SessionCreated(info=session) | SessionUpdated(info=session):
-                self.sessions[session.id] = session
-            case SessionDeleted(session_id=session_id):
-                self.sessions.pop(session_id, None)
-            case MessageUpdated(info=message):
-                self.messages[message.session_id, message.id] = message
-            case MessageRemoved(session_id=session_id, message_id=message_id):
-                self.messages.pop((session_id, message_id), None)
-                self.parts.pop((session_id, message_id), None)
-            case PartUpdated(part=part):
-                self.parts.setdefault((part.session_id, part.message_id), {})[part.id] = part
-            case PartRemoved(session_id=session_id, message_id=message_id, part_id=part_id):
-                self.parts.get((session_id, message_id), {}).pop(part_id, None)
-            case _:
-                pass
 
 
 def version_of(damaged: Path) -> int:
@@ -103,9 +69,10 @@ def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
         source.pragma("cell_size_check", value=True)
         with db:
             db.pragma("defer_foreign_keys", value=True)  # until parents have been found again
-            for table in _NUMBERED:
-                _copy(source, db, table)
-            _fill_from_events(db)
+            lost = {table for table in _NUMBERED if not _copy(source, db, table)}
+            if lost:
+                _copy_from_pages(damaged, db, lost)
+            fill_from_events(db)
             _adopt_sessions(db)
             _adopt_parts(db)
             for table in _BY_SESSION:
@@ -124,10 +91,48 @@ def _opened(damaged: Path) -> apsw.Connection:
     return apsw.Connection(f"{damaged.absolute().as_uri()}?mode=ro{mode}", flags=flags)
 
 
-def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> None:
+def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
+    """Copies a table; False when rows may be left that no tree leads to any more."""
     columns = _shared_columns(source, db, table)
-    if columns:
-        _insert_all(db, table, columns, _rows(source, table, columns))
+    if not columns:
+        return False
+    gave_up: list[str] = []
+    _insert_all(db, table, columns, _rows(source, table, columns, gave_up))
+    return not gave_up
+
+
+def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None:
+    """Copies the rows of lost tables that stand on pages which nothing leads to."""
+    columns = {table: _columns(db, table) for table in lost}
+    for number, row in Pages(damaged).rows():
+        table = _table_of(row)
+        if table in lost and len(row) == len(columns[table]):
+            numbered = (number, *row[1:]) if row[0] is None else row
+            _insert_all(db, table, columns[table], iter((numbered,)))
+
+
+def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for each table
+    """The table that a row with such values is of, "" for none of ours."""
+    words = [value[:4] if isinstance(value, str) else value for value in row]
+    match words:
+        case ["ses_", _, bytes()]:
+            return "todos"
+        case [None, "ses_", str(), *_] if len(row) == _SESSION_COLUMNS:
+            return "session"
+        case [None, "ses_", "msg_", "prt_", _, _, bytes()]:
+            return "part"
+        case [None, "ses_", "msg_", "user" | "assi", int(), _, bytes()]:
+            return "message"
+        case [None, "ses_", "per_", bytes()]:
+            return "permission_request"
+        case [None, str() | None, str(), bytes()]:
+            return "event"
+        case [None, str(), _, bytes()]:
+            return "project"
+        case [None, str(), str(), str(), "allo" | "deny" | "ask", *_]:
+            return "approval"
+        case _:
+            return ""
 
 
 def _copy_by_session(source: apsw.Connection, db: apsw.Connection, table: str) -> None:
@@ -149,7 +154,11 @@ def _shared_columns(source: apsw.Connection, db: apsw.Connection, table: str) ->
         found = {name for _, name, *_ in source.execute(f"PRAGMA table_info({table})")}
     except _UNREADABLE:
         return ()
-    return tuple(name for _, name, *_ in db.execute(f"PRAGMA table_info({table})") if name in found)
+    return tuple(name for name in _columns(db, table) if name in found)
+
+
+def _columns(db: apsw.Connection, table: str) -> tuple[str, ...]:
+    return tuple(name for _, name, *_ in db.execute(f"PRAGMA table_info({table})"))
 
 
 def _insert_all(
@@ -165,15 +174,18 @@ def _insert_all(
 
 
 def _rows(
-    source: apsw.Connection, table: str, columns: tuple[str, ...]
+    source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """The rows that can be read, in their order; what lies between is jumped over."""
+    """The rows that can be read, in their order; what lies between is jumped over.
+
+    When the end cannot be reached the table is noted in `gave_up`.
+    """
     listed = ", ".join(("rowid", *columns))
     query = f"SELECT {listed} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
     start: int | None = -(1 << _FARTHEST)
     for _ in range(_MOST_HOLES):
         if start is None:
-            return
+            break
         try:
             for number, *row in source.execute(query, (start,)):
                 yield tuple(row)
@@ -182,6 +194,7 @@ def _rows(
             start = _behind_the_hole(source, query, start)
         else:
             return
+    gave_up.append(table)
 
 
 def _behind_the_hole(source: apsw.Connection, query: str, hole: int) -> int | None:
@@ -214,77 +227,6 @@ def _can_be_read(source: apsw.Connection, query: str, start: int) -> bool:
     return True
 
 
-def _fill_from_events(db: apsw.Connection) -> None:
-    """Puts in what has no row and of which an event tells: each carries the whole thing."""
-    told = _Told()
-    for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
-        told.take(records.to_event(*row).properties)
-    for session in told.sessions.values():
-        _put_session(db, session)
-    for message in told.messages.values():
-        _put_message(db, message)
-    for parts in told.parts.values():
-        for part in parts.values():
-            _put_part(db, part)
-
-
-def _put_session(db: apsw.Connection, session: Session) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
-        "VALUES(?, ?, ?, ?, ?, ?, ?)",
-        (
-            session.id,
-            session.project_id,
-            session.parent_id,
-            session.directory,
-            session.title,
-            session.time.updated,
-            records.to_row(session),
-        ),
-    )
-
-
-def _put_message(db: apsw.Connection, message: Message) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO message(ordinal, session_id, id, role, unfinished, data) "
-        "VALUES(?, ?, ?, ?, ?, ?)",
-        (
-            _free_place(db, "message", message.session_id, message.id),
-            message.session_id,
-            message.id,
-            message.__struct_config__.tag,
-            records.is_unfinished(message),
-            records.to_row(message),
-        ),
-    )
-
-
-def _put_part(db: apsw.Connection, part: Part) -> None:
-    db.execute(
-        "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
-        "VALUES(?, ?, ?, ?, ?, ?)",
-        (
-            _free_place(db, "part", part.session_id, part.id),
-            part.session_id,
-            part.id,
-            part.message_id,
-            records.running_state(part),
-            records.to_row(part),
-        ),
-    )
-
-
-def _free_place(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
-    """The first free number behind the row before it: its own was there, and is free."""
-    found = db.execute(
-        f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
-    ).fetchone()
-    place = (found[0] if found and found[0] is not None else 0) + 1
-    while db.execute(f"SELECT 1 FROM {table} WHERE ordinal = ?", (place,)).fetchone():
-        place += 1
-    return place
-
-
 def _adopt_sessions(db: apsw.Connection) -> None:
     """Gives messages and parts whose session is lost a session, where they can be read."""
     lost = (
@@ -306,7 +248,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
             version="",
             time=SessionTime(created=now, updated=now),
         )
-        _put_session(db, session)
+        put_session(db, session)
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
@@ -340,7 +282,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
             "INSERT INTO message(ordinal, session_id, id, role, unfinished, data) "
             "VALUES(?, ?, ?, ?, 0, x'')",
             (
-                _free_place(db, "message", session_id, message_id),
+                free_place(db, "message", session_id, message_id),
                 session_id,
                 message_id,
                 "user" if typed else "assistant",

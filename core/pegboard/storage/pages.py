@@ -1,0 +1,143 @@
+"""The rows on the pages of a database file, found without the trees that lead to them.
+
+This is for a file whose list of tables, or whose inner pages, are lost: a page with rows can be
+read by itself (sqlite.org, "fileformat2" 1.6 and 2.1). What table a row is of, it must tell.
+"""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+from pegboard.storage.header import PAGE_BYTES
+
+_HEAD_BYTES = 100
+_LOG_HEAD_BYTES = 32
+_FRAME_HEAD_BYTES = 24
+_WITH_ROWS = 0x0D
+_LINK_BYTES = 4
+_MOST_LOCAL = PAGE_BYTES - 35
+_LEAST_LOCAL = (PAGE_BYTES - 12) * 32 // 255 - 23
+_INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
+_FLOAT = 7
+_CONSTANTS: dict[int, int | None] = {0: None, 8: 0, 9: 1}
+_FIRST_SIZED = 12
+_SEVEN_BITS = 0x7F
+_BROKEN = (struct.error, IndexError, UnicodeDecodeError, KeyError, ValueError)
+
+Row = tuple[object, ...]
+
+
+class Pages:
+    """The pages of a file as its log has them, else as they are in it."""
+
+    def __init__(self, path: Path) -> None:
+        self._content = path.read_bytes()
+        self._newer: dict[int, bytes] = {}
+        log = path.with_name(f"{path.name}-wal")
+        if log.exists():
+            self._take(log.read_bytes())
+
+    def rows(self) -> Iterator[tuple[int, Row]]:
+        """The rows of every page that has some and is in use, with their numbers."""
+        free = self._free()
+        for number in range(1, len(self._content) // PAGE_BYTES + 1):
+            if number not in free:
+                yield from self._rows_of(number)
+
+    def page(self, number: int) -> bytes:
+        """The page of this number, counted from 1; shorter at the end of a file that was cut."""
+        start = (number - 1) * PAGE_BYTES
+        return self._newer.get(number) or self._content[start : start + PAGE_BYTES]
+
+    def _take(self, log: bytes) -> None:
+        step = _FRAME_HEAD_BYTES + PAGE_BYTES
+        salts = log[16:24]
+        for start in range(_LOG_HEAD_BYTES, len(log) - step + 1, step):
+            if log[start + 8 : start + 16] == salts:  # a frame of this log, and not of an older
+                [number] = struct.unpack(">I", log[start : start + 4])
+                self._newer[number] = log[start + _FRAME_HEAD_BYTES : start + step]
+
+    def _free(self) -> set[int]:
+        """The pages that are in no tree; what is on them was deleted."""
+        found: set[int] = set()
+        [trunk] = struct.unpack(">I", self.page(1)[32:36])
+        while trunk and trunk not in found:
+            found.add(trunk)
+            page = self.page(trunk)
+            if len(page) < PAGE_BYTES:
+                break
+            following, count = struct.unpack(">II", page[:8])
+            count = min(count, PAGE_BYTES // _LINK_BYTES - 2)
+            found.update(struct.unpack(f">{count}I", page[8 : 8 + count * _LINK_BYTES]))
+            trunk = following
+        return found
+
+    def _rows_of(self, number: int) -> Iterator[tuple[int, Row]]:
+        page = self.page(number)
+        head = _HEAD_BYTES if number == 1 else 0
+        if len(page) <= head + 8 or page[head] != _WITH_ROWS:
+            return
+        count = int.from_bytes(page[head + 3 : head + 5])
+        for cell in range(count):
+            at = head + 8 + 2 * cell
+            try:
+                yield self._row(page, int.from_bytes(page[at : at + 2]))
+            except _BROKEN:
+                continue
+
+    def _row(self, page: bytes, at: int) -> tuple[int, Row]:
+        size, at = _varint(page, at)
+        number, at = _varint(page, at)
+        local = size
+        if size > _MOST_LOCAL:
+            local = _LEAST_LOCAL + (size - _LEAST_LOCAL) % (PAGE_BYTES - _LINK_BYTES)
+            local = local if local <= _MOST_LOCAL else _LEAST_LOCAL
+        payload = bytearray(page[at : at + local])
+        link = int.from_bytes(page[at + local : at + local + _LINK_BYTES])
+        while len(payload) < size:
+            further = self.page(link)
+            if not link or len(further) < PAGE_BYTES:
+                raise ValueError("the row goes on where nothing is")
+            payload += further[_LINK_BYTES : _LINK_BYTES + size - len(payload)]
+            link = int.from_bytes(further[:_LINK_BYTES])
+        return number, _values(bytes(payload))
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it."""
+    value = 0
+    for step in range(8):
+        value = (value << 7) | (data[at + step] & _SEVEN_BITS)
+        if data[at + step] <= _SEVEN_BITS:
+            return value, at + step + 1
+    return (value << 8) | data[at + 8], at + 9
+
+
+def _values(payload: bytes) -> Row:
+    end, at = _varint(payload, 0)
+    kinds = []
+    while at < end:
+        kind, at = _varint(payload, at)
+        kinds.append(kind)
+    found: list[object] = []
+    for kind in kinds:
+        if kind in _CONSTANTS:
+            found.append(_CONSTANTS[kind])
+            continue
+        sized = kind >= _FIRST_SIZED
+        length = (kind - _FIRST_SIZED) // 2 if sized else _INTEGERS.get(kind, 8)
+        content = payload[at : at + length]
+        if len(content) < length:
+            raise ValueError("the row is shorter than it says")
+        at += length
+        found.append(_value(kind, content))
+    return tuple(found)
+
+
+def _value(kind: int, content: bytes) -> object:
+    if kind >= _FIRST_SIZED:
+        return content.decode() if kind % 2 else content
+    if kind == _FLOAT:
+        [number] = struct.unpack(">d", content)
+        return number
+    return int.from_bytes(content, signed=True)

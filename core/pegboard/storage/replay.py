@@ -1,0 +1,130 @@
+# ruff: noqa: S608 - names of tables are our own words
+"""Rows made anew from the events that tell of them: each event carries the whole thing."""
+
+import apsw
+import msgspec
+
+from pegboard.schema.event import (
+    MessageRemoved,
+    MessageUpdated,
+    PartRemoved,
+    PartUpdated,
+    Properties,
+    SessionCreated,
+    SessionDeleted,
+    SessionUpdated,
+    TodoUpdated,
+)
+from pegboard.schema.message import Message
+from pegboard.schema.part import Part
+from pegboard.schema.session import Session, Todo
+from pegboard.storage import records
+
+_Key = tuple[str, str]
+
+
+class _Told(msgspec.Struct):
+    """What events tell of, each as it was last; messages and parts by session and message."""
+
+    sessions: dict[str, Session] = {}
+    messages: dict[_Key, Message] = {}
+    parts: dict[_Key, dict[str, Part]] = {}
+    todos: dict[str, tuple[Todo, ...]] = {}
+
+    def take(self, properties: Properties) -> None:
+        """Go on by one event."""
+        match properties:
+            case SessionCreated(info=session) | SessionUpdated(info=session):
+                self.sessions[session.id] = session
+            case SessionDeleted(session_id=session_id):
+                self.sessions.pop(session_id, None)
+            case MessageUpdated(info=message):
+                self.messages[message.session_id, message.id] = message
+            case MessageRemoved(session_id=session_id, message_id=message_id):
+                self.messages.pop((session_id, message_id), None)
+                self.parts.pop((session_id, message_id), None)
+            case PartUpdated(part=part):
+                self.parts.setdefault((part.session_id, part.message_id), {})[part.id] = part
+            case PartRemoved(session_id=session_id, message_id=message_id, part_id=part_id):
+                self.parts.get((session_id, message_id), {}).pop(part_id, None)
+            case TodoUpdated(session_id=session_id, todos=todos):
+                self.todos[session_id] = todos
+            case _:
+                pass
+
+
+def fill_from_events(db: apsw.Connection) -> None:
+    """Puts in what has no row and of which an event tells: each carries the whole thing."""
+    told = _Told()
+    for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
+        told.take(records.to_event(*row).properties)
+    for session in told.sessions.values():
+        put_session(db, session)
+    for message in told.messages.values():
+        _put_message(db, message)
+    for parts in told.parts.values():
+        for part in parts.values():
+            _put_part(db, part)
+    for session_id, todos in told.todos.items():
+        db.execute(
+            "INSERT OR IGNORE INTO todos(session_id, data) VALUES(?, ?)",
+            (session_id, records.to_row(todos)),
+        )
+
+
+def put_session(db: apsw.Connection, session: Session) -> None:
+    """Puts a session in, unless it is there."""
+    db.execute(
+        "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
+        "VALUES(?, ?, ?, ?, ?, ?, ?)",
+        (
+            session.id,
+            session.project_id,
+            session.parent_id,
+            session.directory,
+            session.title,
+            session.time.updated,
+            records.to_row(session),
+        ),
+    )
+
+
+def _put_message(db: apsw.Connection, message: Message) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO message(ordinal, session_id, id, role, unfinished, data) "
+        "VALUES(?, ?, ?, ?, ?, ?)",
+        (
+            free_place(db, "message", message.session_id, message.id),
+            message.session_id,
+            message.id,
+            message.__struct_config__.tag,
+            records.is_unfinished(message),
+            records.to_row(message),
+        ),
+    )
+
+
+def _put_part(db: apsw.Connection, part: Part) -> None:
+    db.execute(
+        "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
+        "VALUES(?, ?, ?, ?, ?, ?)",
+        (
+            free_place(db, "part", part.session_id, part.id),
+            part.session_id,
+            part.id,
+            part.message_id,
+            records.running_state(part),
+            records.to_row(part),
+        ),
+    )
+
+
+def free_place(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
+    """The first free number behind the row before it: its own was there, and is free."""
+    found = db.execute(
+        f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
+    ).fetchone()
+    place = (found[0] if found and found[0] is not None else 0) + 1
+    while db.execute(f"SELECT 1 FROM {table} WHERE ordinal = ?", (place,)).fetchone():
+        place += 1
+    return place
