@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
@@ -25,7 +26,7 @@ from pegboard.enclosure import Site, policy_of
 from pegboard.paths import Places
 from pegboard.process import child_env
 from pegboard.sandbox import Sandbox, SandboxPolicy
-from pegboard.schema.config import Config
+from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sandbox import confine
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
@@ -200,26 +201,41 @@ def attempt(
     place: Surroundings, box: str, script: str, *, config: Config, directory: Path | None = None
 ) -> Told:
     """What a shell script in the sandbox told; skipped where the machine has no such sandbox."""
-    told = as_user(place, lambda: _attempt(place, box, script, config, directory))
-    if told.why_not is not None:
-        pytest.skip(f"{box} as {place.user}: {told.why_not}")
-    return told
+    _need(box, place.user, config.sandbox)
+    return as_user(place, lambda: _attempt(place, box, script, config, directory))
+
+
+def _need(box: str, user: str, level: SandboxLevel) -> None:
+    why_not = _why_not(box, user, level)
+    if why_not is not None:
+        pytest.skip(f"{box} as {user}: {why_not}")
+
+
+@cache
+def _why_not(box: str, user: str, level: SandboxLevel) -> str | None:
+    """Why this user has no such sandbox here; it takes a process to find out."""
+    with site(user) as place:
+
+        def act() -> Told:
+            policy = place.policy(Config(sandbox=level))
+            try:
+                return Told(why_not=KINDS[box]().why_not(policy))
+            finally:
+                shutil.rmtree(policy.temp)
+
+        return as_user(place, act).why_not
 
 
 def _attempt(
     place: Surroundings, box: str, script: str, config: Config, directory: Path | None
 ) -> Told:
     policy = place.policy(config, directory)
-    sandbox = KINDS[box]()
-    why_not = sandbox.why_not(policy)
-    if why_not is not None:
-        return Told(why_not=why_not)
     environment = child_env({**os.environ, **place.variables(), "OPENAI_API_KEY": SECRET})
     cwd = directory or place.project
     victim = subprocess.Popen(["sleep", "600"], env={**environment, "MINE": SECRET})
     environment["VICTIM"] = str(victim.pid)
     try:
-        with sandbox.enclose(("/bin/bash", "-c", script), cwd, policy) as command:
+        with KINDS[box]().enclose(("/bin/bash", "-c", script), cwd, policy) as command:
             done = subprocess.run(
                 command,
                 cwd=cwd,
@@ -248,9 +264,6 @@ def killed_agent(place: Surroundings, box: str, word: str) -> None:
 
     def act() -> Told:
         policy = place.policy(Config(sandbox="workspace"))
-        why_not = KINDS[box]().why_not(policy)
-        if why_not is not None:
-            return Told(why_not=why_not)
         argv = ("/bin/bash", "-c", f"echo up; exec sleep {word}")
         held = KINDS[box]().enclose(argv, place.project, policy)
         process = subprocess.Popen(
@@ -258,11 +271,11 @@ def killed_agent(place: Surroundings, box: str, word: str) -> None:
         )
         assert process.stdout
         assert process.stdout.readline() == b"up\n"
-        return Told()
+        return Told(output=str(policy.temp))
 
+    _need(box, place.user, "workspace")
     told = as_user(place, act, killed=True)
-    if told.why_not is not None:
-        pytest.skip(f"{box} as {place.user}: {told.why_not}")
+    shutil.rmtree(told.output)
 
 
 def as_user(place: Surroundings, act: Callable[[], Told], *, killed: bool = False) -> Told:
