@@ -59,7 +59,7 @@ class Runs:
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
-        if session_id not in self._tasks:
+        if session_id not in self._tasks and session_id not in self._asides:
             return Idle()
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
@@ -85,7 +85,8 @@ class Runs:
             *(PutPart(part) for part in turn.parts),
             PutSession(session),
         )
-        turn = await expanded(engine, session, turn, ids, command=prompt.command)
+        expanding = expanded(engine, session, turn, ids, command=prompt.command)
+        turn = await self._aside(session_id, expanding)
         await self._ended_if_stopping(session.id)
         run = self._runs.get(session.id)
         if run is not None:
