@@ -181,8 +181,8 @@ async def test_rows_are_found_without_the_list_of_tables(
         full["ses_0"] = await storage.turns("ses_0")
         files = {file: file.read_bytes() for file in (path, path.with_name("pegboard.db-wal"))}
         await storage.aclose()
-        for file, content in files.items():
-            file.write_bytes(content)
+        for file, kept_bytes in files.items():
+            file.write_bytes(kept_bytes)
     content = bytearray(path.read_bytes())
     content[:PAGE] = b"\0" * PAGE
     path.write_bytes(content)
