@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, tool
+from pegboard import App, hookimpl, tool
 from pegboard.errors import AbortedError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionIdle
@@ -135,3 +135,28 @@ async def test_the_status_is_idle_once_when_an_aborted_run_has_ended(tmp_path: P
 
     assert texts(stopped) == ["half"]
     assert sum(isinstance(event.properties, SessionIdle) for event in events) == 1
+
+
+async def test_a_prompt_that_plugins_still_look_at_is_work_and_can_be_aborted(
+    tmp_path: Path,
+) -> None:
+    looking = asyncio.Event()
+
+    class Looks:
+        @hookimpl
+        async def chat_message(self) -> None:
+            looking.set()
+            await asyncio.sleep(1)
+
+    provider = Played(text("never"))
+    async with opened(tmp_path, provider, Looks()) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(looking.wait(), LIMIT_S)
+        assert isinstance(app.status(session.id), Busy)
+        assert await app.abort(session.id)
+        with pytest.raises(AbortedError):
+            await prompt
+        assert isinstance(app.status(session.id), Idle)
+
+    assert provider.requests == []
