@@ -209,6 +209,7 @@ async def test_a_rule_may_allow_a_protected_path(project):
             "git config -f x/.git/config core.pager y",
         ),
         *("git config --global core.pager x", "git config set core.fsmonitor x"),
+        *("git mv a.py tool/", "git clone http://e/x .pegboard", "git worktree add .vscode"),
         *("mv ~/.config ~/c", "ln -sf x ~/.ssh", "install -m755 x .git/hooks/post-checkout"),
     ],
 )
@@ -226,6 +227,7 @@ async def test_what_comes_to_be_where_things_run_by_themselves_is_asked_for(proj
         *("mkdir tools", "mv a b", "cp -r src dst", "ln -s a b", "cp a.py src/tool", "mv tool old"),
         *("git config core.hooksPath", "git config user.name me", "git config --get core.pager"),
         *("git config get core.pager x", "git log -- config core.x y"),
+        *("git clone http://e/x", "git clone x build/x", "git mv a b", "git worktree list"),
         *("ls .git", "cat .git/HEAD", "git log", "pytest tool/test_x.py", "rsync -a src/ dst/"),
     ],
 )

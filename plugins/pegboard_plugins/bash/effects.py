@@ -26,6 +26,7 @@ _WRITERS = frozenset(
     }
 )
 _PLACERS = frozenset({"mv", "cp", "ln", "install", "rsync", "scp"})
+_GIT_PLACERS = frozenset({"mv", "clone", "worktree", "submodule"})
 _LINKERS = frozenset({"ln", "link"})
 _TARGET_OPTIONS = ("-t", "--target-directory")
 _READERS = frozenset(
@@ -136,6 +137,10 @@ def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
         findings.handed |= dict.fromkeys(p for word in operands for p in findings.places(word))
     if base in _PLACERS:
         _place(operands, findings)
+    if base == "git":
+        named = [word for word in operands if not word.text.startswith("-")]
+        if any(word.text in _GIT_PLACERS for word in named[:2]):
+            _place(named, findings)
     if base in _LINKERS:
         sources = operands[:-1]
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
