@@ -111,11 +111,11 @@ def test_text_comes_as_deltas_and_the_full_text_comes_after_them(server, client,
 
 
 def test_an_asynchronous_prompt_is_stored_when_it_is_acknowledged(client, session):
-    answer = client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 10"))
+    answer = client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
 
     assert (answer.status_code, answer.content) == (204, b"")
     stored = client.get(f"/session/{session}/message").json()
-    assert stored[0]["parts"][0]["text"] == "x;;%slow 10"
+    assert stored[0]["parts"][0]["text"] == "x;;%slow 100"
     assert client.get("/session/status").json()[session] == {"type": "busy"}
     assert client.post(f"/session/{session}/abort").json() is True
     assert session not in client.get("/session/status").json()
@@ -123,7 +123,7 @@ def test_an_asynchronous_prompt_is_stored_when_it_is_acknowledged(client, sessio
 
 def test_a_turn_goes_on_when_its_client_leaves(server, client, session):
     with pytest.raises(httpx.ReadTimeout), server.client() as impatient:
-        impatient.post(f"/session/{session}/message", json=prompt("x;;%slow 10"), timeout=0.4)
+        impatient.post(f"/session/{session}/message", json=prompt("x;;%slow 30"), timeout=0.4)
 
     with heard(server) as events:
         until(events, "session.idle")
