@@ -35,7 +35,7 @@ from pegboard_plugins.sandbox.landlock import Landlock
 SECRET = "leaked-value-of-somebody"
 LIMIT_S = 30.0
 BOXES = ("bubblewrap", "landlock")
-USERS = ("root", "nobody")
+USERS = ("root", "nobody") if os.geteuid() == 0 else (pwd.getpwuid(os.geteuid()).pw_name,)
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 

@@ -72,6 +72,7 @@ class Enclosure:
             finally:
                 # Milliseconds: what a thread has begun has to be known before it can be undone.
                 await asyncio.wait({entering})
+                entering.exception()  # it is not lost on who was cancelled meanwhile
 
     async def aclose(self) -> None:
         """Remove the processes' temporary files."""

@@ -62,8 +62,8 @@ class Sandbox(Protocol):
     ) -> AbstractContextManager[Sequence[str]]:
         """The command line that runs `argv` in `cwd` within the policy, and no further.
 
-        The first of `argv` is an absolute path. The context lasts as long as the process, and is
-        entered in a worker thread. The process is started by the thread of the event loop, with
+        The first of `argv` is an absolute path. The context lasts as long as the process; it is
+        entered in a worker thread, and left by the event loop's, quickly. The process is started by the thread of the event loop, with
         input, output and process group as the caller wants them; when it ends, or is killed, all
         that it has started ends too as far as the machine allows that.
 

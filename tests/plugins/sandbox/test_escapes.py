@@ -84,7 +84,7 @@ def test_it_does_not_get_through_at_the_strict_level(place: Surroundings, name: 
 
 @pytest.mark.parametrize("name", [name for name in ATTEMPTS if name not in HARMLESS])
 def test_without_a_sandbox_it_gets_through(name: str) -> None:
-    with site("nobody") as place:
+    with site(USERS[-1]) as place:
         before = place.state()
 
         told = attempt(place, "none", ATTEMPTS[name], config=WORKSPACE)

@@ -32,8 +32,7 @@ def box(request: pytest.FixtureRequest) -> str:
 @asynccontextmanager
 async def enclosure(box: str, config: Config = WORKSPACE) -> AsyncIterator[tuple[Enclosure, Path]]:
     """An enclosure of the user who runs the tests, and its project."""
-    user = "root" if os.geteuid() == 0 else "nobody"
-    with site(user) as place:
+    with site(USERS[0]) as place:
         policy = place.policy(config)
         sandbox = KINDS[box]()
         why_not = await asyncio.to_thread(sandbox.why_not, policy)
@@ -223,7 +222,7 @@ async def test_many_run_at_once(box: str) -> None:
 
 
 def test_a_project_that_cannot_be_written_needs_no_placeholders() -> None:
-    with site("nobody") as place:
+    with site(USERS[-1]) as place:
         place.project.chmod(0o555)
 
         told = attempt(place, "bubblewrap", "cat sub/code.py; mkdir tool", config=WORKSPACE)
