@@ -112,7 +112,7 @@ async def test_plugins_are_listed_with_what_they_bring(pegboard: CommandLine) ->
     assert rows["bash"][4] == "ok"
     assert rows["litellm"][4] == "blocked"
     bash = next(plugin for plugin in facts["plugins"] if plugin["name"] == "bash")
-    assert (bash["tools"], bash["state"], bash["error"]) == (["bash"], "ok", "")
+    assert (bash["tools"], bash["state"], bash["error"]) == (["bash", "processes"], "ok", "")
     assert bash["loadMs"] > 0
 
 
