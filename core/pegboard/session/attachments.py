@@ -19,6 +19,7 @@ from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 import msgspec
 
 from pegboard.schema.part import FilePart
+from pegboard.sensitive import secret_path
 from pegboard.truncate import MAX_BYTES, MAX_LINES
 
 MEDIA_LIMIT_BYTES = 20 << 20
@@ -195,9 +196,11 @@ def _read_texts(name: str, content: str) -> tuple[str, ...]:
 
 def _listing(path: Path) -> tuple[str, ...]:
     with os.scandir(path) as entries:
-        names = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+        found = sorted(entry.name + "/" * entry.is_dir() for entry in entries)
+    names = [name for name in found if not secret_path(path / name)]
     shown = names[:LISTING_LIMIT]
-    more = len(names) - len(shown)
+    more, secrets = len(names) - len(shown), len(found) - len(names)
     tail = [f"[and {more} more]"] if more else []
+    tail += [f"[{secrets} that look like secrets are left out]"] if secrets else []
     call = json.dumps({"path": str(path)}, ensure_ascii=False)
     return (f"Called the list tool with these arguments: {call}", "\n".join([*shown, *tail]))

@@ -91,6 +91,15 @@ def test_a_folder_is_listed(tmp_path: Path) -> None:
     assert expansion.mime == "application/x-directory"
 
 
+def test_a_listing_leaves_the_names_of_secrets_out(tmp_path: Path) -> None:
+    for name in ("a.txt", ".env", "server.pem"):
+        (tmp_path / name).touch()
+
+    expansion = expand_file(part(tmp_path.as_uri()), tmp_path)
+
+    assert text_of(expansion) == "a.txt\n[2 that look like secrets are left out]"
+
+
 @pytest.mark.parametrize(
     ("query", "lines"),
     [("?start=2&end=3", "2\n3\n"), ("?start=4", "4\n5\n"), ("", "1\n2\n3\n4\n5\n")],
