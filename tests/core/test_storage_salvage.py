@@ -201,6 +201,29 @@ async def test_rows_are_found_without_the_list_of_tables(
     assert problems == ()
 
 
+async def test_whichever_page_is_lost_no_word_of_the_newest_is(tmp_path: Path) -> None:
+    path = tmp_path / "whole.db"
+    storage = await opened(path)
+    await storage.commit(*_conversation("ses_0"))
+    turns = await storage.turns("ses_0")
+    await storage.aclose()
+    content = path.read_bytes()
+    assert len(content) > 20 * PAGE
+
+    for start in range(0, len(content), 3 * PAGE):  # page 1 has the list of tables
+        damaged = tmp_path / str(start) / "pegboard.db"
+        damaged.parent.mkdir()
+        damaged.write_bytes(content[:start] + b"\0" * PAGE + content[start + PAGE :])
+        met(damaged)
+        storage = await opened(damaged)
+        kept = await storage.turns("ses_0")
+        sessions = await storage.sessions()
+        await storage.aclose()
+
+        assert kept == turns
+        assert sessions == (rows.session("ses_0"),)
+
+
 async def test_deleted_rows_do_not_come_back_with_the_lost_ones(path: Path) -> None:
     storage = await opened(path)
     for number in range(2):
