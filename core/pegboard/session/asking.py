@@ -125,8 +125,9 @@ async def _approved(
     rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
     if rest == ():
         given = next(each for each in approvals if not _uncovered(each.rule, request))
-        reason = f"approved before, for the {given.scope}"
-        return Verdict(action="allow", reason=reason, source="approvals", rule=given.rule)
+        rule = given.rule
+        reason = f'approved before, for the {given.scope}: {rule.permission} "{rule.pattern}"'
+        return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
     if rest == request.patterns:
         return verdict
     smaller = replace(request, patterns=rest)

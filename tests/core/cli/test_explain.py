@@ -157,6 +157,17 @@ async def listed(pegboard: CommandLine) -> list[dict[str, Any]]:
     return found
 
 
+async def test_an_approval_is_named_in_the_explanation(pegboard: CommandLine) -> None:
+    pegboard.configure(permission={"bash": "ask"})
+    await approve(pegboard, "git push *")
+
+    found = await explained(pegboard, "git push origin")
+
+    assert (found["verdict"], found["by"]) == ("allow", "approvals")
+    assert found["reason"] == 'approved before, for the project: bash "git push *"'
+    assert found["requests"][0]["rule"] == ["bash", "git push *", "allow"]
+
+
 async def test_approvals_are_listed_with_whom_they_are_for_and_since_when(
     pegboard: CommandLine,
 ) -> None:
