@@ -81,12 +81,14 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
     head and tail when the process wrote more than was asked for; `output_path` then has the first
     64 MiB of the `output_bytes` that there were.
-    `background_ended`: processes that it had left running were ended with the call.
+    `background_ended`: processes that it had left running were ended with the call. `exceeded`
+    is the limit over which it was ended, such as "more than 2000 processes".
     """
 
     exit_code: int | None
     output: str
     timed_out: bool = False
+    exceeded: str = ""
     aborted: bool = False
     truncated: bool = False
     output_path: Path | None = None

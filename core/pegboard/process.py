@@ -12,10 +12,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-
 from pegboard.context import ProcessResult
 from pegboard.errors import ToolError
+from pegboard.family import MARK, Family
+from pegboard.limits import TICK_S, Bounds, Watch
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -25,10 +25,7 @@ REAP_S = 2.0
 """How long we wait for the kernel to report a process that was killed."""
 SPILL_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a runaway process writes beyond it is lost."""
-MARK = "AGENT_RUN"
-"""Variable by which processes are recognised as a call's own, even when they left its group."""
-KILL_ROUNDS = 20
-NEAR_PIDS = 256
+KILL_ROUNDS = 40
 
 _SECRET_NAMES = (
     *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
@@ -81,6 +78,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     on_output: Callable[[str], None] | None = None,
     on_start: Callable[[int], None] | None = None,
     spill_dir: Path | None = None,
+    bounds: Bounds | None = None,
 ) -> ProcessResult:
     """How the process ended; neither it nor anything that it started outlives the call.
 
@@ -89,35 +87,42 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     to a file in `spill_dir`. The call returns when the process ends, and 200 ms later if
     others still hold its output; they are ended. After `timeout_s`, and when the call is
     cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_start` gets the process's id, and
-    `on_output` the text piece by piece, on the event loop.
+    `on_output` the text piece by piece, on the event loop. What takes more of the machine than
+    the `bounds` allow is killed.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
     output = _Output(limit_bytes, spill_dir, on_output)
     family = Family(env.get(MARK, ""))
     started = time.monotonic()
+    watch = None
+    if bounds is not None:
+        argv = bounds.around(argv, cwd=cwd, env=env)
+        watch = Watch(bounds, family.members)
     transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
     family.leader = transport.get_pid()
     if on_start is not None:
         on_start(family.leader)
-    timed_out = False
+    timed_out, exceeded = False, ""
     try:
-        timed_out = not await _within(timeout_s, child.exited)
+        in_time, exceeded = await _watched(timeout_s, child.exited, watch)
+        timed_out = not in_time and not exceeded
         if timed_out:
             await _ask_to_end(family, child)
-        else:
-            await _within(DRAIN_S, child.drained)
+        elif not exceeded:
+            _, exceeded = await _watched(DRAIN_S, child.drained, watch)
     except asyncio.CancelledError:
         await _ask_to_end(family, child)
         raise
     finally:
-        left = family.kill(thorough=timed_out or not child.exited.done())
+        left = family.kill(thorough=timed_out or bool(exceeded) or not child.exited.done())
         await _reap(family, child, transport, left=left)
         output.close()
     return output.result(
-        exit_code=None if timed_out else transport.get_returncode(),
+        exit_code=None if timed_out or exceeded else transport.get_returncode(),
         timed_out=timed_out,
-        background_ended=left and not timed_out,
+        exceeded=exceeded,
+        background_ended=left and not timed_out and not exceeded,
         duration_s=time.monotonic() - started,
     )
 
@@ -147,6 +152,21 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
     return bool(done)
 
 
+async def _watched(
+    limit_s: float, future: asyncio.Future[None], watch: Watch | None
+) -> tuple[bool, str]:
+    """Whether it is done in time, and what was exceeded before that."""
+    if watch is None:
+        return await _within(limit_s, future), ""
+    end = time.monotonic() + limit_s
+    while not await _within(min(TICK_S, max(end - time.monotonic(), 0)), future):
+        if exceeded := watch.exceeded():
+            return False, exceeded
+        if time.monotonic() >= end:
+            return False, ""
+    return True, ""
+
+
 async def _ask_to_end(family: "Family", child: "_Child") -> None:
     family.signal(signal.SIGTERM)
     await _within(GRACE_S, child.exited)
@@ -157,8 +177,8 @@ async def _reap(
 ) -> None:
     """Waits until nothing is left; a second cancellation may interrupt it after the kill."""
     try:
-        for _ in range(KILL_ROUNDS if left else 0):
-            await asyncio.sleep(0.001)
+        for count in range(KILL_ROUNDS if left else 0):
+            await asyncio.sleep(0.001 * (1 + count))  # 0.8 s: a crowd takes its time
             if not family.kill(thorough=True):
                 break
         await _within(REAP_S, child.exited)
@@ -247,6 +267,7 @@ class _Output:
         *,
         exit_code: int | None,
         timed_out: bool,
+        exceeded: str,
         background_ended: bool,
         duration_s: float,
     ) -> ProcessResult:
@@ -255,6 +276,7 @@ class _Output:
             exit_code=exit_code,
             output=self._cut() if truncated else (self._head + self._tail).decode(errors="replace"),
             timed_out=timed_out,
+            exceeded=exceeded,
             truncated=truncated,
             output_path=self._path,
             output_bytes=self._total,
@@ -273,94 +295,3 @@ def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run_{os.urandom(8).hex()}.txt"
     return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-
-
-class _Status(msgspec.Struct, frozen=True):
-    pid: int
-    parent: int
-    session: int
-
-
-class Family:
-    """A process with all that come from it, also those that left its group or its session.
-
-    They are found under `/proc` by parent, by session, and by the mark in their environment;
-    where there is no `/proc`, the process group is all that is known.
-    """
-
-    def __init__(self, prefix: str) -> None:
-        self.mark = f"{prefix}.{os.urandom(8).hex()}"
-        self.leader = 0
-
-    def kill(self, *, thorough: bool) -> bool:
-        """Whether anything lived that had to be killed."""
-        return self.signal(signal.SIGKILL, thorough=thorough)
-
-    def signal(self, number: int, *, thorough: bool = True) -> bool:
-        """Whether anything lived that the signal was for."""
-        pids = self._members(thorough=thorough)
-        if pids is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.leader, number)
-            return False
-        for pid in pids:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-        return bool(pids)
-
-    def _members(self, *, thorough: bool) -> set[int] | None:
-        candidates = _all_pids() if thorough else self._newer_pids()
-        if candidates is None:
-            return None
-        living = [status for pid in candidates if (status := _status(pid))]
-        mark = f"{MARK}={self.mark}".encode()
-        found = {
-            each.pid
-            for each in living
-            if self.leader in (each.pid, each.session) or mark in _environ(each.pid)
-        }
-        while more := {each.pid for each in living if each.parent in found} - found:
-            found |= more
-        return found
-
-    def _newer_pids(self) -> Iterable[int] | None:
-        """Processes younger than the leader: the kernel counts pids up, and says the last.
-
-        Few of them need no listing of /proc, which would cost more than a short command.
-        """
-        try:
-            last = int(Path("/proc/loadavg").read_bytes().split()[-1])
-        except (OSError, ValueError, IndexError):
-            return _all_pids()
-        near = 0 <= last - self.leader <= NEAR_PIDS
-        return range(self.leader, last + 1) if near else _all_pids()
-
-
-def _all_pids() -> list[int] | None:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-    except FileNotFoundError:
-        return None
-
-
-def _status(pid: int) -> _Status | None:
-    """A living process; None for one that has ended, reaped or not."""
-    try:
-        state, parent, _, session, *_ = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
-    except (OSError, ValueError):
-        return None
-    if state in (b"Z", b"X"):
-        return None
-    return _Status(pid, int(parent), int(session))
-
-
-def _environ(pid: int) -> bytes:
-    try:
-        return _read(f"/proc/{pid}/environ")
-    except OSError:
-        return b""
-
-
-def _read(path: str) -> bytes:
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - half the time of Path.read_bytes
-        return file.read()

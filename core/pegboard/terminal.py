@@ -11,7 +11,8 @@ from shutil import which
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.process import GRACE_S, KILL_ROUNDS, MARK, REAP_S, Family
+from pegboard.family import MARK, Family
+from pegboard.process import GRACE_S, KILL_ROUNDS, REAP_S
 
 READ_BYTES = 64 << 10
 PAUSE_S = 0.005

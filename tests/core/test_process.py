@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ToolError
-from pegboard.process import MARK, child_env, run_process
+from pegboard.family import MARK
+from pegboard.process import child_env, run_process
 
 
 def run(command, folder, *, timeout_s=20.0, limit_bytes=1 << 20, on_output=None, env=None):

@@ -144,6 +144,18 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
     subagent: Limits = Limits()
 
 
+class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
+    """What the processes of one tool call may take of the machine; 0 is no limit.
+
+    `memory_mb` is for all of them together, three quarters of the machine's if it is not said;
+    `open_files` is for each. A project may only lower them.
+    """
+
+    processes: Annotated[int, msgspec.Meta(ge=0)] = 2000
+    open_files: Annotated[int, msgspec.Meta(ge=0)] = 65_536
+    memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
 class Config(Table, frozen=True, forbid_unknown_fields=True):
     """All that can be set; a model is named `provider/model`.
 
@@ -174,6 +186,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     sandbox: SandboxLevel = "off"
     sandbox_network: bool = False
     sandbox_allow_commands: bool = False
+    limits: ProcessLimits = ProcessLimits()
     plugins: dict[str, PluginConfig] = {}
     plugin_paths: tuple[str, ...] = ()
     formatter: dict[str, FormatterConfig] = {}
