@@ -27,7 +27,7 @@ class Place:
     async def load(
         self,
         *,
-        trusted: bool = False,
+        trusted: bool | Mapping[Path, bytes] = False,
         env: Mapping[str, str] | None = None,
         overrides: Mapping[str, object] | None = None,
     ) -> LoadedConfig:

@@ -281,7 +281,7 @@ class _Assembly:
             lock=Path(lock) if lock else None,
         )
         if decision.trusted and loaded.untrusted:
-            loaded = await self._config(workspace, trusted=True)
+            loaded = await self._config(workspace, trusted=decision.files)
         if decision.trusted:
             return loaded, decision
         from pegboard.gitconfig import running_settings  # only a project without trust pays
@@ -291,7 +291,9 @@ class _Assembly:
             loaded = replace(loaded, warnings=(*loaded.warnings, text))
         return loaded, decision
 
-    async def _config(self, workspace: Workspace, *, trusted: bool) -> LoadedConfig:
+    async def _config(
+        self, workspace: Workspace, *, trusted: bool | Mapping[Path, bytes]
+    ) -> LoadedConfig:
         return await load_config(
             workspace,
             config_dir=self._places.config,

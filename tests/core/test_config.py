@@ -205,6 +205,18 @@ async def test_a_trusted_project_switches_no_guard_off_and_sends_no_key_elsewher
     )
 
 
+async def test_files_count_as_they_were_when_they_were_trusted(place: Place) -> None:
+    config = place.write(place.project / "pegboard.toml", 'model = "evil/m"\n')
+    later = place.write(place.project / "opencode.json", '{"username": "later"}')
+    agent = place.write(place.project / ".pegboard/agent/spy.md", "---\nmode: primary\n---\nNew.")
+
+    loaded = await place.load(trusted={config: b'model = "good/m"\r\n', agent: b"Old."})
+
+    assert (loaded.config.model, loaded.config.username) == ("good/m", None)
+    assert loaded.config.agent["spy"].prompt == "Old."
+    assert loaded.untrusted == (later,)
+
+
 async def test_references_of_the_user_are_replaced(place: Place) -> None:
     place.write(place.home / "key.txt", "from home\n")
     place.write(place.user / "prompt.txt", 'say "hi"\n')

@@ -281,12 +281,11 @@ def test_through_a_server(running: tuple[Served, Repository]) -> None:
         client.post(f"/session/{session}/prompt_async", json=body)
         question = until(lambda: client.get("/question").json())[0]
         asked = question["questions"][0]["question"]
-        refuse_all(client, session)
+        parts = until(lambda: ended_calls(client, session))
         messages = client.get(f"/session/{session}/message").json()
         commands = {each["name"] for each in client.get("/command").json()}
         tools = client.get("/experimental/tool/ids").json()
         waiting = client.get("/question").json()
-    parts = [part for each in messages for part in each["parts"] if part["type"] == "tool"]
 
     assert repository.unharmed() == []
     assert outcomes([part["state"]["status"] for part in parts]) == OUTCOMES
@@ -308,13 +307,11 @@ def until(found: Callable[[], Any]) -> Any:
     raise AssertionError("it did not come")
 
 
-def refuse_all(client: httpx.Client, session: str) -> None:
-    """No to every permission, until the session rests."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        for request in client.get("/permission").json():
-            client.post(f"/permission/{request['id']}/reply", json={"reply": "reject"})
-        if session not in client.get("/session/status").json():
-            return
-        time.sleep(0.05)
-    raise AssertionError("the session does not rest")
+def ended_calls(client: httpx.Client, session: str) -> list[dict[str, Any]]:
+    """The parts of the calls once all have ended; to every permission the answer is no."""
+    for request in client.get("/permission").json():
+        client.post(f"/permission/{request['id']}/reply", json={"reply": "reject"})
+    messages = client.get(f"/session/{session}/message").json()
+    parts = [part for each in messages for part in each["parts"] if part["type"] == "tool"]
+    ended = [part for part in parts if part["state"]["status"] in ("completed", "error")]
+    return ended if len(ended) == len(CALLS) else []

@@ -59,9 +59,12 @@ async def load_config(
     config_dir: Path,
     env: Mapping[str, str],
     overrides: Mapping[str, object] | None,
-    trusted: bool,
+    trusted: bool | Mapping[Path, bytes],
 ) -> LoadedConfig:
     """The configuration of a workspace; `overrides` are in the syntax of the files.
+
+    `trusted` says whether the project is, or holds its files that are, as they were read then:
+    what has changed since, or come into being, counts as before.
 
     Rules of the project's files go to `project_permission`, trusted or not. Until the project
     is trusted nothing else of them counts but instruction files below the project, and no
@@ -81,7 +84,7 @@ class _Reading:
     workspace: "Workspace"
     config_dir: Path
     env: Mapping[str, str]
-    trusted: bool
+    trusted: bool | Mapping[Path, bytes]
     merged: Merged = field(default_factory=Merged)
     files: list[Path] = field(default_factory=list)
     untrusted: list[Path] = field(default_factory=list)
@@ -132,9 +135,10 @@ class _Reading:
             for table, entry, file in markdown_files(folder / name):
                 if file in self.files:
                     continue
-                if self.trusted:
+                if self._trusts(file):
                     self.files.append(file)
-                    yield read_markdown(table, entry, file, project=True)
+                    content = self._content(file)
+                    yield read_markdown(table, entry, file, project=True, content=content)
                 else:
                     self._leave_out(file, f"the {table} {entry}")
 
@@ -142,12 +146,21 @@ class _Reading:
         """The file's layer if it is there and was not read before, as the user's own."""
         if file not in self.files and _is_file(file):
             self.files.append(file)
-            yield read_layer(file, project=project)
+            content = self._content(file) if project else None
+            yield read_layer(file, project=project, content=content)
+
+    def _trusts(self, file: Path | None) -> bool:
+        return self.trusted if isinstance(self.trusted, bool) else file in self.trusted
+
+    def _content(self, file: Path) -> bytes | None:
+        """The file as it was when the project was trusted, None to read it now."""
+        return None if isinstance(self.trusted, bool) else self.trusted.get(file)
 
     def _add(self, layer: Layer) -> None:
         folder = layer.file.parent if layer.file else self.workspace.directory
         raw = layer.value
-        if self.trusted or not layer.project:
+        trusted = layer.project and self._trusts(layer.file)
+        if trusted or not layer.project:
             raw = substituted(layer, env=self.env, home=self._home(), folder=folder)
         value = normalised(layer, raw, home=self._home(), folder=folder)
         self._warn_of_the_unusable(layer, value)
@@ -157,7 +170,7 @@ class _Reading:
                 f"{layer.name}: ignored, because a project can only tighten the sandbox: {name}"
                 for name in looser
             )
-        if layer.project and self.trusted:
+        if trusted:
             self.warnings.extend(f"{layer.name}: {text}" for text in redirections(value))
             value, ignored = as_project(value)
             if ignored:

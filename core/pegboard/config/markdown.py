@@ -36,12 +36,14 @@ def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
                     yield table, file.relative_to(root).with_suffix("").as_posix(), file
 
 
-def read_markdown(table: str, name: str, file: Path, *, project: bool = False) -> Layer:
-    """The layer of one such file.
+def read_markdown(
+    table: str, name: str, file: Path, *, project: bool = False, content: bytes | None = None
+) -> Layer:
+    """The layer of one such file; `content` are its bytes, where they were read before.
 
     :raises ConfigError: when it cannot be read, or its settings are not YAML.
     """
-    text = read_text(file)
+    text = read_text(file, content)
     front = _FRONT.match(text)
     entry = _settings(front[1], file) if front else {}
     body = text[front.end() :].strip() if front else text.strip()

@@ -14,24 +14,27 @@ _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _LINE = re.compile(r"line (\d+)|<string>:(\d+)")
 
 
-def read_layer(file: Path, *, project: bool = False) -> Layer:
+def read_layer(file: Path, *, project: bool = False, content: bytes | None = None) -> Layer:
     """The layer of a config file; `.toml` is TOML, all else JSON with comments.
+
+    `content` are its bytes, where somebody has read them before.
 
     :raises ConfigError: when it cannot be read or is not valid.
     """
-    text = read_text(file)
+    text = read_text(file, content)
     syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
     value = from_toml(text, file) if file.suffix == ".toml" else from_json(text, file)
     return Layer(name=str(file), value=value, syntax=syntax, file=file, text=text, project=project)
 
 
-def read_text(file: Path) -> str:
-    """The text of a file that must be readable UTF-8.
+def read_text(file: Path, content: bytes | None = None) -> str:
+    """The text of a file that must be readable UTF-8; of `content` if it was read before.
 
     :raises ConfigError: when it is not.
     """
     try:
-        return file.read_text("utf-8-sig")
+        raw = file.read_bytes() if content is None else content
+        return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise ConfigError("is not UTF-8 text; save it as UTF-8", file=file) from error
     except OSError as error:
