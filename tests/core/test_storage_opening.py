@@ -95,7 +95,7 @@ async def test_damage_is_found_after_the_machine_stopped(path: Path, used: None)
     await storage.aclose()
 
     assert len(storage.warnings) == 1
-    assert sessions == ()
+    assert [session.title for session in sessions] == ["recovered conversation"]
     assert len(list(path.parent.glob("*.corrupt-*"))) == 1
 
 
