@@ -7,12 +7,13 @@ package around it would take 0.1 s to import.
 import codecs
 import json
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
+
+import regex  # type: ignore[import-untyped]  # it has no types
 
 from pegboard import glob_expression, walk_files
 
@@ -26,19 +27,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_CLASSES = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "blank": r" \t",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\s",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
-"""What `[:alpha:]` and its like stand for, which Python does not know."""
+Expression = Any
+"""One of `regex`, which knows `\\p{L}` and `[[:alpha:]]` as ripgrep does, and Python's own not."""
 _Place = tuple[int, int]
 """A line's number from 1, and where it starts, in bytes."""
 
@@ -50,8 +40,8 @@ def main(facts: dict[str, Any]) -> int:
     """
     pattern = facts["pattern"]
     try:
-        expression = re.compile(_spelt(pattern), re.MULTILINE)
-    except (re.error, OverflowError, RecursionError) as error:
+        expression = regex.compile(pattern, regex.MULTILINE | regex.VERSION1)
+    except (regex.error, OverflowError, RecursionError) as error:
         print(f"{pattern!r} is not a regular expression: {error}")  # noqa: T201 - a program's output
         return 2
     found = False
@@ -67,13 +57,6 @@ def main(facts: dict[str, Any]) -> int:
     return 0 if found else 1
 
 
-def _spelt(pattern: str) -> str:
-    """A pattern as ripgrep takes it, in Python's spelling."""
-    for name, letters in _CLASSES.items():
-        pattern = pattern.replace(f"[:{name}:]", letters)
-    return re.sub(r"\(\?<(?=[A-Za-z_])", "(?P<", pattern).replace(r"\z", r"\Z")
-
-
 def _files(target: str, names: list[str], include: str) -> Iterator[str]:
     if Path(target).is_file():
         yield target
@@ -87,7 +70,7 @@ def _files(target: str, names: list[str], include: str) -> Iterator[str]:
             yield path
 
 
-def _matches(path: str, expression: re.Pattern[str]) -> list[_Place]:
+def _matches(path: str, expression: Expression) -> list[_Place]:
     """The lines that match; none in what is no regular file, and in binary ones."""
     try:
         with open(path, "rb", opener=_opener) as file:
@@ -102,7 +85,7 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _found(file: BinaryIO, expression: re.Pattern[str]) -> list[_Place]:
+def _found(file: BinaryIO, expression: Expression) -> list[_Place]:
     places: list[_Place] = []
     number, start = 1, 0
     for block in _blocks(file):
@@ -125,12 +108,12 @@ def _blocks(file: BinaryIO) -> Iterator[bytes]:
         yield block + file.readline() if len(block) == BLOCK_BYTES else block
 
 
-def _lines(
-    content: bytes, expression: re.Pattern[str], number: int, start: int
-) -> Iterator[_Place]:
+def _lines(content: bytes, expression: Expression, number: int, start: int) -> Iterator[_Place]:
     # Content without any match is passed over at once, which is what most files are. Not where
     # the expression looks around, and could see another line.
-    looks = any(sign in expression.pattern for sign in ("(?=", "(?!", "(?<=", "(?<!", r"\A", r"\Z"))
+    looks = any(
+        sign in expression.pattern for sign in ("(?=", "(?!", "(?<=", "(?<!", r"\A", r"\Z", r"\z")
+    )
     if not looks and expression.search(content.decode(errors="replace")) is None:
         return
     for line in content.removesuffix(b"\n").split(b"\n"):
