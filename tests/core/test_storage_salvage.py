@@ -14,12 +14,13 @@ from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.permission import Rule
-from pegboard.schema.session import Todo
+from pegboard.schema.session import Project, ProjectTime, Todo
 from pegboard.storage.changes import (
     DropSession,
     PutApproval,
     PutMessage,
     PutPart,
+    PutProject,
     PutSession,
     PutState,
     PutTodos,
@@ -46,6 +47,10 @@ def path(tmp_path: Path) -> Path:
 async def full(path: Path) -> dict[str, tuple[Turn, ...]]:
     """What a database of several pages per table has, by session; it has no events."""
     storage = await opened(path)
+    project = Project(
+        id="project", worktree="/home", time=ProjectTime(created=1, updated=1), sandboxes=()
+    )
+    await storage.commit(PutProject(project))
     for number in range(SESSIONS):
         await storage.commit(*_conversation(f"ses_{number}"))
     await storage.commit(PutApproval("project", (Rule("bash", "ls", "allow"),)))
@@ -286,6 +291,7 @@ async def test_what_was_said_in_a_lost_session_is_found(
     orphaned = await storage.turns("ses_2")
     await storage.aclose()
     assert lost.title == "recovered conversation"
+    assert (lost.project_id, lost.directory) == ("project", "/home")
     assert turns == full["ses_1"]
     assert [turn.info.id for turn in orphaned] == [turn.info.id for turn in full["ses_2"]]
     assert orphaned[7].parts == full["ses_2"][7].parts

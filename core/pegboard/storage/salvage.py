@@ -234,21 +234,34 @@ def _adopt_sessions(db: apsw.Connection) -> None:
         "WHERE session_id NOT IN (SELECT id FROM session)"
     )
     for (session_id,) in list(db.execute(lost)):
-        directory = _directory(db, session_id)
-        project = db.execute(
-            "SELECT project_id FROM session WHERE directory = ? LIMIT 1", (directory,)
-        ).fetchone()
+        project_id, directory = _place(db, session_id)
         now = now_ms()
         session = Session(
             id=session_id,
             slug=session_id,
-            project_id=project[0] if project else "",
+            project_id=project_id,
             directory=directory,
             title=_RECOVERED,
             version="",
             time=SessionTime(created=now, updated=now),
         )
         put_session(db, session)
+
+
+def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
+    """The project and the directory of a session; without a trace, those of the only project."""
+    directory = _directory(db, session_id)
+    beside = "SELECT project_id FROM session WHERE directory = ?"
+    for (project_id,) in db.execute(beside, (directory,)):
+        return str(project_id), directory
+    rows = db.execute("SELECT data FROM project")
+    known = [project for (data,) in rows if (project := records.to_project(data))]
+    if directory:
+        known = [each for each in known if Path(directory).is_relative_to(each.worktree)]
+    if not known or (not directory and len(known) > 1):
+        return "", directory
+    nearest = max(known, key=lambda each: len(each.worktree))
+    return nearest.id, directory or nearest.worktree
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
