@@ -15,7 +15,7 @@ from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.answers import BodyError, answer, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import Here, House, Served
+from pegboard_plugins.server.house import Here, House, Served, asked_directory
 from pegboard_plugins.server.keybinds import KEYBINDS
 
 MASK = "•••"
@@ -38,9 +38,9 @@ async def global_config(house: Served) -> Response:
 
 
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
-async def update(request: Request, app: Here, house: Served) -> Response:
+async def update(request: Request, house: Served) -> Response:
     """The configuration of the directory, after the user's own file was changed."""
-    return answer(await _updated(request, house, app.workspace.directory))
+    return answer(await _updated(request, house, asked_directory(request, house)))
 
 
 @routes.patch(

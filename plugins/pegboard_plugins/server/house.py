@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -70,7 +70,7 @@ def house_of(connection: HTTPConnection) -> House:
 Served = Annotated[House, Depends(house_of)]
 
 
-def _asked_directory(connection: HTTPConnection, house: House) -> Path:
+def asked_directory(connection: HTTPConnection, house: House) -> Path:
     """The directory that a request names: by query, by header, or not at all.
 
     Newer clients percent-encode the header, older ones do not.
@@ -94,11 +94,18 @@ async def app_of(connection: HTTPConnection, house: Served) -> App:
 
     :raises InvalidInputError: when it is not a directory.
     """
-    return await house.pool.app(_asked_directory(connection, house))
+    return await house.pool.app(asked_directory(connection, house))
 
 
-Here = Annotated[App, Depends(app_of)]
-"""The App of the directory that the request means."""
+async def _held(app: Annotated[App, Depends(app_of)], house: Served) -> AsyncIterator[App]:
+    with house.pool.held(app):
+        yield app
+
+
+Here = Annotated[App, Depends(_held)]
+"""The App of the directory that the request means; it stays open until the answer is sent."""
+Followed = Annotated[App, Depends(app_of)]
+"""The App of the directory that the request means, for what lasts longer than an App may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +116,15 @@ class Place:
     session: Session
 
 
-async def _place(sessionID: str, app: Here, house: Served) -> Place:
+async def _place(sessionID: str, app: Here, house: Served) -> AsyncIterator[Place]:
     session = await app.session(checked("session", sessionID))
     if session.project_id != app.workspace.project_id:
         raise NotFoundError("Session", sessionID)
     directory = Path(session.directory)
     if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
         app = await house.pool.app(directory)
-    return Place(app, session)
+    with house.pool.held(app):
+        yield Place(app, session)
 
 
 AtSession = Annotated[Place, Depends(_place)]

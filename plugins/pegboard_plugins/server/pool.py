@@ -3,8 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,19 +29,26 @@ _log = logging.getLogger("pegboard.server")
 class Member:
     """An open App, the task that hands its events on, and the sessions that run in it.
 
-    `outdated`: the user's settings have changed since it was opened.
+    `users` are the requests and turns that work with it. `outdated`: the user's settings
+    have changed since it was opened.
     """
 
     app: App
     relay: asyncio.Task[None]
     used_at: float
+    users: int = 0
     outdated: bool = False
     statuses: dict[str, SessionStatus] = field(default_factory=dict)
 
     @property
     def rests(self) -> bool:
-        """Whether nothing runs and nobody is asked anything."""
-        return not (self.statuses or self.app.permissions.pending() or self.app.questions.pending())
+        """Whether nobody works with it, nothing runs and nobody is asked anything."""
+        return not (
+            self.users
+            or self.statuses
+            or self.app.permissions.pending()
+            or self.app.questions.pending()
+        )
 
 
 class Pool:
@@ -51,6 +58,7 @@ class Pool:
         self._options = options
         self._feed = feed
         self._opening: dict[Path, asyncio.Task[Member]] = {}
+        self._renewing: set[asyncio.Task[None]] = set()
         self._trusted: dict[Path, Decision] = {}
 
     async def app(self, directory: Path) -> App:
@@ -83,6 +91,23 @@ class Pool:
     def member(self, app: App) -> Member:
         """What is known of an open App."""
         return next(member for member in self.members() if member.app is app)
+
+    @contextmanager
+    def held(self, app: App) -> Iterator[None]:
+        """Have an App stay open meanwhile, unless its directory is closed on purpose."""
+        member = next((member for member in self.members() if member.app is app), None)
+        if member is None:
+            yield
+            return
+        member.users += 1
+        try:
+            yield
+        finally:
+            member.users -= 1
+            if member.outdated and member.rests:
+                task = asyncio.create_task(self._let_go(app.workspace.directory), name="renew")
+                self._renewing.add(task)
+                task.add_done_callback(self._renewing.discard)
 
     def trust(self, directory: Path, decision: Decision) -> None:
         """Run this code of the directory from its next opening on, as long as the server runs.
@@ -124,6 +149,7 @@ class Pool:
     async def aclose(self) -> None:
         """Close all Apps, side by side."""
         await asyncio.gather(*(self.close(directory) for directory in tuple(self._opening)))
+        await asyncio.gather(*self._renewing)
 
     def _stale(self) -> list[Member]:
         """The Apps to close: unused for long, or the longest unused of too many."""

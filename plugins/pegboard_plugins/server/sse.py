@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import Feed, Frame
-from pegboard_plugins.server.house import Here, Served
+from pegboard_plugins.server.house import Followed, Served
 
 HEARTBEAT_S = 10.0
 _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
@@ -24,7 +24,7 @@ Wrap = Callable[[Frame], bytes]
 
 @routes.get("/event", **operation("event.subscribe", stream=True))
 async def directory_events(
-    app: Here, house: Served, last_event_id: LastId = None, *, ids: WithIds = False
+    app: Followed, house: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
     """The events of one directory, each as it is."""
     stream = _Stream(house.feed, _bare, ids=ids or last_event_id is not None)

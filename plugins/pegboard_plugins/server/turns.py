@@ -1,7 +1,7 @@
 """What makes a session run: prompts, slash commands, shell lines, summaries."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Container, Coroutine
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -57,7 +57,9 @@ async def prompt_async(request: Request, place: AtSession, house: Served) -> Res
     async with place.app.subscribe() as events:
         work = _spoken(house, place, _prompted(place, body))
         task = _started(house, place, work)
-        stored = house.start(_stored(events, place.session.id), "wait for a prompt")
+        running = house.pool.member(place.app).statuses
+        told = _stored(events, place.session.id, running)
+        stored = house.start(told, "wait for a prompt")
         await asyncio.wait(
             {task, stored}, timeout=STORED_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
         )
@@ -170,7 +172,12 @@ def _started(house: House, place: Place, work: Work) -> "asyncio.Task[Turn]":
     if sum(task.get_name() == name for task in house.work) >= MOST_WAITING:
         work.close()
         raise TooManyError(f"{MOST_WAITING} prompts of session {place.session.id} wait already")
-    return house.start(work, name)
+    return house.start(_held(house, place, work), name)
+
+
+async def _held(house: House, place: Place, work: Work) -> Turn:
+    with house.pool.held(place.app):
+        return await work
 
 
 async def _spoken(house: House, place: Place, work: Work) -> Turn:
@@ -186,11 +193,15 @@ async def _spoken(house: House, place: Place, work: Work) -> Turn:
         raise
 
 
-async def _stored(events: Any, session_id: str) -> None:  # noqa: ANN401 - a Subscription, which is not public
+async def _stored(events: Any, session_id: str, running: Container[str]) -> None:  # noqa: ANN401 - a Subscription, which is not public
+    """Wait until a prompt of the session is stored, and the session counts as running."""
+    stored = False
     async for event in events:
         match event.properties:
             case MessageUpdated(session_id=at, info=UserMessage()) if at == session_id:
-                return
+                stored = True
+        if stored and session_id in running:
+            return
 
 
 def _true(_turn: Turn) -> bytes:

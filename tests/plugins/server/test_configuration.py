@@ -3,6 +3,7 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -106,6 +107,31 @@ def test_a_project_s_own_file_is_never_written(own, client, tmp_path):
     assert answer.json()["snapshot"] is False
     assert file.read_text() == '{"username": "project"}'
     assert {path.name for path in tmp_path.iterdir()} == {".git", "opencode.json"}
+
+
+def test_requests_beside_a_change_are_answered(own, client):
+    sessions = [client.post("/session").json()["id"] for _ in range(5)]
+
+    def asked(number: int) -> str:
+        session = sessions[number % 5]
+        match number % 8:
+            case 0:
+                answer = client.patch("/config", json={"username": f"user {number}"})
+            case 1 | 2 | 3:
+                body = {"parts": [{"type": "text", "text": f"%say {number}"}]}
+                answer = client.post(f"/session/{session}/message", json=body)
+            case _:
+                answer = client.get(f"/session/{session}/message")
+        return "" if answer.status_code == 200 else answer.text
+
+    with ThreadPoolExecutor(8) as threads:
+        said = list(threads.map(asked, range(96)))
+
+    turns = [client.get(f"/session/{session}/message").json() for session in sessions]
+    infos = [turn["info"] for each in turns for turn in each]
+    assert set(said) == {""}
+    assert sum(info["role"] == "user" for info in infos) == 36
+    assert not any(info.get("error") for info in infos)
 
 
 def test_a_turn_that_runs_is_not_disturbed(own, client):
