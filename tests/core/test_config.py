@@ -217,6 +217,27 @@ async def test_files_count_as_they_were_when_they_were_trusted(place: Place) -> 
     assert loaded.untrusted == (later,)
 
 
+async def test_a_file_that_a_project_s_settings_take_a_text_from_is_trusted_with_them(
+    place: Place,
+) -> None:
+    text = place.write(place.project / "prompts/build.txt", "before")
+    config = place.write(
+        place.project / "pegboard.toml", '[agent.build]\nprompt = "{file:prompts/build.txt}"\n'
+    )
+    command = place.write(place.project / ".pegboard/command/x.md", "{file:y.txt}")
+    other = place.write(place.project / ".pegboard/command/y.txt", "before, too")
+    untrusted = (await place.load()).untrusted
+    contents = {file: file.read_bytes() for file in untrusted}
+    for each in (text, other):
+        each.write_text("after")
+
+    loaded = await place.load(trusted=contents)
+
+    assert set(untrusted) == {config, text, command, other}
+    assert loaded.config.agent["build"].prompt == "before"
+    assert loaded.config.command["x"].template == "before, too"
+
+
 async def test_references_of_the_user_are_replaced(place: Place) -> None:
     place.write(place.home / "key.txt", "from home\n")
     place.write(place.user / "prompt.txt", 'say "hi"\n')

@@ -19,7 +19,7 @@ from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
 from pegboard.config.project import as_project, redirections, tightening, without_loosening
-from pegboard.config.substitute import substituted
+from pegboard.config.substitute import referenced, substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
 
@@ -43,7 +43,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     `sources` maps a dotted key to the file or variable that set it last. `files` are all that
     were read. `untrusted` are the project's files of which something does not count for lack
-    of trust, each with a line in `warnings`.
+    of trust, each with a line in `warnings`, and those that they take texts from.
     """
 
     config: Config
@@ -141,6 +141,7 @@ class _Reading:
                     yield read_markdown(table, entry, file, project=True, content=content)
                 else:
                     self._leave_out(file, f"the {table} {entry}")
+                    self._include(_readable(file), file.parent)
 
     def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
         """The file's layer if it is there and was not read before, as the user's own."""
@@ -161,7 +162,12 @@ class _Reading:
         raw = layer.value
         trusted = layer.project and self._trusts(layer.file)
         if trusted or not layer.project:
-            raw = substituted(layer, env=self.env, home=self._home(), folder=folder)
+            contents = None if isinstance(self.trusted, bool) else self.trusted
+            raw = substituted(
+                layer, env=self.env, home=self._home(), folder=folder, contents=contents
+            )
+        else:
+            self._include(layer.text, folder)
         value = normalised(layer, raw, home=self._home(), folder=folder)
         self._warn_of_the_unusable(layer, value)
         if layer.project:
@@ -202,6 +208,12 @@ class _Reading:
         self.untrusted.append(file)
         self.warnings.append(f"{file}: ignored until you trust this project: {what}")
 
+    def _include(self, text: str, folder: Path) -> None:
+        """Have the project's files that a text of its settings stands for trusted with it."""
+        files = referenced(text, home=self._home(), folder=folder)
+        inside = (file for file in files if file.is_relative_to(self.workspace.worktree))
+        self.untrusted.extend(file for file in inside if file.is_file())
+
     def _home(self) -> Path:
         home = self.env.get("HOME")
         return Path(home) if home else Path.home()
@@ -214,6 +226,14 @@ def _folders(workspace: "Workspace") -> tuple[Path, ...]:
         return (directory,)
     above = [folder for folder in directory.parents if folder.is_relative_to(root)]
     return (*reversed(above), directory)
+
+
+def _readable(file: Path) -> str:
+    """What can be read of a file."""
+    try:
+        return file.read_text("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _is_file(file: Path) -> bool:

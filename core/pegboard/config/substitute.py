@@ -1,7 +1,8 @@
 """What `{env:NAME}` and `{file:path}` stand for in the texts of a configuration."""
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,17 @@ _REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
 
 
 def substituted(
-    layer: Layer, *, env: Mapping[str, str], home: Path, folder: Path
+    layer: Layer,
+    *,
+    env: Mapping[str, str],
+    home: Path,
+    folder: Path,
+    contents: Mapping[Path, bytes] | None = None,
 ) -> dict[str, Any]:
     """The layer's value with all references in its texts replaced; keys stay as they are.
 
     A variable that is not set is empty. A file's text is stripped; its path starts at
-    `folder`, or at `home` behind `~/`.
+    `folder`, or at `home` behind `~/`. Those of `contents` were read before.
 
     :raises ConfigError: when a file cannot be read; its text names the path, no content.
     """
@@ -25,8 +31,10 @@ def substituted(
         kind, name = match[1], match[2].strip()
         if kind == "env":
             return env.get(name, "")
+        path = _place(name, home, folder)
         try:
-            return (folder / expanded(name, home)).read_text("utf-8").strip()
+            raw = (contents or {}).get(path)
+            return (path.read_bytes() if raw is None else raw).decode("utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             reason = getattr(error, "strerror", None) or "not UTF-8 text"
             raise layer.error(f"the file {name} cannot be read: {reason}", key) from error
@@ -41,6 +49,17 @@ def substituted(
         return value
 
     return {name: walked(entry, str(name)) for name, entry in layer.value.items()}
+
+
+def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
+    """The files whose content may come to stand in the text."""
+    for kind, name in _REFERENCE.findall(text):
+        if kind == "file":
+            yield _place(name.strip(), home, folder)
+
+
+def _place(name: str, home: Path, folder: Path) -> Path:
+    return Path(os.path.normpath(folder / expanded(name, home)))
 
 
 def expanded(path: str, home: Path) -> str:
