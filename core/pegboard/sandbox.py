@@ -63,9 +63,10 @@ class Sandbox(Protocol):
         """The command line that runs `argv` in `cwd` within the policy, and no further.
 
         The first of `argv` is an absolute path. The context lasts as long as the process; it is
-        entered in a worker thread, and left by the event loop's, quickly. The process is started by the thread of the event loop, with
-        input, output and process group as the caller wants them; when it ends, or is killed, all
-        that it has started ends too as far as the machine allows that.
+        entered in a worker thread, and left by the event loop's, quickly. The process is started
+        by the thread of the event loop, with input, output and process group as the caller wants
+        them; when it ends, or is killed, all that it has started ends too as far as the machine
+        allows that.
 
         :raises ToolError: when the policy cannot be held for this command; it is not run.
         """
