@@ -63,6 +63,9 @@ def walk_text(text: str, findings: Findings, depth: int) -> None:
         return
     for suspicion in suspicions(text):
         findings.doubt(suspicion)
+    if "\0" in text:  # no shell can be given it, nor can the system as a part of a path
+        findings.run((text.strip(),))
+        text = text.replace("\0", "\ufffd")
     if "\\\n" in text:
         if re.search(r"['\"#]|<<|\S\\\n\S", text):
             findings.doubt("line-continuation")
@@ -75,9 +78,8 @@ def walk_text(text: str, findings: Findings, depth: int) -> None:
 
 def _visit_misread(text: str, findings: Findings, depth: int) -> None:
     """Tell again what the parser takes for something else than the shell does."""
-    if "\0" in text or _CALLED.search(text):
-        findings.run((text.strip(),))
     if _CALLED.search(text):
+        findings.run((text.strip(),))
         findings.doubt("parse-error")
         _visit_tree(_CALLED.sub(r"$(\1)", text), findings, depth)
     if _TIMED.search(text):

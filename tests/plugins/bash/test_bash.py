@@ -296,3 +296,8 @@ def test_a_line_of_here_documents_one_after_the_other_is_clear():
     found = seen("cat <<A\n1\nA\nls <<B\n2\nB\n")
 
     assert (found.commands, found.unclear) == ((("cat",), ("ls",)), ())
+
+
+@pytest.mark.parametrize("text", ["a <<E ~\0& b\ntext\nE\n", "cat ~\0/x", "cp \0 .git", "> \0"])
+def test_a_line_with_a_zero_byte_is_unclear(text):
+    assert "control-char" in seen(text).unclear
