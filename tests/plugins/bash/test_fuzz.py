@@ -55,7 +55,7 @@ def mutated(draw):
 def test_every_line_is_judged_in_bounded_time(line):
     started = time.process_time()
 
-    found = scan(line, cwd=Path("/w/proj"), home=Path("/home/u"))
+    found = scan(line, cwd=Path("/w/proj"), home=Path("/home/u"), worktree=Path("/w/proj"))
 
     assert found.commands or found.unclear
     assert time.process_time() - started < 2
