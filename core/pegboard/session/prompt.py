@@ -1,6 +1,7 @@
 """Input parts become a stored user message: first as typed, then with what they refer to."""
 
 import asyncio
+from contextlib import suppress
 from typing import assert_never
 
 import msgspec
@@ -8,7 +9,7 @@ from msgspec.structs import replace
 
 from pegboard.agents import default_agent
 from pegboard.context import SessionView
-from pegboard.errors import InvalidInputError, ModelNotFoundError
+from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.schema.agent import Command
 from pegboard.schema.message import MessageTime, Turn, UserMessage
@@ -76,6 +77,16 @@ def stored(
         part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
     )
     return turn, replace(_touched(session, typed, engine.now()), agent=agent)
+
+
+async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
+    """Nothing, if the id is new: a message that has an answer would not get another one.
+
+    :raises InvalidInputError: when the session has a message of this id.
+    """
+    with suppress(NotFoundError):
+        await engine.storage.turn(session_id, message_id)
+        raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
 
 
 def _touched(session: Session, typed: str, now: int) -> Session:

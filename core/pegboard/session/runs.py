@@ -2,15 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
 from pegboard.errors import (
     AbortedError,
-    InvalidInputError,
-    NotFoundError,
     SessionBusyError,
 )
 from pegboard.schema.agent import Command
@@ -27,7 +25,7 @@ from pegboard.session.engine import Engine
 from pegboard.session.failures import ABORTED
 from pegboard.session.history import History
 from pegboard.session.loop import answer, unanswered
-from pegboard.session.prompt import Prompt, expanded, stored
+from pegboard.session.prompt import Prompt, expanded, refuse_known, stored
 from pegboard.session.run import Run, SessionIds, ancestor_rulesets
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
@@ -75,8 +73,8 @@ class Runs:
         """
         ids = await self._session_ids(engine, session_id)
         if prompt.message_id is not None:
-            await _refuse_known(engine, session_id, prompt.message_id)
-        session = await self._newest(engine, session_id)
+            await refuse_known(engine, session_id, prompt.message_id)
+        session = await self._in_order(engine, session_id)
         turn, session = stored(engine, session, prompt, ids)
         if (run := self._runs.get(session_id)) is not None:
             run.session = session
@@ -205,6 +203,23 @@ class Runs:
         stored = await engine.storage.session(session_id)
         run = self._runs.get(session_id)
         return stored if run is None else run.session
+
+    async def _in_order(self, engine: Engine, session_id: str) -> Session:
+        """The newest session, once its run has stored the messages that it has made.
+
+        So messages are in the database in the order of their ids.
+        """
+        session = await self._newest(engine, session_id)
+        while (run := self._runs.get(session_id)) is not None and run.writer.owes:
+            barrier = asyncio.ensure_future(run.writer.barrier())
+            try:  # it ends with the run at the latest, whose writer stores what is left
+                await asyncio.wait((barrier,))
+            finally:
+                barrier.cancel()
+            session = await self._newest(engine, session_id)
+            if barrier.cancelled() or barrier.exception() is not None:
+                break  # the run says what is wrong
+        return session
 
     async def _ended_if_stopping(self, session_id: str) -> None:
         """Wait for the end of a run that was aborted: it answers nothing that comes now.
@@ -366,13 +381,6 @@ class Runs:
                     await run.trail.close()
         finally:
             await engine.storage.release(fence)
-
-
-async def _refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
-    """Nothing, if the id is new: a message that has an answer would not get another one."""
-    with suppress(NotFoundError):
-        await engine.storage.turn(session_id, message_id)
-        raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
 
 
 async def _family(engine: Engine, session_id: str) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Protocol, Self
 
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
-from pegboard.storage.changes import Change, PutPart
+from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard.storage.protocol import Fence, Storage
 
 FRAME_S = 1 / 60
@@ -128,6 +128,11 @@ class Writer:
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
+
+    @property
+    def owes(self) -> bool:
+        """Whether a message has not been handed to the database yet."""
+        return any(isinstance(item, PutMessage) for item in self._items)
 
     async def barrier(self) -> None:
         """Return when all that came before is durable and published.
