@@ -1,5 +1,6 @@
 """A terminal in the project's folder, for a person and not for a model."""
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -49,7 +50,7 @@ async def open_terminal(
     command = order.command or shell(env)
     return await Terminal.open(
         (command, *order.args),
-        cwd=_folder(engine, order.cwd),
+        cwd=await asyncio.to_thread(_folder, engine, order.cwd),
         env=env,
         size=order.size,
         on_output=on_output,
