@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from pegboard.context import BackgroundProcess, ProcessResult
 from pegboard.errors import ToolError
+from pegboard.limits import Bounds
 from pegboard.process import run_process
 
 if TYPE_CHECKING:
@@ -40,15 +41,21 @@ class Background:
         self._sessions: dict[str, SessionBackground] = {}
 
     def view(
-        self, session_id: str, *, output_dir: Path, enclosure: "Enclosure | None" = None
+        self,
+        session_id: str,
+        *,
+        output_dir: Path,
+        enclosure: "Enclosure | None" = None,
+        bounds: Bounds | None = None,
     ) -> "SessionBackground":
         """The processes of one session, whose output goes to files in this folder.
 
-        Those that are started here run in the `enclosure`, if there is one.
+        Those that are started here run in the `enclosure`, if there is one, and within the
+        `bounds`.
         """
         found = self._sessions.get(session_id)
         if found is None:
-            found = self._sessions[session_id] = SessionBackground(output_dir, enclosure)
+            found = self._sessions[session_id] = SessionBackground(output_dir, enclosure, bounds)
         return found
 
     def listed(self, session_id: str) -> tuple[BackgroundProcess, ...]:
@@ -73,9 +80,15 @@ class Background:
 class SessionBackground:
     """`BackgroundAccess` for the tools of one session."""
 
-    def __init__(self, output_dir: Path, enclosure: "Enclosure | None" = None) -> None:
+    def __init__(
+        self,
+        output_dir: Path,
+        enclosure: "Enclosure | None" = None,
+        bounds: Bounds | None = None,
+    ) -> None:
         self._output_dir = output_dir
         self._enclosure = enclosure
+        self._bounds = bounds
         self._running: dict[str, _Running] = {}
         self._started = 0
 
@@ -183,6 +196,7 @@ class SessionBackground:
                     limit_bytes=1,
                     on_output=log.write,
                     on_start=pid.set_result,
+                    bounds=self._bounds,
                 )
             ending = _ending(result)
             if name in self._running:
@@ -203,6 +217,8 @@ class SessionBackground:
 def _ending(result: ProcessResult) -> str:
     if result.timed_out:
         return f"ended after {LONGEST_S / 3600:g} hours"
+    if result.exceeded:
+        return f"stopped: {result.exceeded}"
     return f"exit code {result.exit_code}"
 
 

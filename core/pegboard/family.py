@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.cgroups import Group
+
 MARK = "AGENT_RUN"
 """Variable by which processes are recognised as a call's own, even when they left its group."""
 NEAR_PIDS = 256
@@ -32,6 +34,8 @@ class Family:
     def __init__(self, prefix: str) -> None:
         self.mark = f"{prefix}.{os.urandom(8).hex()}"
         self.leader = 0
+        self.group: Group | None = None
+        """Where the kernel keeps them together, too."""
 
     def kill(self, *, thorough: bool) -> bool:
         """Whether anything lived that had to be killed."""
@@ -65,6 +69,8 @@ class Family:
             for each in living
             if self.leader in (each.pid, each.session) or mark in _environ(each.pid)
         }
+        if self.group is not None:
+            found |= {pid for pid in self.group.members() - {*known} if not _is_ending(pid)}
         family = {*known, *found}
         while more := {each.pid for each in living if each.parent in family} - family:
             found |= more
@@ -129,6 +135,14 @@ def _status(pid: int) -> _Status | None:
     if state in (b"Z", b"X"):
         return None
     return _Status(pid, int(parent), int(session))
+
+
+def _is_ending(pid: int) -> bool:
+    """Whether the process has given its memory back: there is nothing left to be killed."""
+    try:
+        return _read(f"/proc/{pid}/statm").startswith(b"0 ")
+    except OSError:
+        return True
 
 
 def _environ(pid: int) -> bytes:

@@ -8,12 +8,14 @@ ten times a second, and by two small reads as long as the machine has not lost t
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
+from pegboard.cgroups import Group, Groups
 from pegboard.errors import ToolError
 from pegboard.schema.config import ProcessLimits
 
@@ -23,6 +25,8 @@ SACRIFICE = 500
 """How much sooner (of 1,000) the kernel ends a command than us when memory runs out."""
 MEMORY_SHARE = 0.75
 """Of the machine's memory, for a family of processes, where nothing else is said."""
+TASKS = 4
+"""The kernel counts threads: it refuses more than so many for each process that is allowed."""
 _WORST_SCORE = 1000
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -40,6 +44,7 @@ class Bounds:
 
     def __init__(self, limits: ProcessLimits) -> None:
         self._limits = limits
+        self._groups = Groups(limits.processes * TASKS)
 
     @property
     def processes(self) -> int:
@@ -52,13 +57,33 @@ class Bounds:
         said = self._limits.memory_mb
         return int(_machine_memory() * MEMORY_SHARE) if said is None else said << 20
 
-    def around(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Sequence[str]:
+    @contextmanager
+    def group(self) -> Iterator[Group | None]:
+        """A group of the kernel's for one family, where other means do not bind: for root."""
+        wanted = self.processes and os.geteuid() == 0
+        group = self._groups.new() if wanted else None
+        try:
+            yield group
+        finally:
+            if group is not None:
+                self._groups.remove(group)
+
+    def around(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        group: Group | None = None,
+    ) -> Sequence[str]:
         """The command line of a shell that takes on the limits and becomes `argv`.
 
         :raises ToolError: when there is no such program or directory, which the shell would tell
             as if the program had.
         """
         script = f"{self._fixed} {self._most_of_the_user()}".strip()
+        if group is not None:
+            script = f"{{ echo 0 >{group.door}; }} 2>/dev/null; {script}"
         if not script:
             return argv
         if not cwd.is_dir():
@@ -96,7 +121,7 @@ class Bounds:
         import resource
 
         limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
-        most = threads + self.processes
+        most = threads + self.processes * TASKS
         # -u is bash's letter, -p that of smaller shells.
         known = f"{{ ulimit -u {most} || ulimit -p {most}; }} 2>/dev/null;"
         return "" if 0 <= limit <= most else known
@@ -105,9 +130,15 @@ class Bounds:
 class Watch:
     """The look at one family of processes, from before its start; it keeps count limits whole."""
 
-    def __init__(self, bounds: Bounds, members: Callable[[], set[int] | None]) -> None:
+    def __init__(
+        self,
+        bounds: Bounds,
+        members: Callable[[], set[int] | None],
+        group: Group | None = None,
+    ) -> None:
         self._bounds = bounds
         self._members = members
+        self._group = group
         self._least = machine()
 
     def exceeded(self) -> str:
@@ -117,6 +148,8 @@ class Watch:
         half as much memory, as the family may take; else a look at each process.
         """
         bounds, now = self._bounds, machine()
+        if self._group is not None and self._group.was_full():
+            return f"more than {bounds.processes} processes"
         least = self._least = Machine(
             min(self._least.threads, now.threads), max(self._least.free, now.free)
         )

@@ -21,6 +21,7 @@ from pegboard.errors import ConfigError, PegboardError
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
+from pegboard.limits import Bounds
 from pegboard.models import find_model
 from pegboard.paths import Places
 from pegboard.plugins import Register, load_plugins
@@ -152,14 +153,13 @@ class _Assembly:
         config = await hooks.config_load(config=loaded.config)
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
-        opened = await storage
         config = _no_looser(config, loaded.config)
         runs = Runs()
         engine = Engine(
             workspace=workspace,
             config=config,
             hooks=hooks,
-            storage=opened,
+            storage=await storage,
             publish=self._publish,
             desk=Desk(interactive=self._options.interactive),
             questions=Questions(interactive=self._options.interactive),
@@ -179,6 +179,7 @@ class _Assembly:
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),
             enclosure=await self._enclosure(workspace, config),
+            bounds=Bounds(config.limits),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
             run_child=lambda request: runs.run_child(engine, request),
@@ -304,10 +305,11 @@ class _Assembly:
 
 
 def _no_looser(config: Config, said: Config) -> Config:
-    """What plugins have made of the configuration, its sandbox at least as tight as was said."""
+    """What plugins have made of the configuration, its sandbox and limits as tight as was said."""
     return msgspec.structs.replace(
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
+        limits=config.limits.tightened(said.limits),
         sandbox_network=config.sandbox_network and said.sandbox_network,
         sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
     )

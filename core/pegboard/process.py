@@ -6,11 +6,13 @@ import signal
 import time
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
+
+import msgspec
 
 from pegboard.context import ProcessResult
 from pegboard.errors import ToolError
@@ -95,14 +97,39 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     output = _Output(limit_bytes, spill_dir, on_output)
     family = Family(env.get(MARK, ""))
     started = time.monotonic()
-    watch = None
-    if bounds is not None:
-        argv = bounds.around(argv, cwd=cwd, env=env)
-        watch = Watch(bounds, family.members)
-    transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
-    family.leader = transport.get_pid()
-    if on_start is not None:
-        on_start(family.leader)
+    with bounds.group() if bounds is not None else nullcontext() as family.group:
+        watch = None
+        if bounds is not None:
+            argv = bounds.around(argv, cwd=cwd, env=env, group=family.group)
+            watch = Watch(bounds, family.members, family.group)
+        transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
+        family.leader = transport.get_pid()
+        if on_start is not None:
+            on_start(family.leader)
+        try:
+            ending = await _ended(family, child, transport, timeout_s, watch)
+        finally:
+            output.close()
+    return output.result(ending, duration_s=time.monotonic() - started)
+
+
+class _Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How the process ended; `left`: something of it lived on and had to be killed."""
+
+    exit_code: int | None
+    timed_out: bool
+    exceeded: str
+    left: bool
+
+
+async def _ended(
+    family: Family,
+    child: "_Child",
+    transport: asyncio.SubprocessTransport,
+    timeout_s: float,
+    watch: Watch | None,
+) -> _Ending:
+    """How it ended, or was ended, with all that it had started."""
     timed_out, exceeded = False, ""
     try:
         in_time, exceeded = await _watched(timeout_s, child.exited, watch)
@@ -115,16 +142,11 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
         await _ask_to_end(family, child)
         raise
     finally:
-        left = family.kill(thorough=timed_out or bool(exceeded) or not child.exited.done())
+        by_itself = child.exited.done() and not timed_out and not exceeded
+        left = family.kill(thorough=not by_itself)
         await _reap(family, child, transport, left=left)
-        output.close()
-    return output.result(
-        exit_code=None if timed_out or exceeded else transport.get_returncode(),
-        timed_out=timed_out,
-        exceeded=exceeded,
-        background_ended=left and not timed_out and not exceeded,
-        duration_s=time.monotonic() - started,
-    )
+    code = transport.get_returncode() if by_itself else None
+    return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
 
 
 async def _start(
@@ -262,25 +284,17 @@ class _Output:
             with suppress(OSError):
                 file.close()
 
-    def result(
-        self,
-        *,
-        exit_code: int | None,
-        timed_out: bool,
-        exceeded: str,
-        background_ended: bool,
-        duration_s: float,
-    ) -> ProcessResult:
+    def result(self, ending: _Ending, *, duration_s: float) -> ProcessResult:
         truncated = self._total > self._limit
         return ProcessResult(
-            exit_code=exit_code,
+            exit_code=ending.exit_code,
             output=self._cut() if truncated else (self._head + self._tail).decode(errors="replace"),
-            timed_out=timed_out,
-            exceeded=exceeded,
+            timed_out=ending.timed_out,
+            exceeded=ending.exceeded,
             truncated=truncated,
             output_path=self._path,
             output_bytes=self._total,
-            background_ended=background_ended,
+            background_ended=ending.left and not ending.timed_out and not ending.exceeded,
             duration_s=duration_s,
         )
 

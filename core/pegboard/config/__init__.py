@@ -173,7 +173,7 @@ class _Reading:
         if layer.project:
             value, looser = without_loosening(value, self.merged.value)
             self.warnings.extend(
-                f"{layer.name}: ignored, because a project can only tighten the sandbox: {name}"
+                f"{layer.name}: ignored, because a project can only tighten it: {name}"
                 for name in looser
             )
         if trusted:

@@ -1,10 +1,11 @@
 """What a project's own files may say: only to tighten, until the user trusts the project."""
 
+import os
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, get_args
 
-from pegboard.schema.config import SandboxLevel
+from pegboard.schema.config import ProcessLimits, SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
 _NO_GUARDS = frozenset({"format", "lsp"})
@@ -64,7 +65,7 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     below the project that are named as instructions. Models do not: they decide who reads the code.
     Neither do plugins, not even their disabling: one may be the user's guard.
     """
-    said = {name: value[name] for name in ("sandbox", *_LOOSENING) if name in value}
+    said = {name: value[name] for name in ("sandbox", "limits", *_LOOSENING) if name in value}
     ignored = [name for name in value if name not in (*_TIGHTENING, *said)]
     if "permission" in value:
         said["project_permission"] = value["permission"]
@@ -86,7 +87,7 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 def without_loosening(
     value: Mapping[str, Any], below: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a project says without a sandbox looser than that `below`, and the keys left out.
+    """What a project says without a sandbox or limits looser than `below`, and the keys left out.
 
     Words that are no level stay, for the check of types to find.
     """
@@ -95,7 +96,22 @@ def without_loosening(
     known = level in _SANDBOX and before in _SANDBOX
     if known and _SANDBOX.index(level) < _SANDBOX.index(before):
         looser.append("sandbox")
-    return {name: each for name, each in value.items() if name not in looser}, tuple(looser)
+    kept = {name: each for name, each in value.items() if name not in looser}
+    if isinstance(said := value.get("limits"), Mapping):
+        high = [name for name, limit in said.items() if _is_higher(name, limit, below)]
+        kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
+        looser += [f"limits.{name}" for name in high]
+    return kept, tuple(looser)
+
+
+def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:
+    """Whether a limit of processes is higher than what holds without the project; 0 is none."""
+    before = below.get("limits", {}).get(name, getattr(ProcessLimits(), name, None))
+    if name == "memory_mb" and before is None:
+        before = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20
+    if not isinstance(limit, int) or not isinstance(before, int):
+        return False
+    return before > 0 and not 0 < limit <= before
 
 
 def _is_document_inside(path: str) -> bool:

@@ -155,6 +155,19 @@ class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     open_files: Annotated[int, msgspec.Meta(ge=0)] = 65_536
     memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
+    def tightened(self, other: "ProcessLimits") -> "ProcessLimits":
+        """Of each limit the lower one; a word about memory counts more than none."""
+        return ProcessLimits(
+            processes=_lower(self.processes, other.processes),
+            open_files=_lower(self.open_files, other.open_files),
+            memory_mb=_lower(self.memory_mb or 0, other.memory_mb or 0)
+            or (0 if self.memory_mb == other.memory_mb == 0 else None),
+        )
+
+
+def _lower(limit: int, other: int) -> int:
+    return min(limit, other) if limit and other else limit or other
+
 
 class Config(Table, frozen=True, forbid_unknown_fields=True):
     """All that can be set; a model is named `provider/model`.

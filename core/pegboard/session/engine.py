@@ -14,6 +14,7 @@ from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
 from pegboard.lifeline import Lifeline
+from pegboard.limits import Bounds
 from pegboard.providers import Provider
 from pegboard.questions import Questions
 from pegboard.schema.agent import Agent
@@ -63,6 +64,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     trusted: bool
     stash: Stash
     now: Callable[[], int]
+    bounds: Bounds
     resolve_model: Callable[[str], Awaitable[Model]]
     run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
     snapshots: Snapshots | None = None

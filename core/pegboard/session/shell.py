@@ -102,6 +102,8 @@ async def _ran(context: CallContext, command: str) -> ToolResult:
 def _note(result: ProcessResult) -> str:
     if result.timed_out:
         return f"[timed out after {TIME_LIMIT_S:g} s, and was ended]"
+    if result.exceeded:
+        return f"[stopped: {result.exceeded}]"
     return f"[exit code {result.exit_code}]" if result.exit_code else ""
 
 

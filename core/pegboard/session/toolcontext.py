@@ -2,8 +2,8 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,10 @@ class CallContext:
         engine = self._engine
         self._say_level()
         return engine.background.view(
-            self._view.id, output_dir=engine.output_dir, enclosure=engine.enclosure
+            self._view.id,
+            output_dir=engine.output_dir,
+            enclosure=engine.enclosure,
+            bounds=engine.bounds,
         )
 
     @property
@@ -200,7 +203,7 @@ class CallContext:
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
         where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
-        async with self.enclosed(argv, cwd=where, env=variables, reads=reads) as command:
+        async with self._enclosed(argv, cwd=where, env=variables, reads=reads) as command:
             return await run_process(
                 command,
                 cwd=where,
@@ -209,9 +212,20 @@ class CallContext:
                 limit_bytes=limit_bytes,
                 on_output=on_output,
                 spill_dir=self._engine.output_dir,
+                bounds=self._engine.bounds,
             )
 
-    def enclosed(
+    @asynccontextmanager
+    async def enclosed(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AsyncIterator[Sequence[str]]:
+        """The command line in the user's sandbox, if there is one, and within the limits."""
+        bounds = self._engine.bounds
+        async with self._enclosed(argv, cwd=cwd, env=env) as command:
+            with bounds.group() as group:
+                yield bounds.around(command, cwd=cwd, env=env, group=group)
+
+    def _enclosed(
         self,
         argv: Sequence[str],
         *,
@@ -219,7 +233,6 @@ class CallContext:
         env: Mapping[str, str],
         reads: Sequence[Path] = (),
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """The command line in the user's sandbox, or as it is where there is none."""
         enclosure = self._engine.enclosure
         if enclosure is None:
             return nullcontext(argv)

@@ -243,6 +243,8 @@ def _result(result: ProcessResult, command: str, description: str, timeout_ms: i
 def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
     if result.timed_out:
         yield f"timed out after {timeout_ms} ms, and was ended"
+    elif result.exceeded:
+        yield f"stopped: {result.exceeded}"
     elif result.exit_code is not None and result.exit_code < 0:
         yield f"ended by {_signal_name(-result.exit_code)}"
     elif result.exit_code:

@@ -123,6 +123,8 @@ async def _restored(context: ToolContext, path: Path, before: bytes) -> None:
 def _failure(done: ProcessResult) -> str:
     if done.timed_out:
         return f"it took longer than {FILE_S:g} s"
+    if done.exceeded:
+        return f"it was stopped: {done.exceeded}"
     if done.exit_code != 0:
         return done.output.strip()[:REASON_CHARS] or f"exit code {done.exit_code}"
     return ""

@@ -150,6 +150,8 @@ def _check(ending: ProcessResult) -> None:
             f"the search took longer than {TIME_LIMIT_S:.0f} seconds: search less, or a simpler"
             " expression"
         )
+    if ending.exceeded:
+        raise ToolError(f"the search was stopped: {ending.exceeded}")
     if ending.exit_code not in (FOUND, NOTHING, PARTLY) or (
         ending.exit_code == PARTLY and ending.output.strip() and "\0" not in ending.output
     ):

@@ -1,0 +1,116 @@
+"""Control groups of Linux: one for each family of processes, where we may make them.
+
+Only groups below our own are made, so that what an operator has set for us holds for commands too.
+With version 1 root always can; with version 2 our own group has to hand the controller `pids`
+down, which it does in a machine or container whose processes are all in the root group.
+"""
+
+import os
+import re
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+_ROOTS = {"pids": Path("/sys/fs/cgroup/pids"), "": Path("/sys/fs/cgroup")}
+"""Where the hierarchies are, by their controllers; version 2 names none."""
+
+_PREFIX = "pegboard-"
+
+
+class Groups:
+    """The groups of one App, each for at most `tasks` threads; none where it cannot make any."""
+
+    def __init__(self, tasks: int) -> None:
+        self._tasks = tasks
+        self._left: list[Path] = []
+
+    def new(self) -> "Group | None":
+        """An empty group, None where there can be none."""
+        if self._parent is None:
+            return None
+        self._sweep()
+        return _made(self._parent, self._tasks)
+
+    def remove(self, group: "Group") -> None:
+        """Remove a group, at once or, while the kernel still has its dead, with a later one."""
+        self._left.append(group.folder)
+        self._sweep()
+
+    @cached_property
+    def _parent(self) -> Path | None:
+        """The folder of our own group, if groups can be made there that count threads."""
+        for folder in _own_groups():
+            group = _made(folder, self._tasks)
+            if group is not None:
+                self._left += [group.folder, *_orphans(folder)]
+                self._sweep()
+                return folder
+        return None
+
+    def _sweep(self) -> None:
+        self._left = [folder for folder in self._left if not _removed(folder)]
+
+
+class Group:
+    """One group; a process that writes `0` to `door` is in it, with all that it starts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.door = folder / "cgroup.procs"
+
+    def members(self) -> set[int]:
+        """The processes in it."""
+        return {int(pid) for pid in _read(self.door).split()}
+
+    def was_full(self) -> bool:
+        """Whether the kernel had to refuse a process or a thread."""
+        found = re.search(r"^max (\d+)", _read(self.folder / "pids.events"), re.MULTILINE)
+        return found is not None and int(found[1]) > 0
+
+
+def _own_groups() -> list[Path]:
+    """The folders of our own group in the hierarchies that may count threads."""
+    found = []
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers in _ROOTS:
+            found.append(_ROOTS[controllers] / path.lstrip("/"))
+    return found
+
+
+def _orphans(parent: Path) -> list[Path]:
+    """The groups of programs that were killed."""
+    named = (re.fullmatch(rf"{_PREFIX}(\d+)-\w+", folder.name) for folder in parent.iterdir())
+    return [parent / each[0] for each in named if each and not Path("/proc", each[1]).exists()]
+
+
+def _made(parent: Path, tasks: int) -> Group | None:
+    folder = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        folder.mkdir()
+        # Not made anew: where the controller is missing there is no such file.
+        limit = os.open(folder / "pids.max", os.O_WRONLY)
+        try:
+            os.write(limit, b"%d" % tasks)
+        finally:
+            os.close(limit)
+    except OSError:
+        _removed(folder)
+        return None
+    return Group(folder)
+
+
+def _removed(folder: Path) -> bool:
+    with suppress(FileNotFoundError):
+        try:
+            folder.rmdir()
+        except OSError:
+            return False
+    return True
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
