@@ -60,10 +60,10 @@ class _Sent(msgspec.Struct):
 
 
 class History:
-    """The turns of a session in the order of the database, and their converted form."""
+    """The turns of a session in the order in which the model saw them, and their converted form."""
 
     def __init__(self, turns: Iterable[Turn]) -> None:
-        self.turns = list(turns)
+        self.turns = as_seen(turns)
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._users: list[int] = []
         self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
@@ -171,6 +171,30 @@ class History:
             known = (turn, name, convert(turn, model))
             self._memo[turn.info.id] = known
         return known[2]
+
+
+def as_seen(turns: Iterable[Turn]) -> list[Turn]:
+    """Stored turns as the model saw them.
+
+    A prompt is stored before its files are read. An answer that began meanwhile is stored behind
+    it and belongs before it: it answers an earlier one.
+    """
+    found: list[Turn] = []
+    known: set[str] = set()
+    for turn in turns:
+        place = len(found)
+        if isinstance(turn.info, AssistantMessage) and turn.info.parent_id in known:
+            while _came_later(found[place - 1], turn.info.parent_id):
+                place -= 1
+        found.insert(place, turn)
+        known.add(turn.info.id)
+    return found
+
+
+def _came_later(turn: Turn, parent_id: str) -> bool:
+    """Whether the turn is a prompt behind the one that an answer is for."""
+    is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
+    return is_prompt and turn.info.id != parent_id
 
 
 def is_compaction(turn: Turn) -> bool:

@@ -18,6 +18,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import (
+    CompactionPart,
     Completed,
     CompletedSpan,
     Failed,
@@ -34,7 +35,7 @@ from pegboard.schema.part import (
     ToolState,
 )
 from pegboard.schema.session import Tokens
-from pegboard.session.history import CLEARED, GO_ON, INTERRUPTED, History, convert
+from pegboard.session.history import CLEARED, GO_ON, INTERRUPTED, History, as_seen, convert
 from pegboard.storage.recovery import INTERRUPTED_CALL, NEVER_RAN
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
@@ -261,3 +262,37 @@ def test_no_call_is_ever_without_its_result(steps: list[list[ToolState]], aborte
             item.id for message in messages for item in message.content if isinstance(item, Result)
         ]
         assert made == answered
+
+
+def ids(turns: list[Turn]) -> list[str]:
+    return [turn.info.id for turn in turns]
+
+
+def reply(message_id: str, to: str) -> Turn:
+    info = answer().info
+    assert isinstance(info, AssistantMessage)
+    return Turn(info=replace(info, id=message_id, parent_id=to), parts=())
+
+
+def test_an_answer_that_began_before_a_prompt_was_ready_stands_before_it() -> None:
+    first, second, third = (user(message_id=f"msg_{name}") for name in "pqr")
+    early, late = reply("msg_1", "msg_p"), reply("msg_2", "msg_r")
+
+    seen = as_seen([first, second, third, early, late])
+
+    assert ids(seen) == ["msg_p", "msg_1", "msg_q", "msg_r", "msg_2"]
+
+
+def test_other_turns_stay_where_they_are() -> None:
+    asked, again = user(message_id="msg_p"), user(message_id="msg_q")
+    request = user(
+        CompactionPart(id="prt_c", session_id="ses_1", message_id="msg_c", auto=True),
+        message_id="msg_c",
+    )
+    turns = [
+        *(asked, reply("msg_1", "msg_p"), reply("msg_2", "msg_p")),
+        *(request, reply("msg_3", "msg_p")),  # a summary that failed left nothing
+        *(again, reply("msg_4", "msg_gone"), reply("msg_5", "msg_q")),
+    ]
+
+    assert as_seen(turns) == turns

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,8 @@ async def test_whoever_gets_an_answer_was_heard(tmp_path: Path, seed: int) -> No
                 talkers.create_task(talk(app, session.id, name))
         turns = await app.turns(session.id)
 
+    for before, after in pairwise(provider.requests):  # of later runs, too, which read anew
+        assert after.messages[: len(before.messages)] == before.messages
     prompts = [turn for turn in turns if isinstance(turn.info, UserMessage)]
     assert len(prompts) == TALKERS * PROMPTS
     assert isinstance(turns[-1].info, AssistantMessage)
