@@ -5,6 +5,7 @@ fault no process, no temporary file and no lock is left.
 """
 
 import asyncio
+import json
 import re
 from pathlib import Path
 
@@ -95,6 +96,12 @@ T18  faults/test_tool_faults.py
        t18_an_abort_ends_a_call_whatever_it_does
 T18  plugins/test_apply_patch.py
        a_cancelled_patch_is_applied_whole
+T19  faults/test_tool_faults.py
+       t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_runs
+T19  core/test_limits.py
+       too_many_processes_are_ended_and_said_to_be
+       memory_is_counted_over_all_processes
+       for_a_user_the_kernel_itself_holds_the_limit
 T20  core/test_process.py
        the_environment_of_children_has_no_secrets
 T21  plugins/webfetch/test_fetching.py
@@ -122,8 +129,7 @@ def test_each_row_has_its_tests() -> None:
         else:
             assert not name or f"def test_{name}(" in source, name
 
-    # T19, a process that takes all of the machine: the limits are the sandbox's.
-    assert rows == {f"T{number}" for number in range(1, 23)} - {"T19"}
+    assert rows == {f"T{number}" for number in range(1, 23)}
 
 
 async def test_t1_a_command_that_is_ended_says_what_it_said_until_then(context) -> None:
@@ -254,3 +260,39 @@ async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: 
     assert waiting == ()
     assert alive(MARK) == []
     assert list((tmp_path / "project").iterdir()) == []
+
+
+GREEDY = {
+    "fork bomb": (":(){ :|:& };: ; sleep 60", "[stopped: more than 200 processes]"),
+    "fork bomb in hiding": (
+        "bomb() { setsid bash -c true & bomb | bomb & }; bomb; sleep 60",
+        "[stopped: more than 200 processes]",
+    ),
+    "memory": ("tail /dev/zero", "[stopped: more than 300 MB of memory]"),
+    "descriptors": (
+        "python3 -c 'import os; [os.dup(0) for _ in range(100_000)]' 2>&1 | tail -1",
+        "OSError: [Errno 24] Too many open files",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", GREEDY)
+async def test_t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_runs(
+    tmp_path: Path, kind: str
+) -> None:
+    command, told = GREEDY[kind]
+    greedy = model_call("bash", json.dumps({"command": command}))
+    modest = model_call("bash", '{"command": "echo on"}', call_id="call_1")
+    provider = Played(calls(greedy), calls(modest), text("done"))
+    limits = {"processes": 200, "memory_mb": 300, "open_files": 1000}
+    async with opened(
+        tmp_path, provider, bash_plugin, config={"model": "played/m", "limits": limits}
+    ) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        first, second = tools_of(await app.turns(session.id))
+
+    assert isinstance(first.state, Completed)
+    assert first.state.output.endswith(told)
+    assert isinstance(second.state, Completed)
+    assert second.state.output == "on"

@@ -1,0 +1,193 @@
+"""What a command may take of the machine; the faults themselves are in faults/test_tool_faults."""
+
+import asyncio
+import os
+import pwd
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pegboard import limits as limits_module
+from pegboard.cgroups import Groups
+from pegboard.errors import ToolError
+from pegboard.limits import Bounds, Machine, Watch, machine
+from pegboard.process import run_process
+from pegboard.schema.config import ProcessLimits
+
+NUMBER = str(73_000_000 + os.getpid())
+CROWD = f"for n in $(seq 60); do sleep {NUMBER} & done; wait"
+
+
+async def ran(command: str, folder: Path, *, env: dict[str, str] | None = None, **limits: int):
+    return await run_process(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+        timeout_s=30,
+        limit_bytes=100_000,
+        bounds=Bounds(ProcessLimits(**limits)),
+    )
+
+
+def alive() -> list[str]:
+    found = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+    return [line.decode() for line in found if NUMBER.encode() in line]
+
+
+async def test_a_command_starts_with_its_limits(tmp_path: Path) -> None:
+    own = int(Path("/proc/self/oom_score_adj").read_text())  # noqa: ASYNC240 - a test
+    told = "ulimit -Sn; ulimit -Hn; cat /proc/self/oom_score_adj; cat /proc/self/comm"
+
+    result = await ran(told, tmp_path, open_files=300)
+
+    assert result.output.split() == ["300", "300", str(min(own + 500, 1000)), "cat"]
+
+
+async def test_limits_are_never_looser_than_those_of_the_program(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    result = await ran("ulimit -Sn; ulimit -Hn", tmp_path, open_files=hard + 1)
+
+    assert result.output.split() == [str(soft), str(hard)]
+
+
+async def test_a_command_within_its_limits_is_left_alone(tmp_path: Path) -> None:
+    nap = f"for n in 1 2 3 4; do sleep 0.{NUMBER} & done; wait; echo $?; exit 3"
+
+    result = await ran(nap, tmp_path, processes=20, memory_mb=1000)
+
+    assert (result.output, result.exit_code, result.exceeded) == ("0\n", 3, "")
+
+
+@pytest.mark.parametrize("left", ["", "env -i setsid "], ids=["in its group", "in hiding"])
+async def test_too_many_processes_are_ended_and_said_to_be(tmp_path: Path, left: str) -> None:
+    result = await ran(CROWD.replace("sleep", f"{left}sleep"), tmp_path, processes=30)
+
+    assert (result.exceeded, result.exit_code) == ("more than 30 processes", None)
+    assert not result.timed_out
+    assert not result.background_ended
+    assert alive() == []
+
+
+async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
+    hog = f"x = bytearray(b'x') * (90 << 20); import time; time.sleep({NUMBER})"
+    script = f"for n in 1 2 3; do '{sys.executable}' -c \"{hog}\" & done; wait"
+
+    result = await ran(script, tmp_path, memory_mb=200)
+
+    assert result.exceeded == "more than 200 MB of memory"
+    assert alive() == []
+
+
+async def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    fork = (
+        "x = bytearray(b'x') * (90 << 20); import os, time;"
+        " [os.fork() for _ in range(2)]; time.sleep(1)"
+    )
+
+    result = await ran(f"'{sys.executable}' -c \"{fork}\"", tmp_path, memory_mb=200)
+
+    assert result.exceeded == ""
+
+
+async def test_a_limit_of_nothing_is_none(tmp_path: Path) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    crowd = "for n in $(seq 60); do sleep 0.3 & done; wait; ulimit -Hn"
+
+    result = await ran(crowd, tmp_path, processes=0, open_files=0, memory_mb=0)
+
+    assert (result.output, result.exceeded) == (f"{hard}\n", "")
+
+
+async def test_variables_that_no_shell_can_name_come_through(tmp_path: Path) -> None:
+    odd = {"BASH_FUNC_greet%%": "() { echo hello; }", "a.b-c": "d e", "PLAIN": "x"}
+
+    result = await ran('greet; printenv a.b-c; echo "$PLAIN"', tmp_path, env=odd)
+
+    assert result.output == "hello\nd e\nx\n"
+
+
+@pytest.mark.parametrize("program", ["no-such-program", "./no-such-file", ".", "a\0b"])
+async def test_a_program_that_is_not_there_is_an_error(tmp_path: Path, program: str) -> None:
+    with pytest.raises(ToolError, match="cannot run"):
+        await run_process(
+            [program],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"]},
+            timeout_s=1,
+            limit_bytes=10,
+            bounds=Bounds(ProcessLimits()),
+        )
+
+
+def test_without_a_loss_of_the_machine_no_process_is_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = Machine(threads=1000, free=8 << 30)
+    monkeypatch.setattr(limits_module, "machine", lambda: now)
+    looks = []
+
+    def members() -> set[int]:
+        looks.append(now)
+        return set()
+
+    watch = Watch(Bounds(ProcessLimits(processes=100, memory_mb=1024)), members)
+    for threads, free in ((1099, 8 << 30), (1000, (7 << 30) + (600 << 20))):
+        now = Machine(threads=threads, free=free)
+        assert watch.exceeded() == ""
+    assert looks == []
+
+    now = Machine(threads=1100, free=8 << 30)
+    assert watch.exceeded() == ""
+    assert len(looks) == 1
+
+
+def test_a_group_of_the_kernel_is_gone_with_its_command() -> None:
+    groups = Groups(100)
+    group = groups.new()
+    if group is None:
+        pytest.skip("no control group can be made here")
+    there = f"echo 0 >{group.door}; exec sleep 60"
+    with subprocess.Popen(["/bin/sh", "-c", there]) as process:
+        limit = time.monotonic() + 30
+        while group.members() != {process.pid} and time.monotonic() < limit:
+            time.sleep(0.01)
+        assert group.members() == {process.pid}
+        assert not group.was_full()
+        process.kill()
+
+    groups.remove(group)
+
+    assert not group.folder.exists()
+
+
+def as_nobody(answer: int) -> None:
+    """In a child process: run a crowd without being root, and write what became of it."""
+    os.setgid(pwd.getpwnam("nobody").pw_gid)
+    os.setuid(pwd.getpwnam("nobody").pw_uid)
+    before = machine().threads
+    result = asyncio.run(ran(f"ulimit -u; {CROWD}", Path("/"), processes=30))
+    most = int(result.output.split()[0])
+    os.write(answer, f"{before < most < before + 10_000} {result.exceeded}".encode())
+
+
+def test_for_a_user_the_kernel_itself_holds_the_limit() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become somebody else")
+    reading, writing = os.pipe()
+
+    child = os.fork()
+    if child == 0:
+        try:
+            as_nobody(writing)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+
+    with os.fdopen(reading) as answer:
+        assert answer.read() == "True more than 30 processes"
