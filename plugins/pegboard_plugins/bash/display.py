@@ -3,10 +3,9 @@
 import re
 
 _SEQUENCE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])"
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:[^\x07\x1b\n]*(?:\x07|\x1b\\))?|[ -/]*[0-~])"
 )
-_REDRAWN = re.compile(r"[^\n]*\r(?!\n)(?=[^\r\n])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def plain(text: str) -> str:
@@ -14,5 +13,9 @@ def plain(text: str) -> str:
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
     if "\r" in text:
-        text = _REDRAWN.sub("", text).replace("\r", "")
+        text = "\n".join(map(_last_drawn, text.split("\n")))
     return _CONTROL.sub("", text)
+
+
+def _last_drawn(line: str) -> str:
+    return line.rstrip("\r").rpartition("\r")[2]

@@ -266,6 +266,28 @@ def test_escapes_and_redrawn_lines_do_not_reach_the_model():
 
 
 @pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\r\rb\r\r\n\r\n", "b\n\n"),
+        (
+            "\x1b]0;a title without an end\nlines\nafter it",
+            "0;a title without an end\nlines\nafter it",
+        ),
+        ("\x1bPq\x1b\\\x9b31mred\x85", "31mred"),
+    ],
+)
+def test_what_no_terminal_would_draw_costs_no_text(text, shown):
+    assert plain(text) == shown
+
+
+@pytest.mark.timeout(30)
+def test_a_long_line_beside_a_redrawn_one_is_shown_at_once():
+    long = "x" * (1 << 20)
+
+    assert plain(f"10%\r20%\r\n{long}\x1b[{long}") == f"20%\n{long}{long[1:]}"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         *("sed -n '10,20p;30q' f", "sed -E 's/(a|b)+/x/g' f", "sed '/^$/d' f", "awk 'NR>5' f"),
