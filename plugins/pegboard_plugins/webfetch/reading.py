@@ -9,15 +9,21 @@ import resource
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
+
+if TYPE_CHECKING:
+    from bs4 import Tag
 
 MEMORY_BYTES = 2 << 30
 NESTING = 5000
 """Python's limit of recursion; a page that is nested deeper is given as plain text."""
 _HIDDEN = frozenset(
-    ("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "head")
+    ("script", "style", "noscript", "template", "iframe", "object", "embed", "svg", "title")
 )
+"""Not `head`, whose end a page need not write (WHATWG HTML 13.1.2.4): it would hide the rest."""
 _VOID = frozenset(("embed",))
+_CELLS = frozenset(("td", "th"))
 _BLOCKS = frozenset(
     (
         *("address", "article", "aside", "blockquote", "br", "dd", "div", "dl", "dt", "fieldset"),
@@ -56,13 +62,23 @@ def _markdown(html: str, url: str) -> str:
     for name, attribute in (("a", "href"), ("img", "src")):
         for element in soup.find_all(name, {attribute: True}):
             element[attribute] = _absolute(url, str(element[attribute]))
-    text: str = MarkdownConverter(heading_style="ATX", bullets="-").convert_soup(soup)
+    converter = MarkdownConverter(
+        heading_style="ATX", bullets="-", code_language_callback=_code_language
+    )
+    text: str = converter.convert_soup(soup)
     return f"# {title}\n\n{text}" if title and not re.search(r"^# ", text, re.MULTILINE) else text
+
+
+def _code_language(pre: "Tag") -> str:
+    """As HTML says it of a block of code (WHATWG HTML 4.5.15), empty if not."""
+    elements = (pre, *pre.find_all("code"))
+    names = [name for element in elements for name in element.get_attribute_list("class")]
+    return next((name[9:] for name in names if name and name.startswith("language-")), "")
 
 
 def _absolute(url: str, link: str) -> str:
     try:
-        return urljoin(url, link)
+        return urljoin(url, link.strip()).replace(" ", "%20")
     except ValueError:  # a link can be any text
         return link
 
@@ -72,9 +88,10 @@ class _Words(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.pieces: list[str] = []
+        self.pieces = ["\n"]
         self._hidden = ""
         self._depth = 0
+        self._laid_out = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - html.parser's
         """Called for `<tag>`."""
@@ -84,6 +101,9 @@ class _Words(HTMLParser):
             self._hidden, self._depth = tag, 1
         elif tag in _BLOCKS:
             self.pieces.append("\n")
+            self._laid_out += tag == "pre"
+        elif tag in _CELLS:
+            self.handle_data(" ")
 
     def handle_endtag(self, tag: str) -> None:
         """Called for `</tag>`."""
@@ -92,19 +112,24 @@ class _Words(HTMLParser):
             self._hidden = self._hidden if self._depth else ""
         elif tag in _BLOCKS:
             self.pieces.append("\n")
+            self._laid_out -= tag == "pre" and self._laid_out > 0
 
     def handle_data(self, data: str) -> None:
         """Called for text between tags."""
-        if not self._hidden:
-            self.pieces.append(re.sub(r"\s+", " ", data))
+        if self._hidden:
+            return
+        if not self._laid_out:
+            data = re.sub(r"\s+", " ", data)
+            data = data.lstrip() if self.pieces[-1][-1] in " \n" else data
+        if data:
+            self.pieces.append(data)
 
 
 def _text(html: str) -> str:
     words = _Words()
     words.feed(html)
     words.close()
-    lines = "".join(words.pieces).split("\n")
-    return "\n".join(line.strip() for line in lines)
+    return "".join(words.pieces)
 
 
 def _tidy(text: str) -> str:

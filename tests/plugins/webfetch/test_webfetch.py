@@ -43,7 +43,34 @@ async def test_a_page_becomes_text(context, webfetch):
     async with serving({"/": page(ARTICLE)}) as web:
         result = await call(webfetch, context, url=web.url(), format="text")
 
-    assert result.output == ("How to & why\n\nA peg and a board.\n\none\n\ntwo\n\nx = 1 y = 2")
+    assert result.output == ("How to & why\n\nA peg and a board.\n\none\n\ntwo\n\nx = 1\ny = 2")
+
+
+@pytest.mark.parametrize("wanted", ["markdown", "text"])
+async def test_a_page_that_leaves_out_ends_as_html_allows_is_read(context, webfetch, wanted):
+    short = b"<!doctype html><html><head><title>T</title><meta charset=utf-8><body><p>one<p>two"
+
+    async with serving({"/": page(short)}) as web:
+        result = await call(webfetch, context, url=web.url(), format=wanted)
+
+    assert result.output == ("# T\n\none\n\ntwo" if wanted == "markdown" else "one\ntwo")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shown"),
+    [
+        ("text", "a b\nif x:\n    y\n\nc d"),
+        ("markdown", "a b\n\n```py\nif x:\n    y\n```\n\n| c | d |\n| --- | --- |"),
+    ],
+)
+async def test_code_and_tables_keep_their_form(context, webfetch, wanted, shown):
+    code = b'<p>a  b<pre><code class="language-py">if x:\n    y\n</code></pre>'
+    table = b"<table><tr><th>c</th><th>d</th></tr></table>"
+
+    async with serving({"/": page(code + table)}) as web:
+        result = await call(webfetch, context, url=web.url(), format=wanted)
+
+    assert result.output == shown
 
 
 async def test_html_is_given_as_it_is(context, webfetch):
