@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
 """A repository may come from anywhere: nothing of its configuration is to run."""
+# A submodule has a configuration of its own, by which git would look into it.
+_DIFF = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
 
 async def changes(app: App) -> tuple[FileChange, ...]:
@@ -19,11 +22,10 @@ async def changes(app: App) -> tuple[FileChange, ...]:
     root = app.workspace.worktree
     if app.workspace.git_dir is None:
         return ()
-    counts = await _git(root, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "HEAD")
-    states = await _git(
-        root, "diff", "--name-status", "-z", "--no-renames", "--no-ext-diff", "HEAD"
-    )
-    fresh = await _git(root, "ls-files", "-z", "--others", "--exclude-standard")
+    env = await _environment(root)
+    counts = await _git(root, env, *_DIFF, "--numstat", "-z", "HEAD")
+    states = await _git(root, env, *_DIFF, "--name-status", "-z", "HEAD")
+    fresh = await _git(root, env, "ls-files", "-z", "--others", "--exclude-standard")
     known = _states(states)
     found = [_counted(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
     new = [name for name in fresh.split("\0") if name]
@@ -38,9 +40,10 @@ async def changes(app: App) -> tuple[FileChange, ...]:
 async def differences(app: App, context: int) -> list[dict[str, Any]]:
     """Each changed file with its patch, in the protocol's names."""
     root = app.workspace.worktree
+    env = await _environment(root)
     found = []
     for change in await changes(app):
-        patch = await _git(root, "diff", "--no-ext-diff", f"-U{context}", "HEAD", "--", change.path)
+        patch = await _git(root, env, *_DIFF, f"-U{context}", "HEAD", "--", change.path)
         found.append(
             {
                 "file": change.path,
@@ -80,19 +83,36 @@ def _lines(path: Path) -> int:
     return 0 if b"\0" in content else len(content.splitlines())
 
 
-async def _git(root: Path, *arguments: str) -> str:
-    """What git prints; nothing when it fails or takes too long."""
+async def _environment(root: Path) -> dict[str, str]:
+    """The environment in which no filter runs, and nothing is fetched that is missing.
+
+    A filter is set by name, so each that there is has to be unset by its own.
+    """
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    process = await asyncio.create_subprocess_exec(
-        "git",
-        *_SAFE,
-        *arguments,
-        cwd=root,
-        env={**env, "GIT_OPTIONAL_LOCKS": "0"},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": ""}
+    told = await _git(root, env, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
+    names = list(dict.fromkeys(name for name in told.split("\0") if name))
+    for at, name in enumerate(names):
+        env[f"GIT_CONFIG_KEY_{at}"] = name
+        env[f"GIT_CONFIG_VALUE_{at}"] = "false" if name.endswith(".required") else ""
+    return {**env, "GIT_CONFIG_COUNT": str(len(names))}
+
+
+async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
+    """What git prints; nothing when it fails, takes too long or is not there."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            "git",
+            *_SAFE,
+            *arguments,
+            cwd=root,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:
+        return ""
     try:
         async with asyncio.timeout(TIME_LIMIT_S):
             output, _ = await process.communicate()

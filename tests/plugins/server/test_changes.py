@@ -1,0 +1,55 @@
+"""What differs from the last commit, also in a repository that somebody else has prepared."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+QUESTIONS = ("/file/status", "/vcs/status", "/vcs/diff", "/vcs/diff?context=0")
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=t", "-c", "user.email=t@t", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *who, *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Path:
+    """A repository with changes, whose own configuration has a trap wherever git runs something."""
+    trap = tmp_path / "trap"
+    trap.write_text(f'#!/bin/sh\necho "$0 $*" >> {tmp_path}/canary\ncat\n')
+    trap.chmod(0o755)
+    inner, folder = tmp_path / "inner", tmp_path / "prepared"
+    for each in (inner, folder):
+        each.mkdir()
+        git(each, "init", "-q")
+        (each / ".gitattributes").write_text("* filter=a=b diff=x\n*.md filter=plain\n")
+        (each / "a.md").write_text("one\n")
+        (each / "b.txt").write_text("one\n")
+        git(each, "add", "-A")
+        git(each, "commit", "-qm", "first")
+    git(folder, "submodule", "add", "-q", str(inner), "sub")
+    git(folder, "commit", "-qam", "second")
+    for each in (folder, folder / "sub"):
+        for key in (
+            *(
+                "filter.a=b.clean",
+                "filter.a=b.process",
+                "filter.plain.clean",
+                "filter.plain.smudge",
+            ),
+            *("diff.x.textconv", "diff.x.command", "diff.external", "core.pager", "core.fsmonitor"),
+        ):
+            git(each, "config", key, str(trap))
+        git(each, "config", "filter.plain.required", "true")
+        (each / "a.md").write_text("two\n")
+        (each / "b.txt").write_text("two\n")
+    return folder
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_nothing_that_a_repository_is_set_up_to_run_is_run(client, prepared, question):
+    answer = client.get(question, headers={"x-opencode-directory": str(prepared)})
+
+    assert not (prepared.parent / "canary").exists()
+    assert {each.get("path", each.get("file")) for each in answer.json()} == {"a.md", "b.txt"}
