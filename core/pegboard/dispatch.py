@@ -21,6 +21,7 @@ from pegboard.permissions import strictest
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Verdict
 from pegboard.shield import Shield
+from pegboard.stalls import Holder, Stalls
 from pegboard.threads import Threads
 from pegboard.trace import Step, Trace
 
@@ -97,6 +98,7 @@ class Dispatch:
         self._health = Health()
         self._shield = Shield()
         self._threads = Threads()
+        self.stalls = Stalls(self._held)
         self._running: set[asyncio.Task[_Outcome]] = set()
         self._listeners: dict[str, Listener] = {}
 
@@ -206,6 +208,7 @@ class Dispatch:
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
         self._threads.close()
+        self.stalls.close()
 
     def _active(self, hook: str) -> tuple[Implementation, ...]:
         found = self.implementations(hook)
@@ -275,7 +278,8 @@ class Dispatch:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         try:
-            await asyncio.wait({task}, timeout=each.timeout_s)
+            with self.stalls.running(task, Holder(each.plugin, f"hook {each.hook}")):
+                await asyncio.wait({task}, timeout=each.timeout_s)
         finally:
             late = not task.done() and task.cancel()
         if late:
@@ -317,6 +321,12 @@ class Dispatch:
                 plugin=each.plugin, hook=each.hook, message=message, quarantined=quarantined
             )
         )
+
+    def _held(self, holder: Holder, text: str) -> None:
+        message = str(PluginError(holder.plugin, f"{holder.what} {text}"))
+        kind, _, name = holder.what.partition(" ")
+        hook = name if kind == "hook" else holder.what
+        self._on_failure(PluginFailed(plugin=holder.plugin, hook=hook, message=message))
 
 
 async def _attempt_async(function: Callable[..., object], named: Mapping[str, object]) -> _Outcome:

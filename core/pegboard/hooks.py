@@ -5,7 +5,9 @@ an implementation it gives the subject back at once. None of them raises because
 but for the two errors with which `tool_execute_before` stops a call.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard import answers
@@ -13,6 +15,7 @@ from pegboard.dispatch import Answer, Dispatch, Implementation
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.health import Timing
 from pegboard.schema.event import PluginFailed
+from pegboard.stalls import Holder
 from pegboard.trace import Step
 
 if TYPE_CHECKING:
@@ -51,6 +54,7 @@ class Hooks:
         trace: bool = False,
     ) -> None:
         self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
+        self._owners: Mapping[str, str] = {}
 
     def has(self, hook: str) -> bool:
         """Whether any plugin implements the hook."""
@@ -67,6 +71,15 @@ class Hooks:
     def steps(self, session_id: str | None = None) -> tuple[Step, ...]:
         """What each plugin changed, oldest first; empty unless tracing is on."""
         return self._dispatch.steps(session_id)
+
+    def set_owners(self, owners: Mapping[str, str]) -> None:
+        """Say which plugin each tool is of, by the tool's id."""
+        self._owners = owners
+
+    def calling(self, tool: str) -> AbstractContextManager[None]:
+        """While this lasts, what the current task does is done by the tool of this id."""
+        holder = Holder(self._owners.get(tool, tool), f"tool {tool}")
+        return self._dispatch.stalls.running(asyncio.current_task(), holder)
 
     async def aclose(self) -> None:
         """End what plugins still do; called after `shutdown`."""

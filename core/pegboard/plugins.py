@@ -126,6 +126,7 @@ class Register:
             for each in self._plugins:
                 if (each.candidate.name, each.candidate.origin) == (offer.plugin, offer.origin):
                     each.tools.append(name)
+        self.hooks.set_owners({name: offer.plugin for name, offer in chosen.offers.items()})
         self.tools = {name: offer.tool for name, offer in chosen.offers.items()}
         return self.tools
 

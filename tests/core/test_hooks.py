@@ -19,6 +19,7 @@ from session_views import MODEL
 HOOKS = tuple(specifications())
 ANSWERING = of_kind("collect", "fold", "first", "strictest")
 OTHER = {"quarantined", "has", "timings", "steps", "aclose", "permission_opinions"}
+OTHER |= {"calling", "set_owners"}
 QUICK = Config(hook_timeout_s=0.05)
 
 

@@ -92,6 +92,10 @@ T17  core/test_tools.py
        a_function_that_hangs_holds_up_neither_the_time_limit_nor_the_exit
 T17  faults/test_tool_faults.py
        t17_a_huge_answer_of_any_tool_is_cut_and_kept
+T17  core/test_stalls.py
+       a_tool_that_holds_up_the_loop_is_named_once_with_its_line
+       a_hook_that_holds_up_the_loop_is_named
+       a_tool_in_a_thread_holds_up_nothing
 T18  faults/test_tool_faults.py
        t18_an_abort_ends_a_call_whatever_it_does
 T18  plugins/test_apply_patch.py

@@ -175,7 +175,8 @@ class Caller:
         limit = asyncio.timeout(limit_s)
         try:
             async with limit:
-                return await tool.call(context, values)
+                with self._run.engine.hooks.calling(tool.id):
+                    return await tool.call(context, values)
         except TimeoutError as error:
             if not limit.expired():
                 raise

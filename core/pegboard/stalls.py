@@ -1,0 +1,153 @@
+"""Code of plugins that holds up the event loop: noticed by a thread, and told once each time.
+
+While hooks or tools run the loop says four times a second that it turns; nothing is awake when
+none does.
+"""
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+import msgspec
+
+STALL_S = 1.0
+"""A loop that has not turned for so long is held."""
+HANG_S = 5.0
+"""So much later a person is told at once: the loop, which tells the rest, may never turn again."""
+BEAT_S = 0.25
+FRAMES = 3
+_LOOP = ("asyncio", "selectors.py")
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """Who runs: the plugin, and what of it, such as "hook event" or "tool bash"."""
+
+    plugin: str
+    what: str
+
+
+class Stalls:
+    """The watch over the event loop of one App.
+
+    `report` is called on the loop when it turns again, with who held it and a text that says
+    where.
+    """
+
+    def __init__(self, report: Callable[[Holder, str], None]) -> None:
+        self._report = report
+        self._running: dict[asyncio.Task[object], Holder] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loop_thread = 0
+        self._turned_at = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._thread: threading.Thread | None = None
+        self._awake = threading.Event()
+        self._closed = threading.Event()
+
+    @contextmanager
+    def running(self, task: asyncio.Task[object] | None, holder: Holder) -> Iterator[None]:
+        """While this lasts, what the task does is the holder's."""
+        assert task is not None
+        before = self._running.get(task)
+        self._running[task] = holder
+        if self._timer is None and not self._closed.is_set():
+            self._wake(task.get_loop())
+        try:
+            yield
+        finally:
+            del self._running[task]
+            if before is not None:
+                self._running[task] = before
+
+    def close(self) -> None:
+        """End the watch."""
+        self._closed.set()
+        self._awake.set()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop, self._loop_thread = loop, threading.get_ident()
+        self._turn()
+        self._awake.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._watch, name="pegboard-stalls", daemon=True)
+            self._thread.start()
+
+    def _turn(self) -> None:
+        assert self._loop is not None
+        self._turned_at = time.monotonic()
+        if self._running:
+            self._timer = self._loop.call_later(BEAT_S, self._turn)
+        else:
+            self._timer = None
+            self._awake.clear()
+
+    def _watch(self) -> None:
+        told_at = hung_at = 0.0
+        while self._awake.wait():  # without a limit: nothing runs until then
+            if self._closed.wait(BEAT_S):
+                return
+            turned_at = self._turned_at
+            held_s = time.monotonic() - turned_at
+            if not self._awake.is_set() or held_s < STALL_S:
+                continue
+            if turned_at != told_at and (found := self._look()):
+                told_at = turned_at
+                self._tell(*found)
+            if turned_at not in (0.0, hung_at) and turned_at == told_at and held_s >= HANG_S:
+                hung_at = turned_at
+                self._warn(held_s)
+
+    def _look(self) -> tuple[Holder, str] | None:
+        """Who holds the loop and where, None if it only waits for its turn of the processor."""
+        frames = _innermost(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - the documented way
+        running = dict(self._running)
+        if not frames or not running:
+            return None
+        place = ", called from ".join(frames)
+        task = asyncio.current_task(self._loop)
+        if task is not None and task in running:
+            return running[task], f"held up everything for more than {STALL_S:g} s at {place}"
+        names = ", ".join(
+            dict.fromkeys(f"{each.what} of {each.plugin}" for each in running.values())
+        )
+        text = f"was running when something held up everything for more than {STALL_S:g} s"
+        return next(iter(running.values())), f"{text} ({names}) at {place}"
+
+    def _tell(self, holder: Holder, text: str) -> None:
+        assert self._loop is not None
+        with suppress(RuntimeError):  # the loop was closed meanwhile
+            self._loop.call_soon_threadsafe(self._report, holder, text)
+
+    def _warn(self, held_s: float) -> None:
+        if (found := self._look()) is None:
+            return
+        import logging  # 2 ms that only a program in trouble pays
+
+        holder, text = found
+        logging.getLogger("pegboard.plugins").warning(
+            "%s of plugin %s %s, and has not let go for %.0f s",
+            holder.what,
+            holder.plugin,
+            text,
+            held_s,
+        )
+
+
+def _innermost(frame: FrameType | None) -> list[str]:
+    """The innermost places of code, as `file:line (function)`; none while the loop is idle."""
+    if frame is None or frame.f_code.co_filename.endswith(_LOOP[1]):
+        return []
+    found: list[str] = []
+    while frame is not None and len(found) < FRAMES:
+        code = frame.f_code
+        if f"/{_LOOP[0]}/" in code.co_filename:
+            break
+        found.append(f"{code.co_filename}:{frame.f_lineno} ({code.co_name})")
+        frame = frame.f_back
+    return found
