@@ -41,6 +41,50 @@ def edited(case):
     return "after", done.text
 
 
+TWICE = "def f():\n    return 1\n\ndef g():\n    return 1\n"
+
+
+@pytest.mark.parametrize("old", ["return 1", "return  1", "return 1\n"])
+def test_of_several_places_each_is_shown_with_its_line(old):
+    with pytest.raises(MatchError) as raised:
+        replace(TWICE, old, "return 2")
+
+    assert str(raised.value) == (
+        "oldString fits several places in the file:\n"
+        "00001| def f():\n00002|     return 1\n...\n00004| def g():\n00005|     return 1\n"
+        "Add lines around it until it fits one, or set replaceAll to change every place."
+    )
+
+
+def test_of_very_many_places_the_first_are_shown():
+    with pytest.raises(MatchError) as raised:
+        replace("x\n" * 100_000, "x", "y")
+
+    assert str(raised.value).endswith(
+        "00004| x\n00005| x\n...\nAdd lines around it until it"
+        " fits one, or set replaceAll to change every place."
+    )
+    assert len(str(raised.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("old", "shown"),
+    [
+        ("def g(x):\n    return 1", "00004| def g():\n00005|     return 1"),
+        ("if y:\n    retrun 1", "00001| def f():\n00002|     return 1"),
+        ("nothing of the kind", ""),
+    ],
+)
+def test_of_a_text_that_is_nowhere_what_is_most_like_it_is_shown(old, shown):
+    with pytest.raises(MatchError) as raised:
+        replace(TWICE, old, "new")
+
+    like = f" Most like it is:\n{shown}\n" if shown else " "
+    assert str(raised.value) == (
+        f"oldString is not in the file.{like}Read the file again and copy the text as it is there."
+    )
+
+
 LINES = st.lists(st.text(alphabet="ab ={}\t.", max_size=8), min_size=1, max_size=8)
 
 

@@ -9,6 +9,7 @@ import msgspec
 
 from pegboard import ToolError
 from pegboard_plugins.edit import rules
+from pegboard_plugins.edit.candidates import SHOWN_PLACES, fitting, nearest
 from pegboard_plugins.edit.rules import Place
 
 Problem = Literal["not_found", "not_unique", "same", "empty", "exists"]
@@ -82,15 +83,18 @@ def _created(body: str, new: str) -> str:
 
 def _places(flat: str, old: str, *, replace_all: bool) -> tuple[str, list[Place]]:
     if exact := list(_exact(flat, old, overlapping=not replace_all)):
-        return "exact", _checked(exact, replace_all=replace_all)
+        return "exact", _checked(flat, exact, replace_all=replace_all)
     if not old.strip():
         raise MatchError("empty", "oldString is only white space, and it is not in the file so")
     for rule in _FUZZY:
         if places := rule.find(flat, old):
-            return rule.name, _checked(places, replace_all=replace_all)
+            return rule.name, _checked(flat, places, replace_all=replace_all)
+    like = nearest(flat, old)
+    shown = f" Most like it is:\n{like}\n" if like else " "
     raise MatchError(
         "not_found",
-        "oldString is not in the file. Read the file again and copy the text as it is there.",
+        f"oldString is not in the file.{shown}"
+        "Read the file again and copy the text as it is there.",
     )
 
 
@@ -98,21 +102,22 @@ def _exact(flat: str, old: str, *, overlapping: bool) -> Iterator[Place]:
     step = 1 if overlapping else len(old)
     at = flat.find(old)
     found = 0
-    # Two places are enough to know that a place is not the only one.
-    while at >= 0 and (found < 2 or not overlapping):  # noqa: PLR2004
+    # One more than is shown of places that are too many.
+    while at >= 0 and (found <= SHOWN_PLACES or not overlapping):
         yield Place(at, at + len(old), whole=True)
         found += 1
         at = flat.find(old, at + step)
 
 
-def _checked(places: list[Place], *, replace_all: bool) -> list[Place]:
+def _checked(flat: str, places: list[Place], *, replace_all: bool) -> list[Place]:
     if len(places) == 1 or (replace_all and all(place.whole for place in places)):
         return places
     way_out = "" if replace_all else ", or set replaceAll to change every place"
     raise MatchError(
         "not_unique",
-        "oldString fits several places in the file. Add lines around it until it fits one"
-        f"{way_out}.",
+        "oldString fits several places in the file:\n"
+        f"{fitting(flat, [place.start for place in places])}\n"
+        f"Add lines around it until it fits one{way_out}.",
     )
 
 
