@@ -5,13 +5,18 @@ fault no process, no temporary file and no lock is left.
 """
 
 import asyncio
+import ctypes
 import json
+import os
+import pwd
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from pegboard import tool
+from pegboard.cli import keep_memory_private
 from pegboard.errors import ToolError
 from pegboard.schema.event import Event, PermissionAsked
 from pegboard.schema.part import Completed, Failed
@@ -108,6 +113,12 @@ T19  core/test_limits.py
        for_a_user_the_kernel_itself_holds_the_limit
 T20  core/test_process.py
        the_environment_of_children_has_no_secrets
+T20  faults/test_tool_faults.py
+       t20_a_command_does_not_read_the_environment_of_the_program
+T20  plugins/sandbox/test_escapes.py
+       it_does_not_get_through
+T20  plugins/sandbox/test_engine.py
+       a_run_of_the_engine_stays_inside
 T21  plugins/webfetch/test_fetching.py
        each_hop_of_a_redirect_is_checked_again
        the_connection_goes_to_the_address_that_was_checked
@@ -121,6 +132,7 @@ T22  core/test_snapshot.py
 """
 """Rows, with files below tests/ and the names of tests in them, without `test_`."""
 TESTS = Path(__file__).parents[1]
+PR_SET_DUMPABLE = 4
 
 
 def test_each_row_has_its_tests() -> None:
@@ -300,3 +312,35 @@ async def test_t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_ru
     assert first.state.output.endswith(told)
     assert isinstance(second.state, Completed)
     assert second.state.output == "on"
+
+
+def told_to_a_command(*, closed: bool) -> str:
+    """What a command of an ordinary user reads of the program that started it."""
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgid(pwd.getpwnam("nobody").pw_gid)
+                os.setuid(pwd.getpwnam("nobody").pw_uid)
+            ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)  # as at the start of a program
+            if closed:
+                keep_memory_private()
+            command = "tr '\\0' '\\n' <\"/proc/$PPID/environ\" | grep -c =; echo $PATH"
+            done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False)
+            os.write(writing, done.stdout + done.stderr)
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading) as answer:
+        return answer.read()
+
+
+def test_t20_a_command_does_not_read_the_environment_of_the_program() -> None:
+    # The program itself is protected before it opens an App; root may read everything.
+    assert int(told_to_a_command(closed=False).split()[0]) > 0
+
+    closed = told_to_a_command(closed=True)
+
+    assert closed.split()[0] == "0"
+    assert "denied" in closed

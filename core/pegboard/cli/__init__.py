@@ -11,6 +11,7 @@ from typing import NoReturn
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+_PR_SET_DUMPABLE = 4
 
 
 def main() -> NoReturn:
@@ -20,6 +21,7 @@ def main() -> NoReturn:
 
         sys.stdout.write(f"pegboard {__version__}\n")
         sys.exit(0)
+    keep_memory_private()
     _open_what_is_closed()
     _accept_any_character()
     _leave(run_command_line(sys.argv[1:]))
@@ -68,6 +70,18 @@ def _leave(code: int) -> NoReturn:
         with suppress(OSError, ValueError):  # nobody reads it any more
             stream.flush()
     os._exit(code)
+
+
+def keep_memory_private() -> None:
+    """Let no other process of the user read our memory and environment, where keys of models are.
+
+    A tool's process finds us by `$PPID`. Root reads it all the same; prctl(2), PR_SET_DUMPABLE.
+    """
+    if sys.platform == "linux":
+        import ctypes  # 2 ms, and none for who only embeds us
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def _open_what_is_closed() -> None:
