@@ -5,7 +5,6 @@ Reads files, so it belongs in a thread.
 
 import base64
 import binascii
-import codecs
 import json
 import os
 import re
@@ -111,7 +110,7 @@ def _parsed(url: str) -> _Data:
     if any(setting.lower() == "base64" for setting in settings):
         raw = _base64(raw)
     try:
-        codecs.lookup(charset)
+        b" ".decode(charset, "replace")
     except LookupError as error:
         raise ValueError(f"its character set {charset!r} is unknown") from error
     return _Data(mime or TEXT_MIME, charset, raw)

@@ -48,6 +48,8 @@ def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
         ("data:text/plain", "no comma"),
         ("data:text/plain;base64,%%%", "not base64"),
         ("data:text/plain;charset=klingon,x", "character set 'klingon'"),
+        ("data:text/plain;charset=hex,x", "character set 'hex'"),
+        ("data:text/plain;charset=\0,x", "null character"),
         ("file:///does/not/exist", "No such file"),
         ("file:///dev/null", "not a regular file"),
     ],
