@@ -122,7 +122,7 @@ def _nodes(directory: Path, folder: Path) -> list[FileNode]:
                     name=_text(entry.name),
                     path=_text(os.path.relpath(entry.path, directory)),
                     absolute=_text(entry.path),
-                    type="directory" if entry.is_dir() else "file",
+                    type="directory" if _is_folder(entry) else "file",
                     ignored=_text(entry.name) not in known,
                 )
                 for entry in entries
@@ -131,6 +131,13 @@ def _nodes(directory: Path, folder: Path) -> list[FileNode]:
     except OSError:
         return []
     return sorted(found, key=lambda node: (node.type == "file", node.name.lower()))
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a symlink that leads back to itself
+        return False
 
 
 def _content(path: Path) -> FileContent:

@@ -165,6 +165,16 @@ def test_a_pipe_is_not_read(server, client):
     assert answer.json()["content"] == ""
 
 
+def test_a_link_to_itself_hides_no_other_file(server, client):
+    link = server.directory / "itself"
+    link.symlink_to("itself")
+
+    nodes = client.get("/file", params={"path": "."}).json()
+    link.unlink()
+
+    assert {"itself", "calc.py"} <= {node["name"] for node in nodes}
+
+
 def test_changes_are_those_since_the_last_commit(server, client):
     (server.directory / "fresh.txt").write_text("a\nb\n")
 
