@@ -1,7 +1,6 @@
 """Who may use the server: a token that a file tells the user's own clients, or a password."""
 
 import base64
-import binascii
 import hmac
 import secrets
 from collections.abc import Mapping
@@ -50,11 +49,14 @@ def credentials_from(env: Mapping[str, str], *, is_open: bool) -> Credentials:
 
 def _basic(value: str) -> tuple[str, str]:
     try:
-        user, _, password = base64.b64decode(value, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+        pair = base64.b64decode(value, validate=True).decode("utf-8", "surrogateescape")
+    except ValueError:  # it is no base64, or not even ASCII
         return "", ""
+    user, _, password = pair.partition(":")
     return user, password
 
 
 def _same(given: str, wanted: str) -> bool:
-    return hmac.compare_digest(given.encode(), wanted.encode())
+    """Byte for byte; what stands in the environment need not be UTF-8."""
+    sides = (text.encode("utf-8", "surrogateescape") for text in (given, wanted))
+    return hmac.compare_digest(*sides)

@@ -46,8 +46,6 @@ def serve(  # noqa: PLR0913 - the options of a command
         is_open=no_auth,
         options=AppOptions(interactive=True, trust=True if trust else None),
     )
-    if no_auth:
-        click.echo("warning: no password: every program on this machine can use it", err=True)
     asyncio.run(lifecycle.serve(settings, os.environ, _announce))
 
 

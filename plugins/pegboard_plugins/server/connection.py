@@ -48,7 +48,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._cancel_timer()
         names = [name for name, _ in self.headers]
-        if b"content-length" in names and b"transfer-encoding" in names:
+        two_lengths = b"content-length" in names and b"transfer-encoding" in names
+        # A whole address instead of a path would name another host than the `Host` header.
+        if two_lengths or not self.url.startswith(b"/"):
             self._refuse(_AMBIGUOUS)
             return
         super().on_headers_complete()

@@ -1,7 +1,6 @@
 """The application: every resource's routes behind the guard, and errors in the protocol's shape."""
 
 import logging
-import secrets
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -56,7 +55,7 @@ async def add_plugin_routes(app: FastAPI, house: House) -> None:
 
 def application(house: House) -> FastAPI:
     """The server's routes, with a house behind them."""
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.house = house
     own = (module.routes for module in _RESOURCES)
     app.state.routers = (*own, remote.order_routes(), absent_routes())
@@ -88,8 +87,8 @@ async def _unknown(request: Request, error: Exception) -> Response:
     return problem(error.status_code, "BadRequest", error.detail)
 
 
-async def _broken(_request: Request, error: Exception) -> Response:
-    reference = f"err_{secrets.token_hex(4)}"
+async def _broken(request: Request, error: Exception) -> Response:
+    reference = f"err_{request.state.request_id}"
     _log.error("%s: %s", reference, error, exc_info=error)
     message = "Unexpected server error. The server's log has the details."
     return problem(500, "UnknownError", message, ref=reference)

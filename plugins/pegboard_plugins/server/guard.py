@@ -23,6 +23,8 @@ from pegboard_plugins.server.auth import Credentials
 LONGEST_BODY_BYTES = 64 << 20
 """Room for some pictures in a prompt."""
 BODY_WITHIN_S = 60.0
+SLOWEST_BYTES_S = 16 << 10
+"""A body that is longer gets more time, if it comes as fast as a bad connection."""
 LOGGED_REFUSALS_S = 10.0
 """Refusals are logged once in this time, so that nobody can fill a disk with them."""
 _AT_TERMINAL = re.compile(r"/pty/([^/]+)/connect")
@@ -66,8 +68,13 @@ class Guard:
             self._note(refusal, scope)
             return
         body = _Body(receive, LONGEST_BODY_BYTES)
-        await self._app(scope, body.receive, reply.send)
-        reply.log()
+        try:
+            await self._app(scope, body.receive, reply.send)
+        except Exception:  # the outermost frame: when it is answered, it is logged too
+            if not reply.whole:
+                raise
+        finally:
+            reply.log()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to a request that does not get in."""
@@ -100,7 +107,10 @@ class Guard:
 
 
 class _Reply:
-    """One answer on its way: it is logged, and a known site may read it."""
+    """One answer on its way: it is numbered and logged, and a known site may read it.
+
+    `whole`: the client has all of it.
+    """
 
     def __init__(self, scope: Scope, send: Send, origin: str | None) -> None:
         self._scope = scope
@@ -108,6 +118,9 @@ class _Reply:
         self._origin = origin
         self._status = 0
         self._since = time.perf_counter()
+        self._id = secrets.token_hex(4)
+        self.whole = False
+        scope.setdefault("state", {})["request_id"] = self._id
 
     async def send(self, message: Message) -> None:
         """Pass a message of the answer on."""
@@ -115,10 +128,13 @@ class _Reply:
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
             headers["x-content-type-options"] = "nosniff"
+            headers["x-request-id"] = self._id
             if self._origin is not None:
                 headers["access-control-allow-origin"] = self._origin
                 headers["vary"] = "Origin"
         await self._send(message)
+        ended = message["type"] == "http.response.body" and not message.get("more_body", False)
+        self.whole = self.whole or ended
 
     def log(self) -> None:
         """One line a request; never its query, which may have secrets."""
@@ -126,9 +142,8 @@ class _Reply:
             return
         took_ms = (time.perf_counter() - self._since) * 1000
         path = self._scope["path"][:200]
-        request_id = secrets.token_hex(4)
         method = self._scope["method"]
-        _log.info("%s %s %r %d %.1f ms", request_id, method, path, self._status, took_ms)
+        _log.info("%s %s %r %d %.1f ms", self._id, method, path, self._status, took_ms)
 
 
 class _Body:
@@ -138,17 +153,20 @@ class _Body:
         self._receive = receive
         self._room = room
         self._whole = False
+        self._ends_at = asyncio.get_running_loop().time() + BODY_WITHIN_S
 
     async def receive(self) -> Message:
         """The next piece; after the last one, the wait for the client's end has no limit."""
         if self._whole:
             return await self._receive()
         try:
-            async with asyncio.timeout(BODY_WITHIN_S):
+            async with asyncio.timeout_at(self._ends_at):
                 message = await self._receive()
         except TimeoutError as error:
             raise HTTPException(408, "the body did not come") from error
-        self._room -= len(message.get("body", b""))
+        length = len(message.get("body", b""))
+        self._room -= length
+        self._ends_at += length / SLOWEST_BYTES_S
         self._whole = not message.get("more_body", False)
         if self._room < 0:
             raise HTTPException(413, f"a body has at most {LONGEST_BODY_BYTES:,} bytes")

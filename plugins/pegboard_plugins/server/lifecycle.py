@@ -34,6 +34,7 @@ BACKLOG = 512
 LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
 _PLAIN_HTTP = 80
+_log = logging.getLogger("pegboard.server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +60,8 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
     """
     credentials = credentials_from(env, is_open=settings.is_open)
     _check(settings, credentials)
+    if credentials.token is None:
+        _log.warning("no password: every program on this machine can use this server")
     with _listening(settings) as listener:
         port = listener.getsockname()[1]
         url = f"http://{_in_url(settings.host)}:{port}"
@@ -235,11 +238,15 @@ def _announce(file: Path, facts: Mapping[str, object]) -> None:
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:
-    """One line for each thing that happens; only what is wrong when `is_quiet`."""
+    """One line for each thing that happens; only what is wrong when `is_quiet`.
+
+    uvicorn warns of each request that is no HTTP, with which a stranger could fill a disk.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     for name in ("pegboard.server", "pegboard.client", "uvicorn.error"):
         logger = logging.getLogger(name)
         logger.addHandler(handler)
-        logger.setLevel(logging.WARNING if is_quiet or name == "uvicorn.error" else logging.INFO)
+        logger.setLevel(logging.WARNING if is_quiet else logging.INFO)
         logger.propagate = False
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

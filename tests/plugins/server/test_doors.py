@@ -1,14 +1,18 @@
 """Who is let in, from where, and with how much."""
 
+import asyncio
 import json
 import socket
 import stat
 import subprocess
 import time
+from typing import Any
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
 
+from pegboard_plugins.server import guard
 from served import Served, served
 
 
@@ -298,3 +302,68 @@ def test_a_trickle_does_not_hold_a_connection(server, client):
 
     assert heard.startswith(b"HTTP/1.1 408")
     assert 5 < time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(
+    "credentials", ["Basic \xff\xfe", "Bearer \xff", "Basic", "Basic /w==", "\xff", "Digest x"]
+)
+def test_credentials_that_are_none_are_refused(server, credentials):
+    port = port_of(server)
+    head = f"GET /session HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nauthorization: {credentials}"
+
+    answer = spoken(server, f"{head}\r\nconnection: close\r\n\r\n".encode("latin-1"))
+
+    assert answer.startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize("target", ["http://evil.example/session", "*", "http://{own}/session"])
+def test_an_address_in_place_of_a_path_is_refused(server, target):
+    target = target.replace("{own}", f"127.0.0.1:{port_of(server)}")
+
+    assert raw(server, f"GET {target} HTTP/1.1").startswith(b"HTTP/1.1 400")
+
+
+def test_what_is_no_http_does_not_fill_the_log(server):
+    log = server.places / "server.log"
+    before = log.read_text().count("Invalid HTTP")
+    for _ in range(100):
+        assert raw(server, "NONSENSE").startswith(b"HTTP/1.1 400")
+
+    assert log.read_text().count("Invalid HTTP") == before
+
+
+def test_a_slash_too_many_is_no_route(client):
+    answer = client.get("/session/")
+
+    assert (answer.status_code, answer.json()["name"]) == (404, "NotFoundError")
+
+
+async def test_a_body_that_trickles_is_not_waited_for(monkeypatch):
+    monkeypatch.setattr(guard, "BODY_WITHIN_S", 0.2)
+    body = guard._Body(trickle, 1 << 20)
+
+    with pytest.raises(HTTPException, match="did not come"):
+        await asyncio.wait_for(whole(body), 30)
+
+
+async def whole(body: guard._Body) -> None:
+    while (await body.receive())["more_body"]:
+        pass
+
+
+async def trickle() -> dict[str, Any]:
+    await asyncio.sleep(0.01)
+    return {"type": "http.request", "body": b" ", "more_body": True}
+
+
+def test_a_switch_for_no_password_does_not_take_a_password_away(model_port, tmp_path):
+    env = {"PEGBOARD_SERVER_PASSWORD": "pass \udcff word"}
+    with served(tmp_path, model_port, "--no-auth", env=env) as server:
+        by_password = httpx.BasicAuth("opencode", b"pass \xff word")
+        answers = [
+            httpx.get(server.url + "/path"),
+            httpx.get(server.url + "/path", auth=by_password),
+        ]
+
+    assert [answer.status_code for answer in answers] == [401, 200]
+    assert "every program on this machine" not in (tmp_path / "server.log").read_text()
