@@ -210,6 +210,7 @@ async def test_pictures_and_documents_are_attached(context, tmp_path, content, m
     assert attachment.mime == mime
     assert attachment.filename == "a.dat"
     assert base64.b64decode(attachment.url.partition("base64,")[2]) == content
+    context.files.check_fresh(tmp_path / "a.dat")
 
 
 async def test_a_picture_that_is_too_large_is_refused(context, tmp_path):
@@ -236,6 +237,15 @@ async def test_a_directory_is_listed(context, tmp_path):
     result = await call(read, context, filePath=".")
 
     assert result.output == f"{tmp_path}/\n  caf\\xe9\n  new\\nline\n  sub/"
+
+
+async def test_a_circle_of_links_hides_no_other_names(context, tmp_path):
+    (tmp_path / "a.py").touch()
+    (tmp_path / "circle").symlink_to("circle")
+
+    result = await call(read, context, filePath=".")
+
+    assert result.output == f"{tmp_path}/\n  a.py\n  circle"
 
 
 async def test_a_large_directory_is_listed_in_part(context, tmp_path):

@@ -85,10 +85,11 @@ def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int)
         start = file.read(PROBE_BYTES)
         file.seek(0)
         if mime := _media_type(start):
+            context.files.note_read(path)
             return _media(file, mime, path, title)
         encoding = marked_encoding(start)
         if not encoding and _is_binary(start):
-            raise ToolError(f"{path} is a binary file")
+            raise ToolError(f"{path} is a binary file: bash can look into it, move or remove it")
         # Noted before it is read: a change in between is then noticed, not overlooked.
         context.files.note_read(path)
         source, note = _source(file, path, encoding)
@@ -151,9 +152,16 @@ def _names(folder: Path) -> list[str]:
     try:
         with os.scandir(number) as entries:
             seen = islice(entries, SEEN_NAMES)
-            return sorted(entry.name + "/" * entry.is_dir() for entry in seen)
+            return sorted(entry.name + "/" * _is_folder(entry) for entry in seen)
     finally:
         os.close(number)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a circle of links
+        return False
 
 
 def _listing(context: ToolContext, path: Path, title: str) -> ToolResult:
