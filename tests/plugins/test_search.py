@@ -313,6 +313,13 @@ async def test_one_file_is_searched_by_an_expression(context):
     assert "Line 2: needle = 2" in result.output
 
 
+async def test_what_could_be_searched_for_ever_is_refused(context):
+    os.mkfifo(context.directory / "pipe")
+
+    with pytest.raises(ToolError, match="is a device, pipe or socket"):
+        await call(grep, context, pattern="x", path="pipe")
+
+
 async def test_nothing_found_is_said(context):
     assert (await call(grep, context, pattern="absent")).output == "No matches found"
 

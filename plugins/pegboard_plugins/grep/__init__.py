@@ -53,9 +53,7 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     and after, are lines to show around a match.
     """
     target = await _requests(here, pattern, path, include)
-    if not await asyncio.to_thread(target.exists):
-        raise ToolError(f"{target} does not exist")
-    folder = await asyncio.to_thread(target.is_dir)
+    folder = await asyncio.to_thread(_is_folder, target)
     query = Query(
         pattern=pattern,
         target=target,
@@ -76,6 +74,16 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     )
     around = Around(before=_lines(before, context), after=_lines(after, context))
     return await asyncio.to_thread(shown, findings, pattern, output_mode, around)
+
+
+def _is_folder(target: Path) -> bool:
+    """Whether it is a folder; else it is a file."""
+    if not target.exists():
+        raise ToolError(f"{target} does not exist")
+    folder = target.is_dir()
+    if not folder and not target.is_file():
+        raise ToolError(f"{target} is a device, pipe or socket, which has no end to search")
+    return folder
 
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
