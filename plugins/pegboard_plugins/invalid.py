@@ -7,6 +7,8 @@ from pegboard.schema.config import Config, PluginConfig
 _TABLES = {"batch": "batch", "list": "list", "multiedit": "multiedit", "plan_enter": "plan"}
 """Tools that are off until the configuration has the table of their plugin."""
 _SEARCHES = ("websearch", "codesearch")
+_DECIDED = frozenset({"question", "plan_enter", "plan_exit"})
+"""Tools that wait for a person, and are not offered where nobody can be asked."""
 
 
 @as_tool
@@ -17,6 +19,12 @@ async def invalid(context: ToolContext, tool: str, error: str) -> ToolResult:
             output=f"{tool} is off, and only the user can switch it on, with the setting"
             f" `{setting}`. Go on without it; what you were to use it for may need another tool.",
             title=f"{tool} is off",
+        )
+    if tool.lower() in _DECIDED and not context.session.interactive:
+        return ToolResult(
+            output="Nobody is there to be asked. Decide it yourself, and say in your answer what"
+            " you have assumed.",
+            title="Nobody can be asked",
         )
     return ToolResult(
         output=f"The call of {tool} could not be used: {error}\nCorrect the call and try again.",

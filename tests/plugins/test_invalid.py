@@ -39,6 +39,16 @@ def test_a_tool_that_is_on_has_no_such_setting(tool):
     assert switched_off(tool, on) == ""
 
 
+@pytest.mark.parametrize(("interactive", "said"), [(False, "Nobody is there"), (True, "no tool")])
+async def test_who_asks_where_nobody_answers_is_told_so(tmp_path, interactive, said):
+    context = Context(tmp_path)
+    context.session.interactive = interactive
+
+    result = await call(invalid, context, tool="question", error="there is no tool 'question'")
+
+    assert said in result.output
+
+
 class OnlyProvider:
     """Registers a provider and nothing else."""
 
