@@ -320,5 +320,5 @@ def _name(view: SessionView) -> str:
 def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError) as error:
-        raise ToolError(f"{path} cannot be resolved: {error}") from error
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ToolError(f"{str(path)!r} is no path: {error}") from error

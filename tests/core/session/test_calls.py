@@ -118,6 +118,23 @@ async def test_a_call_that_cannot_run_is_answered_with_the_reason(
     assert texts(turn) == ["done"]
 
 
+@tool
+async def place(path: str, context: ToolContext) -> str:
+    """Where a path leads."""
+    return str(await context.ask_path(Path(path)))
+
+
+async def test_a_path_with_a_zero_byte_is_answered_with_the_reason(tmp_path: Path) -> None:
+    provider = Played(calls(call("place", r'{"path": "a\u0000b"}')), text("done"))
+    async with opened(tmp_path, provider, ToolsPlugin(place)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert part.state.error.endswith(r"a\x00b' is no path: embedded null byte")
+
+
 async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path: Path) -> None:
     barrier = asyncio.Barrier(3)
 
