@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from pegboard.openat import move_resolved as move_resolved
     from pegboard.openat import open_resolved as open_resolved
     from pegboard.openat import remove_resolved as remove_resolved
+    from pegboard.openat import temporary_beside as temporary_beside
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
@@ -136,7 +137,13 @@ _MODULES = {
     "globs": ("glob_expression",),
     "hookmarks": ("hookimpl",),
     "ids": ("IdSource", "check_id"),
-    "openat": ("is_resolved", "move_resolved", "open_resolved", "remove_resolved"),
+    "openat": (
+        "is_resolved",
+        "move_resolved",
+        "open_resolved",
+        "remove_resolved",
+        "temporary_beside",
+    ),
     "opening": ("AppOptions",),
     "paths": ("Places",),
     "permissions": ("UNCLEAR", "judge", "may_name", "may_read", "rules_from_config", "strictest"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
-from pegboard.openat import folder_of
+from pegboard.openat import folder_of, temporary_beside
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -171,7 +171,7 @@ def _stamp(target: str) -> _Stamp | None:
 def _replace(path: Path, content: bytes) -> None:
     with folder_of(path, make=True) as folder:
         old = _existing(path, folder)
-        temporary = f".{path.name[:200]}.{os.urandom(6).hex()}"
+        temporary = temporary_beside(path).name
         try:
             _write_new(temporary, content, folder=folder, old=path.name if old else None)
             os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)

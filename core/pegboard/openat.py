@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+TEMPORARY = ".pegboard~"
+"""The end of names of files that are there for an instant; snapshots leave them out."""
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def temporary_beside(path: Path) -> Path:
+    """A new name in the same folder, for a file that is not there yet, or shall not be long."""
+    return path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}{TEMPORARY}")
 
 
 def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:

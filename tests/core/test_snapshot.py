@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.openat import temporary_beside
 from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.restore import Left
 from pegboard.workspace import open_workspace
@@ -305,3 +306,17 @@ async def test_the_quota_drops_the_oldest_first(project: Path) -> None:
         snapshots._store.collect(quota_bytes=3 << 19)
         kept = sorted(path.name for path in data.glob("*/refs/pegboard/ses_1/*"))
     assert kept == ["m2-after", "m2-before"]
+
+
+async def test_what_is_there_for_an_instant_is_left_out(project: Path) -> None:
+    async with taking(project) as snapshots:
+        before = await snapshots.track()
+        temporary = temporary_beside(project / "a.txt")
+        with writing(snapshots):
+            temporary.write_text("half a file")
+        during = await snapshots.track()
+        with writing(snapshots, temporary):
+            temporary.write_text("more of it")
+        told = await snapshots.track()
+
+    assert before == during == told

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pegboard.openat import TEMPORARY
 from pegboard.snapshot.objects import Entry
 from pegboard.workspace import Workspace
 
@@ -169,9 +170,9 @@ class ShadowGit:
         return self._git_dir / "index"
 
     def _take_excludes(self) -> None:
-        own = b""
+        own = b".*%b\n" % TEMPORARY.encode()
         if self.folder.is_relative_to(self.worktree):
-            own = b"/" + bytes(self.folder.relative_to(self.worktree)) + b"/\n"
+            own += b"/" + bytes(self.folder.relative_to(self.worktree)) + b"/\n"
         users = _read(self._shared / "info" / "exclude") if self._shared else b""
         _put(self.folder / "info" / "exclude", own + users)
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from pegboard.openat import temporary_beside
 from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
@@ -53,7 +54,7 @@ def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> N
     if _is_folder(place):
         place.rmdir()  # fails when something is in it
     place.parent.mkdir(parents=True, exist_ok=True)
-    temporary = place.with_name(f".{place.name[:200]}.{os.urandom(6).hex()}")
+    temporary = temporary_beside(place)
     try:
         if wanted.mode == SYMLINK:
             temporary.symlink_to(os.fsdecode(content))

@@ -1,12 +1,11 @@
 """All files of a patch are changed, or none."""
 
 import asyncio
-import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
-from pegboard import ToolContext, ToolError, move_resolved, remove_resolved
+from pegboard import ToolContext, ToolError, move_resolved, remove_resolved, temporary_beside
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 
@@ -60,7 +59,7 @@ async def _write(
     files = context.files
     if change.after is None:
         # Aside first: until all other files are written the deleted ones are still whole.
-        aside = change.path.with_name(f".{change.path.name[:200]}.{os.urandom(6).hex()}")
+        aside = temporary_beside(change.path)
         await asyncio.to_thread(move_resolved, change.path, aside)
         undo.push_async_callback(_rename_back, context, aside, change.path)
         leaving.append((change.path, aside))
