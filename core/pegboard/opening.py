@@ -112,6 +112,7 @@ async def close(parts: Parts) -> None:
     if parts.engine.snapshots is not None:
         await parts.engine.snapshots.aclose()
     parts.bus.close()
+    await parts.engine.audit.aclose()
     await parts.engine.storage.aclose()
 
 

@@ -8,7 +8,7 @@ import pytest
 from pegboard.audit import Audit
 from pegboard.audit.chain import full_files
 from pegboard.audit.check import Audited, verify
-from pegboard.audit.head import head_file
+from pegboard.audit.head import head_file, locked, read_head
 from pegboard.errors import ToolError
 
 WRITER = (
@@ -31,6 +31,7 @@ async def written(path, *words, **options):
     audit = Audit(path, **options)
     for word in words:
         await audit.write("decision", {"word": word})
+    await audit.aclose()
 
 
 async def writing(path, count, *, full_bytes=1 << 20):
@@ -193,6 +194,61 @@ async def test_a_line_whose_writer_died_before_it_could_record_it_counts(path):
     assert verify(path) == Audited(lines=2)
     await written(path, "c")
     assert (words(path), verify(path)) == (["a", "b", "c"], Audited(lines=3))
+
+
+async def test_a_line_is_in_the_file_before_the_disk_has_it_and_the_record_follows(path):
+    audit = Audit(path)
+    for word in "abc":
+        await audit.write("decision", {"word": word})
+
+    assert words(path) == ["a", "b", "c"]
+    assert verify(path) == Audited(lines=3)
+    await audit.aclose()
+    with locked(path, writing=False) as number:
+        assert read_head(number).last.seq == 3
+
+
+async def test_what_a_power_cut_left_of_the_last_lines_is_taken_out(path):
+    await written(path, "a")
+    audit = Audit(path)
+    await audit.write("decision", {"word": "b"})
+    size = path.stat().st_size
+    for word in "cde":
+        await audit.write("decision", {"word": word})
+    with path.open("r+b") as file:
+        file.seek(size + 5)
+        file.write(bytes(40))
+    assert (verify(path).lines, verify(path).broken, len(verify(path).notes)) == (2, None, 1)
+
+    await written(path, "f")
+
+    assert words(path) == ["a", "b", None, "f"]
+    assert verify(path).broken is None
+
+
+async def test_a_line_that_is_gone_before_the_record_knew_of_it_is_missed_by_its_writer(path):
+    audit = Audit(path)
+    for word in "abc":
+        await audit.write("decision", {"word": word})
+    path.write_text("".join(lines(path)[:2]))
+
+    await audit.write("decision", {"word": "d"})
+
+    assert verify(path).broken == 3
+    await audit.aclose()
+
+
+async def test_a_writer_that_dies_behind_a_full_file_leaves_one_chain(path):
+    await written(path, *"abc")
+    audit = Audit(path, full_bytes=300)
+    await audit.write("decision", {"word": "d"})
+    await audit.write("decision", {"word": "e"})
+    assert len(full_files(path)) >= 1
+
+    await written(path, "f")
+
+    assert verify(path) == Audited(lines=6)
+    await audit.aclose()
 
 
 async def test_a_record_that_was_half_written_leaves_the_one_before(path):

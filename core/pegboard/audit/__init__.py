@@ -2,6 +2,10 @@
 
 The newest file is `audit.jsonl`. A full one is renamed to `audit-N.jsonl`, N being the number
 of its last line, and the chain goes on in the next. `audit.head` knows where the log ends.
+
+A line is in its file before what it tells of goes on, so that it outlives the process; the disk
+has it half a second later. `audit.head` never knows of a line that the disk may not have yet: a
+power cut may take the last lines, but leaves a chain that is whole.
 """
 
 import asyncio
@@ -12,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.audit.chain import (
+    ZERO,
     Link,
     first_link,
     full_file,
@@ -32,6 +38,8 @@ KEPT_FILES = 8
 """Full files that are kept; the oldest goes first."""
 LONGEST_LINE_BYTES = 256 << 10
 """So far from the end of a file its last line begins at the most."""
+SYNC_AFTER_S = 0.5
+"""So long a line may be in the system's memory alone; with a sync for each, a call waits 1 ms."""
 LONGEST_TEXT = 500
 """Letters of a text that are kept; a command line may hold a whole file."""
 MOST_TEXTS = 50
@@ -40,7 +48,7 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """Where the log goes on, and what was found on the way there; `cut` is a torn line's start."""
+    """Where the log goes on, and what was found on the way there; `cut` is where it is torn."""
 
     last: Link
     found: tuple[str, ...] = ()
@@ -78,20 +86,56 @@ class Audit:
         self._kept_files = kept_files
         self._waiting: list[_Entry] = []
         self._turn = asyncio.Lock()
+        self._known = Head()
+        self._synced = 0
+        self._sync_failed = False
+        self._syncing: asyncio.Task[None] | None = None
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Append a line; it is on the disk when this returns.
+        """Append a line; it outlives the process when this returns, and soon a power cut.
 
         :raises ToolError: when it cannot be written: what leaves no trace shall not run.
         """
         entry = _Entry(kind, facts)
         self._waiting.append(entry)
-        async with self._turn:  # who is first writes for all that wait, with one sync
+        async with self._turn:  # who is first writes for all that wait
             if not entry.tried:
                 await self._write_all()
         if entry.error is not None or not entry.tried:
             why = entry.error or "the line of another call cannot be"
             raise ToolError(f"the audit log {self._path} cannot be written: {why}") from entry.error
+
+    async def aclose(self) -> None:
+        """Have the disk keep all lines, with the record of the last."""
+        if self._syncing is not None:
+            self._syncing.cancel()
+            await asyncio.wait({self._syncing})  # a thread that syncs is not waited for
+        await asyncio.to_thread(self._sync)
+
+    async def _sync_soon(self) -> None:
+        while self._known.last.seq > self._synced and not self._sync_failed:
+            await asyncio.sleep(SYNC_AFTER_S)
+            await asyncio.to_thread(self._sync)
+
+    def _sync(self) -> None:
+        """Have the disk keep the lines, and then the record of them.
+
+        The log is locked for the record alone. Where it fails, the next call is told.
+        """
+        known = self._known
+        if known.last.seq <= self._synced:
+            return
+        try:
+            _sync_file(self._path)
+            with locked(self._path, writing=True) as number:
+                head = read_head(number)
+                if head is not None and head.last.seq < known.last.seq:
+                    ended = replace(head, last=known.last, size=known.size, turn=head.turn + 1)
+                    write_head(number, ended)
+        except OSError:
+            self._sync_failed = True
+        else:
+            self._synced = known.last.seq
 
     async def _write_all(self) -> None:
         """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
@@ -101,6 +145,8 @@ class Audit:
             await asyncio.shield(writing)
         finally:
             await asyncio.wait({writing})  # it waits for a lock 30 s at the most
+            if self._syncing is None or self._syncing.done():
+                self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 
     def _tried(self, entries: Sequence[_Entry]) -> None:
         error = None
@@ -114,19 +160,30 @@ class Audit:
     def _append(self, entries: Sequence[_Entry]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self._path, writing=True) as number:
-            head = read_head(number)
-            end, base = self._end(head), head.base if head else self._oldest()
+            written = read_head(number)
+            head = self._newer(written)
+            end = self._end(head)
             if end.cut is not None:
                 os.truncate(self._path, end.cut)
-            turn = head.turn if head else 0
+            if head is None:
+                head = Head(base=self._oldest())
             if _size(self._path) >= self._full_bytes:
-                base = self._turn_over(number, Head(last=end.last, base=base, turn=turn + 1))
-                turn += 2
-            last = self._put(end, entries)
-            size = _size(self._path)
-            write_head(number, Head(last=last, size=size, base=base, turn=turn + 1))
+                head = self._turn_over(number, replace(head, last=end.last, turn=head.turn + 1))
+            at_once = written is None or bool(end.found) or self._sync_failed
+            last = self._put(end, entries, sync=at_once)
+            head = replace(head, last=last, size=_size(self._path), turn=head.turn + 1)
+            if at_once:
+                write_head(number, head)
+                self._synced, self._sync_failed = last.seq, False
+            self._known = head
 
-    def _put(self, end: _End, entries: Sequence[_Entry]) -> Link:
+    def _newer(self, head: Head | None) -> Head | None:
+        """The end as this process has left it, if the head does not know of it yet."""
+        if head is None or self._known.last.seq <= head.last.seq:
+            return head
+        return replace(head, last=self._known.last, size=self._known.size)
+
+    def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> Link:
         """Write the lines, after one for each thing that was found to be wrong."""
         content, last = b"", end.last
         found = [("repaired", {"found": text}) for text in end.found]
@@ -142,7 +199,8 @@ class Audit:
             content = content if whole else b"\n" + content
             if os.write(number, content) < len(content):
                 raise OSError("the disk is full")
-            to_disk(number)
+            if sync:
+                to_disk(number)
         finally:
             os.close(number)
         return last
@@ -166,14 +224,14 @@ class Audit:
         with self._path.open("rb") as file:
             file.seek(head.size)
             rest = file.read()
-        whole, _, torn = rest.rpartition(b"\n")
+        sound = rest[: rest.rfind(b"\n", 0, (rest + ZERO).index(ZERO)) + 1]
         last = head.last
-        for text in whole.splitlines():
+        for text in sound.splitlines():
             last = read_line(text, last).link  # one with a fault stays, and `verify` names it
-        if not torn:
+        if sound == rest:
             return _End(last)
-        found = f"a line that was cut after {len(torn)} bytes was taken out"
-        return _End(last, (found,), cut=head.size + len(rest) - len(torn))
+        found = f"a line that was cut after {len(rest) - len(sound)} bytes was taken out"
+        return _End(last, (found,), cut=head.size + len(sound))
 
     def _end_without_head(self, size: int) -> _End:
         full = full_files(self._path)
@@ -196,13 +254,14 @@ class Audit:
                 continue
         return Link()
 
-    def _turn_over(self, number: int, head: Head) -> Link:
+    def _turn_over(self, number: int, head: Head) -> Head:
         """Put the full file aside, and take the oldest out if there are too many.
 
         The head is written before each step that it must know of, so that a process may die
         between any two of them.
         """
-        write_head(number, msgspec.structs.replace(head, size=_size(self._path)))
+        _sync_file(self._path)
+        write_head(number, replace(head, size=_size(self._path)))
         self._path.rename(full_file(self._path, head.last.seq))
         full = full_files(self._path)
         gone, kept = full[: -self._kept_files], full[-self._kept_files :]
@@ -210,11 +269,12 @@ class Audit:
         if gone:
             with kept[0][1].open("rb") as file:
                 base = first_link(file.readline(LONGEST_LINE_BYTES))
-        write_head(number, msgspec.structs.replace(head, base=base, turn=head.turn + 1))
+        head = replace(head, size=0, base=base, turn=head.turn + 1)
+        write_head(number, head)
         for _, path in gone:
             path.unlink()
         _sync_folder(self._path.parent)
-        return base
+        return head
 
     def _plain(self, value: object) -> object:
         """The value without secrets, and not longer than a line may be."""
@@ -233,6 +293,14 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _sync_file(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        to_disk(number)
+    finally:
+        os.close(number)
 
 
 def _sync_folder(folder: Path) -> None:

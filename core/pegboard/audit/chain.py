@@ -10,6 +10,8 @@ import msgspec
 
 FIRST_DIGEST = "0" * 64
 """Stands for the line before the first."""
+ZERO = b"\0"
+"""No line has one; a power cut may leave some in the place of a line that was not on the disk."""
 
 
 class Link(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard.audit.chain import Link, full_files, read_line
+from pegboard.audit.chain import ZERO, Link, full_files, read_line
 from pegboard.audit.head import Head, head_file, locked, read_head
 
 
@@ -62,6 +62,7 @@ class _Reading:
         self._last = head.base if head else Link()
         self._first = self._last.seq
         self._notes: list[str] = []
+        self._torn = False
 
     def read(self, files: list[tuple[Path, BinaryIO, int]]) -> Audited:
         count = 0
@@ -84,8 +85,10 @@ class _Reading:
     def _fault(self, text: bytes) -> str:
         head = self._head
         known = head is not None and self._last.seq < head.last.seq
-        if not text.endswith(b"\n") and not known:
-            self._notes.append("the last line is cut; its writer did not live to end it")
+        if not known and (self._torn or not text.endswith(b"\n") or ZERO in text):
+            if not self._torn:
+                self._notes.append("the last line is cut; its writer did not live to end it")
+            self._torn = True
             return ""
         line = read_line(text, self._last)
         if line.fault:
