@@ -3,7 +3,7 @@
 FAULT is how it misbehaves: `none`, `crash` (ends at a hover), `dead` (ends at once), `silent`
 (never publishes), `mute` (never answers a hover), `noise` (writes what is no message), `huge`
 (announces an endless message), `chatty` (fills its stderr), `slow` (starts after a second), `many`
-(publishes thirty errors).
+(publishes thirty errors), `odd` (says what is not in the protocol), `long` (answers with 128 KiB).
 """
 
 import json
@@ -14,6 +14,7 @@ from pathlib import Path
 
 FAULT = sys.argv[1]
 GARBAGE = {"noise": b"hello, this is no message", "huge": b"Content-Length: 99999999999"}
+END = 1e300 if FAULT == "odd" else 5
 LOG = os.environ.get("LSP_LOG", os.devnull)
 
 
@@ -41,7 +42,7 @@ def publish(uri, text, version):
         {
             "range": {
                 "start": {"line": number, "character": 0},
-                "end": {"line": number, "character": 5},
+                "end": {"line": number, "character": END},
             },
             "severity": 1 if line == "wrong" else 2,
             "message": f"{line} on {number}",
@@ -63,12 +64,27 @@ def hover(message):
         os._exit(3)
     if FAULT == "mute":
         return
+    if FAULT == "odd":
+        send(id=message["id"], result={"range": "here"})
+        return
+    if FAULT == "long":
+        send(id=message["id"], result={"contents": "x" * (128 << 10)})
+        return
     position = message["params"]["position"]
-    send(id=message["id"], result={"contents": [f"at {position}", {"value": str(os.getpid())}]})
+    send(
+        id=message["id"],
+        result={"contents": [f"at {position}", {"language": "text", "value": str(os.getpid())}]},
+    )
 
 
 def initialize(message):
-    send(id=message["id"], result={"capabilities": {"positionEncoding": "utf-16"}})
+    capabilities = {"positionEncoding": "utf-16"}
+    if FAULT == "odd":
+        capabilities |= {"hoverProvider": [7], "notebookDocumentSync": "none"}
+        send(method="exit")
+        send(method="window/logMessage", params=[])
+        send(id="r", method="client/registerCapability", params={"registrations": 0})
+    send(id=message["id"], result={"capabilities": capabilities})
     send(id="c", method="workspace/configuration", params={"items": [{}, {}]})
     send(id="u", method="unknown/thing", params={})
 
@@ -106,7 +122,9 @@ def main():
         method = message.get("method")
         with Path(LOG).open("a") as log:
             log.write(f"{method}\n")
-        if method in ANSWERS:
+        if FAULT == "odd" and method == "textDocument/definition":
+            send(id=message["id"], error={"message": "no name there"})
+        elif method in ANSWERS:
             ANSWERS[method](message)
         elif "id" in message and method:
             send(id=message["id"], error={"code": -32601, "message": f"no {method}"})

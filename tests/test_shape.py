@@ -28,14 +28,17 @@ MAY_CATCH_ALL = {
 }
 
 HEAVY = {
+    "cattrs",
     "docstring_parser",
     "httpx",
     "importlib_metadata",
     "json5",
     "jsonschema",
     "litellm",
+    "lsprotocol",
     "openai",
     "pydantic",
+    "pygls",
     "rich",
     "tree_sitter",
     "tree_sitter_bash",

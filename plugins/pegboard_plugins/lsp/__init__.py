@@ -3,8 +3,9 @@
 import asyncio
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
@@ -21,9 +22,11 @@ from pegboard import (
 from pegboard.schema.config import Config
 from pegboard.schema.service import Service
 from pegboard_plugins.lsp.known import Launch, configured, launch
-from pegboard_plugins.lsp.messages import ERROR, Diagnostic
-from pegboard_plugins.lsp.operations import MOST_LINES, OPERATIONS, Question
-from pegboard_plugins.lsp.servers import Servers
+
+if TYPE_CHECKING:
+    from lsprotocol.types import Diagnostic, Position
+
+    from pegboard_plugins.lsp.servers import Servers
 
 Operation = Literal[
     "goToDefinition",
@@ -37,6 +40,7 @@ Operation = Literal[
     "outgoingCalls",
     "diagnostics",
 ]
+MOST_LINES = 200
 MOST_SHOWN = 20
 """So many errors of a file are shown after an edit (opencode `tool/edit.ts`)."""
 MOST_FILES = 5
@@ -45,7 +49,9 @@ WAIT_S = 3.0
 HOOK_S = 10.0
 STOP_S = 5.0
 
-_SERVERS = StashKey[Servers]()
+_ERROR = 1
+"""The severity of an error."""
+_SERVERS = StashKey["Servers"]()
 
 
 async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
@@ -77,7 +83,9 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     chosen = await _launch(context, path, env)
     if chosen is None:
         raise ToolError(f"no language server for {path.suffix or path.name} is installed")
-    server = await _servers(context).get(chosen, env, context.enclosed)
+    server = await (await _servers(context)).get(chosen, env, context.enclosed)
+    from pegboard_plugins.lsp.operations import OPERATIONS, Question  # like the servers
+
     question = Question(
         path=path, line=line, character=character, query=query, folder=context.worktree
     )
@@ -95,7 +103,11 @@ def _cut(lines: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
-def _servers(context: ToolContext) -> Servers:
+async def _servers(context: ToolContext) -> "Servers":
+    # The library takes 0.4 s to import: when it is first needed, and beside the event loop.
+    await asyncio.to_thread(import_module, "pegboard_plugins.lsp.servers")
+    from pegboard_plugins.lsp.servers import Servers
+
     return context.stash.setdefault(_SERVERS, Servers)
 
 
@@ -126,26 +138,24 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     )
 
 
-async def _errors(
-    context: ToolContext, paths: Iterable[Path]
-) -> dict[Path, tuple[Diagnostic, ...]]:
+async def _errors(context: ToolContext, paths: Iterable[Path]) -> dict[Path, list["Diagnostic"]]:
     """The errors in each file, of those that are known in time."""
-    found: dict[Path, tuple[Diagnostic, ...]] = {}
+    found: dict[Path, list[Diagnostic]] = {}
     env = await context.env()
     try:
         async with asyncio.timeout(WAIT_S):
             for path in paths:
                 chosen = await _launch(context, path, env)
                 if chosen is not None:
-                    server = await _servers(context).get(chosen, env, context.enclosed)
+                    server = await (await _servers(context)).get(chosen, env, context.enclosed)
                     every = await server.diagnostics(path)
-                    found[path] = tuple(each for each in every if each.severity == ERROR)
+                    found[path] = [each for each in every if (each.severity or _ERROR) == _ERROR]
     except (ToolError, TimeoutError):
         pass  # an edit has not failed because nobody looks it over
     return found
 
 
-def _block(path: Path, errors: Sequence[Diagnostic]) -> str:
+def _block(path: Path, errors: Sequence["Diagnostic"]) -> str:
     lines = [
         f"ERROR [{each.range.start.line + 1}:{each.range.start.character + 1}] {each.message}"
         for each in errors[:MOST_SHOWN]
@@ -155,14 +165,23 @@ def _block(path: Path, errors: Sequence[Diagnostic]) -> str:
     return "\n".join((f'<diagnostics file="{path}">', *lines, "</diagnostics>"))
 
 
-def _metadata(found: Mapping[Path, Sequence[Diagnostic]]) -> dict[str, list[dict[str, Any]]]:
-    import msgspec
-
+def _metadata(found: Mapping[Path, Sequence["Diagnostic"]]) -> dict[str, list[dict[str, Any]]]:
     return {
-        str(path): [msgspec.to_builtins(each) for each in errors[:MOST_SHOWN]]
+        str(path): [
+            {
+                "range": {"start": _place(each.range.start), "end": _place(each.range.end)},
+                "severity": _ERROR,
+                "message": each.message,
+            }
+            for each in errors[:MOST_SHOWN]
+        ]
         for path, errors in found.items()
         if errors
     }
+
+
+def _place(position: "Position") -> dict[str, int]:
+    return {"line": position.line, "character": position.character}
 
 
 @hookimpl

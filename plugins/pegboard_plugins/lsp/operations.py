@@ -1,26 +1,16 @@
 """What a language server is asked for, and its answers as lines for a model."""
 
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+import re
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from lsprotocol import types
 
 from pegboard import ToolError
-from pegboard_plugins.lsp.messages import (
-    KINDS,
-    Call,
-    CallItem,
-    Hover,
-    Position,
-    Spot,
-    Symbol,
-    path_of,
-)
-from pegboard_plugins.lsp.server import Server
+from pegboard_plugins.lsp.server import Server, path_of
 
-MOST_LINES = 200
 LONGEST_LINE = 200
 _SHOWN_BYTES = 2 << 20
 """Longer files are not read to show the line of a place in them."""
@@ -38,75 +28,75 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 async def hover(server: Server, question: Question) -> list[str]:
     """What the server knows of the thing at the place."""
-    raw = await _at_place(server, question, "textDocument/hover")
-    found = _decoded(raw, Hover | None)
-    return [found.text] if found and found.text else []
+    params = types.HoverParams(*await _asked(server, question))
+    found = await server.client.text_document_hover_async(params)
+    text = _text(found.contents) if found else ""
+    return [text] if text else []
 
 
 async def definition(server: Server, question: Question) -> list[str]:
     """Where the thing is defined."""
-    return await _spots(server, question, "textDocument/definition")
+    params = types.DefinitionParams(*await _asked(server, question))
+    return _placed(await server.client.text_document_definition_async(params), question.folder)
 
 
 async def implementation(server: Server, question: Question) -> list[str]:
     """Where the thing is implemented."""
-    return await _spots(server, question, "textDocument/implementation")
+    params = types.ImplementationParams(*await _asked(server, question))
+    return _placed(await server.client.text_document_implementation_async(params), question.folder)
 
 
 async def references(server: Server, question: Question) -> list[str]:
     """Where the thing is used, its definition too."""
-    more = {"context": {"includeDeclaration": True}}
-    return await _spots(server, question, "textDocument/references", more)
+    context = types.ReferenceContext(include_declaration=True)
+    params = types.ReferenceParams(context, *await _asked(server, question))
+    return _placed(await server.client.text_document_references_async(params), question.folder)
 
 
 async def document_symbols(server: Server, question: Question) -> list[str]:
     """The symbols of the file, indented as they are nested."""
-    uri = await server.open(question.path)
-    raw = await server.request("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
-    lines = []
-    for symbol in _decoded(raw, list[Symbol] | None) or ():
-        for depth, each in symbol.tree():
-            start = each.selection_range.start if each.selection_range else _place(each)[1]
-            lines.append(f"{'  ' * depth}{start.line + 1}: {_kind(each.kind)} {each.name}")
-    return lines
+    params = types.DocumentSymbolParams(await server.open(question.path))
+    found = await server.client.text_document_document_symbol_async(params)
+    return [line for symbol in found or () for line in _outline(symbol)]
 
 
 async def workspace_symbols(server: Server, question: Question) -> list[str]:
     """The symbols of the project whose name fits the query."""
-    if question.path.is_file():
-        await server.open(question.path)
-    raw = await server.request("workspace/symbol", {"query": question.query})
-    lines = []
-    for symbol in _decoded(raw, list[Symbol] | None) or ():
-        uri, start = _place(symbol)
-        place = f"{_shown(path_of(uri), question.folder)}:{start.line + 1}"
-        lines.append(f"{place}: {_kind(symbol.kind)} {symbol.name}")
-    return lines
+    await server.open(question.path)
+    params = types.WorkspaceSymbolParams(question.query)
+    found = await server.client.workspace_symbol_async(params)
+    return [_symbol(each, question.folder) for each in found or ()]
 
 
 async def incoming_calls(server: Server, question: Question) -> list[str]:
     """The functions that call the one at the place."""
-    return await _calls(server, question, "callHierarchy/incomingCalls")
+    found: list[types.CallHierarchyIncomingCall] = []
+    for item in await _prepared(server, question):
+        params = types.CallHierarchyIncomingCallsParams(item)
+        found += await server.client.call_hierarchy_incoming_calls_async(params) or ()
+    return [_called(call.from_, question.folder) for call in found]
 
 
 async def outgoing_calls(server: Server, question: Question) -> list[str]:
     """The functions that the one at the place calls."""
-    return await _calls(server, question, "callHierarchy/outgoingCalls")
+    found: list[types.CallHierarchyOutgoingCall] = []
+    for item in await _prepared(server, question):
+        params = types.CallHierarchyOutgoingCallsParams(item)
+        found += await server.client.call_hierarchy_outgoing_calls_async(params) or ()
+    return [_called(call.to, question.folder) for call in found]
 
 
 async def call_items(server: Server, question: Question) -> list[str]:
     """The function at the place, as the calls are asked for."""
-    items = await _prepared(server, question)
-    return [_called(_decoded(raw, CallItem), question.folder) for raw in items]
+    return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 
 async def diagnostics(server: Server, question: Question) -> list[str]:
     """What the server finds in the file, errors first."""
-    found = sorted(await server.diagnostics(question.path), key=lambda each: each.severity)
-    names = ("", "error", "warning", "information", "hint")
+    found = sorted(await server.diagnostics(question.path), key=_severity)
     return [
         f"{each.range.start.line + 1}:{each.range.start.character + 1}:"
-        f" {names[each.severity % len(names)]}: {each.message}"
+        f" {_severity(each).name.lower()}: {each.message}"
         for each in found
     ]
 
@@ -125,74 +115,88 @@ OPERATIONS: Mapping[str, Callable[[Server, Question], Awaitable[list[str]]]] = {
 }
 
 
-async def _at_place(
-    server: Server, question: Question, method: str, more: Mapping[str, object] | None = None
-) -> msgspec.Raw:
-    uri = await server.open(question.path)
-    position = _position(server, question)
-    params = {"textDocument": {"uri": uri}, "position": position, **(more or {})}
-    return await server.request(method, params)
+async def _asked(
+    server: Server, question: Question
+) -> tuple[types.TextDocumentIdentifier, types.Position]:
+    return await server.open(question.path), _position(server, question)
 
 
-def _position(server: Server, question: Question) -> Position:
+def _position(server: Server, question: Question) -> types.Position:
     """The place in the server's units."""
     lines = _lines(str(question.path))
     if not 0 < question.line <= len(lines):
         raise ToolError(f"{question.path} has {len(lines)} lines, not {question.line}")
     before = lines[question.line - 1][: question.character - 1]
     units = len(before.encode("utf-16-le")) // 2 if server.counts_utf16 else len(before)
-    return Position(question.line - 1, units)
+    return types.Position(question.line - 1, units)
 
 
-async def _spots(
-    server: Server, question: Question, method: str, more: Mapping[str, object] | None = None
+def _placed(
+    found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
+    folder: Path,
 ) -> list[str]:
-    raw = await _at_place(server, question, method, more)
-    found = _decoded(raw, list[Spot] | Spot | None)
-    spots = [found] if isinstance(found, Spot) else found or []
-    return _placed((spot.place for spot in spots), question.folder)
-
-
-def _placed(places: Iterable[tuple[str, Position]], folder: Path) -> list[str]:
     """Each place with the line that stands there."""
     texts: dict[str, list[str]] = {}
-    found = []
-    for uri, start in places:
-        path = path_of(uri)
+    placed = []
+    for each in [found] if isinstance(found, types.Location) else found or ():
+        path, start = _start(each)
         lines = texts.setdefault(path, _lines(path))
         text = lines[start.line].strip()[:LONGEST_LINE] if start.line < len(lines) else ""
-        found.append(f"{_shown(path, folder)}:{start.line + 1}:{start.character + 1}: {text}")
-    return found
+        placed.append(f"{_shown(path, folder)}:{start.line + 1}:{start.character + 1}: {text}")
+    return placed
 
 
-async def _calls(server: Server, question: Question, method: str) -> list[str]:
-    found: list[str] = []
-    for item in await _prepared(server, question):
-        raw = await server.request(method, {"item": item})
-        for call in _decoded(raw, list[Call] | None) or ():
-            other = call.from_ or call.to
-            if other is not None:
-                found.append(_called(other, question.folder))
-    return found
+def _start(found: types.Location | types.LocationLink) -> tuple[str, types.Position]:
+    if isinstance(found, types.LocationLink):
+        return path_of(found.target_uri), found.target_selection_range.start
+    return path_of(found.uri), found.range.start
 
 
-async def _prepared(server: Server, question: Question) -> list[msgspec.Raw]:
-    """The items as the server gave them: it wants them back with what is its own in them."""
-    raw = await _at_place(server, question, "textDocument/prepareCallHierarchy")
-    return _decoded(raw, list[msgspec.Raw] | None) or []
+def _text(
+    contents: types.MarkupContent | types.MarkedString | Sequence[types.MarkedString],
+) -> str:
+    """The contents of a hover, in the order in which they are given."""
+    if isinstance(contents, str | types.MarkupContent | types.MarkedStringWithLanguage):
+        return (contents if isinstance(contents, str) else contents.value).strip()
+    return "\n\n".join(filter(None, map(_text, contents)))
 
 
-def _called(item: CallItem, folder: Path) -> str:
+def _outline(
+    symbol: types.DocumentSymbol | types.SymbolInformation, depth: int = 0
+) -> Iterator[str]:
+    """The symbol and those inside."""
+    if isinstance(symbol, types.SymbolInformation):
+        start, children = symbol.location.range.start, None
+    else:
+        start, children = symbol.selection_range.start, symbol.children
+    yield f"{'  ' * depth}{start.line + 1}: {_kind(symbol.kind)} {symbol.name}"
+    for child in children or ():
+        yield from _outline(child, depth + 1)
+
+
+async def _prepared(server: Server, question: Question) -> Sequence[types.CallHierarchyItem]:
+    params = types.CallHierarchyPrepareParams(*await _asked(server, question))
+    return await server.client.text_document_prepare_call_hierarchy_async(params) or ()
+
+
+def _called(item: types.CallHierarchyItem, folder: Path) -> str:
     place = f"{_shown(path_of(item.uri), folder)}:{item.selection_range.start.line + 1}"
     return f"{place}: {_kind(item.kind)} {item.name}"
 
 
-def _place(symbol: Symbol) -> tuple[str, Position]:
-    return symbol.location.place if symbol.location else ("", Position(0, 0))
+def _symbol(symbol: types.SymbolInformation | types.WorkspaceSymbol, folder: Path) -> str:
+    where = symbol.location
+    line = where.range.start.line if isinstance(where, types.Location) else 0
+    place = f"{_shown(path_of(where.uri), folder)}:{line + 1}"
+    return f"{place}: {_kind(symbol.kind)} {symbol.name}"
 
 
-def _kind(number: int) -> str:
-    return KINDS[number - 1] if 0 < number <= len(KINDS) else "symbol"
+def _kind(kind: types.SymbolKind) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.name).lower()
+
+
+def _severity(found: types.Diagnostic) -> types.DiagnosticSeverity:
+    return found.severity or types.DiagnosticSeverity.Error
 
 
 def _shown(path: str, folder: Path) -> str:
@@ -207,10 +211,3 @@ def _lines(path: str) -> list[str]:
         return file.read_bytes().decode(errors="replace").split("\n")
     except OSError:
         return []
-
-
-def _decoded(raw: msgspec.Raw, kind: Any) -> Any:  # noqa: ANN401 - the type, and its value
-    try:
-        return msgspec.json.decode(raw, type=kind)
-    except msgspec.ValidationError as error:
-        raise ToolError(f"the language server's answer cannot be read: {error}") from error

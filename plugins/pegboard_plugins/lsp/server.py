@@ -5,26 +5,22 @@ import os
 import signal
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
-import msgspec
+from lsprotocol import types
 
 from pegboard import ToolError
-from pegboard_plugins.lsp.connection import Connection, ServerGoneError
+from pegboard_plugins.lsp.client import PATIENCE_S, STOP_S, Client
 from pegboard_plugins.lsp.known import Launch
-from pegboard_plugins.lsp.messages import Diagnostic, Published, Report, path_of, uri_of
 
-START_S = 45.0
-REQUEST_S = 15.0
-PATIENCE_S = 3.0
-"""The longest that diagnostics are waited for; less for a server that is often silent."""
 SETTLED_S = 0.15
 """Diagnostics are taken when so long no others came: servers send them in several steps."""
-STOP_S = 1.0
 MOST_DOCUMENTS = 50
 LONGEST_BYTES = 2 << 20
 LIMIT_RSS_BYTES = 4 << 30
@@ -43,26 +39,13 @@ class Enclosed(Protocol):
         ...
 
 
-class _PullOptions(msgspec.Struct, frozen=True):
-    """That the server answers requests for diagnostics."""
-
-
-class _Capabilities(msgspec.Struct, frozen=True, rename="camel"):
-    diagnostic_provider: _PullOptions | None = None
-    position_encoding: str = "utf-16"
-
-
-class _Initialized(msgspec.Struct, frozen=True):
-    capabilities: _Capabilities = _Capabilities()
-
-
 @dataclass(slots=True)
 class _Document:
     """A document that the server has open, and what it found in it."""
 
     text: str
     version: int = 1
-    found: tuple[Diagnostic, ...] = ()
+    found: Sequence[types.Diagnostic] = ()
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -77,24 +60,13 @@ class Server:
         self._launch = launch
         self._around = around
         self._process = process
-        self._connection = Connection(
-            process.stdout,
-            process.stdin,
-            notified=self._notified,
-            answers={
-                "workspace/configuration": _nothings,
-                "workspace/workspaceFolders": lambda _: [_folder(launch.root)],
-                "client/registerCapability": lambda _: None,
-                "client/unregisterCapability": lambda _: None,
-                "window/workDoneProgress/create": lambda _: None,
-            },
-        )
-        self._documents: OrderedDict[str, _Document] = OrderedDict()
-        self._capabilities = _Capabilities()
+        self.client = Client(process.stdout, process.stdin)
+        self._documents: OrderedDict[Path, _Document] = OrderedDict()
+        self._capabilities = types.ServerCapabilities()
         self._patience_s = PATIENCE_S
         self._used_at = self.started_at = time.monotonic()
         self._tasks = (
-            asyncio.create_task(self._connection.run()),
+            asyncio.create_task(self.client.run()),
             asyncio.create_task(self._watch()),
         )
 
@@ -126,6 +98,7 @@ class Server:
             raise
         server = cls(launch, process, around)
         try:
+            server._listen()
             await server._initialize()
         except BaseException:
             await server.aclose()
@@ -140,61 +113,49 @@ class Server:
     @property
     def counts_utf16(self) -> bool:
         """Its positions are in UTF-16 units, and not in code points."""
-        return self._capabilities.position_encoding != "utf-32"
+        return self._capabilities.position_encoding != types.PositionEncodingKind.Utf32
 
-    async def request(self, method: str, params: object) -> msgspec.Raw:
-        """The result of a request as JSON.
-
-        :raises ToolError: when there is none within 15 seconds, or the server is gone.
-        """
-        self._used_at = time.monotonic()
-        return await self._connection.request(method, params, timeout_s=REQUEST_S)
-
-    async def open(self, path: Path) -> str:
-        """The file's URI, once the server knows the text that is on the disk.
+    async def open(self, path: Path) -> types.TextDocumentIdentifier:
+        """The file, once the server knows the text that is on the disk.
 
         :raises ToolError: when it cannot be read, or is too long.
         """
         self._used_at = time.monotonic()
         text = await asyncio.to_thread(_text, path)
-        uri = uri_of(path)
-        document = self._documents.get(uri)
+        document = self._documents.get(path)
         if document is None:
-            self._documents[uri] = _Document(text)
+            self._documents[path] = _Document(text)
             kind = self._launch.language.languages.get(path.suffix.lower(), "")
-            item = {"uri": uri, "languageId": kind, "version": 1, "text": text}
-            self._connection.notify("textDocument/didOpen", {"textDocument": item})
+            item = types.TextDocumentItem(path.as_uri(), kind, 1, text)
+            self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
             self._close_the_oldest()
         elif document.text != text:
-            self._change(uri, document, text)
-        self._documents.move_to_end(uri)
-        return uri
+            self._change(path.as_uri(), document, text)
+        self._documents.move_to_end(path)
+        return types.TextDocumentIdentifier(path.as_uri())
 
-    async def diagnostics(self, path: Path) -> tuple[Diagnostic, ...]:
+    async def diagnostics(self, path: Path) -> Sequence[types.Diagnostic]:
         """What the server finds in the file as it is now, as far as it says so in 3 seconds.
 
         :raises ToolError: when the file cannot be read, or the server is gone.
         """
-        uri = await self.open(path)
-        document = self._documents[uri]
-        if self._capabilities.diagnostic_provider is not None:
-            params = {"textDocument": {"uri": uri}}
-            raw = await self._connection.request(
-                "textDocument/diagnostic", params, timeout_s=PATIENCE_S
-            )
-            report = msgspec.json.decode(raw, type=Report)
-            if report.kind == "full":
-                document.found = report.items
+        identifier = await self.open(path)
+        document = self._documents[path]
+        if self._capabilities.diagnostic_provider is None:
+            await self._settled(document)
             return document.found
-        await self._settled(document)
+        params = types.DocumentDiagnosticParams(identifier)
+        report = await self.client.text_document_diagnostic_async(params)
+        if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
+            document.found = report.items
         return document.found
 
     async def aclose(self) -> None:
         """End the server: asked first, killed a second later, with all that it started."""
         with suppress(ToolError, TimeoutError):
             if self.alive:
-                await self._connection.request("shutdown", None, timeout_s=STOP_S)
-                self._connection.notify("exit", None)
+                await self.client.shutdown_async(None)
+                self.client.exit(None)
                 await asyncio.wait_for(self._process.wait(), STOP_S)
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
@@ -204,46 +165,54 @@ class Server:
         await asyncio.gather(*self._tasks, self._process.wait(), return_exceptions=True)
         await self._around.aclose()
 
+    def _listen(self) -> None:
+        """Answer what the server asks and hear what it finds; pygls refuses anything else."""
+        answers: Mapping[str, Callable[[Any], object]] = {
+            types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),
+            types.WORKSPACE_CONFIGURATION: lambda params: [None for _ in params.items],
+            types.WORKSPACE_WORKSPACE_FOLDERS: lambda _: [_folder(self._launch.root)],
+            types.CLIENT_REGISTER_CAPABILITY: lambda _: None,
+            types.CLIENT_UNREGISTER_CAPABILITY: lambda _: None,
+            types.WINDOW_WORK_DONE_PROGRESS_CREATE: lambda _: None,
+        }
+        for method, answer in answers.items():
+            self.client.feature(method)(answer)
+
     async def _initialize(self) -> None:
         root = self._launch.root
-        params = {
-            "processId": None,  # the number would mean nothing in a sandbox; we end the server
-            "clientInfo": {"name": "pegboard"},
-            "rootUri": uri_of(root),
-            "rootPath": str(root),
-            "workspaceFolders": [_folder(root)],
-            "initializationOptions": self._launch.language.initialization,
-            "capabilities": _CLIENT,
-        }
-        raw = await self._connection.request("initialize", params, timeout_s=START_S)
-        try:
-            self._capabilities = msgspec.json.decode(raw, type=_Initialized).capabilities
-        except msgspec.ValidationError as error:
-            raise ServerGoneError(
-                f"the language server introduced itself badly: {error}"
-            ) from error
-        self._connection.notify("initialized", {})
+        params = types.InitializeParams(
+            process_id=None,  # the number would mean nothing in a sandbox; we end the server
+            client_info=types.ClientInfo(self.client.name),
+            root_uri=root.as_uri(),
+            root_path=str(root),
+            workspace_folders=[_folder(root)],
+            initialization_options=self._launch.language.initialization,
+            capabilities=_offered(),
+        )
+        self._capabilities = (await self.client.initialize_async(params)).capabilities
+        self.client.initialized(types.InitializedParams())
 
     def _change(self, uri: str, document: _Document, text: str) -> None:
         document.text = text
         document.version += 1
         document.news = asyncio.Event()
-        self._connection.notify(
-            "textDocument/didChange",
-            {
-                "textDocument": {"uri": uri, "version": document.version},
-                "contentChanges": [{"text": text}],
-            },
+        self.client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(document.version, uri),
+                [types.TextDocumentContentChangeWholeDocument(text)],
+            )
         )
-        self._connection.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
-        self._connection.notify(
-            "workspace/didChangeWatchedFiles", {"changes": [{"uri": uri, "type": 2}]}
+        self.client.text_document_did_save(
+            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
         )
+        change = types.FileEvent(uri, types.FileChangeType.Changed)
+        self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([change]))
 
     def _close_the_oldest(self) -> None:
         while len(self._documents) > MOST_DOCUMENTS:
-            uri, _ = self._documents.popitem(last=False)
-            self._connection.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+            path, _ = self._documents.popitem(last=False)
+            identifier = types.TextDocumentIdentifier(path.as_uri())
+            self.client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
 
     async def _settled(self, document: _Document) -> None:
         """Waits for diagnostics of the document's newest text, as long as they are likely."""
@@ -262,17 +231,11 @@ class Server:
             self._patience_s = min(max(wanted, _LEAST_PATIENCE_S), PATIENCE_S)
             document.news.set()  # what is known is known, until the text changes
 
-    def _notified(self, method: str, params: msgspec.Raw) -> None:
-        if method != "textDocument/publishDiagnostics":
-            return
-        try:
-            published = msgspec.json.decode(params, type=Published)
-        except msgspec.ValidationError:
-            return
-        document = self._documents.get(uri_of(Path(path_of(published.uri))))
-        if document is None or (published.version or document.version) < document.version:
+    def _published(self, params: types.PublishDiagnosticsParams) -> None:
+        document = self._documents.get(Path(path_of(params.uri)))
+        if document is None or (params.version or document.version) < document.version:
             return  # what is not open is not kept, and what is outdated is not true
-        document.found = published.diagnostics
+        document.found = params.diagnostics
         document.news.set()
 
     async def _watch(self) -> None:
@@ -286,27 +249,46 @@ class Server:
                 return
 
 
-_CLIENT: Mapping[str, object] = {
-    "general": {"positionEncodings": ["utf-32", "utf-16"]},
-    "window": {"workDoneProgress": True},
-    "workspace": {
-        "configuration": True,
-        "workspaceFolders": True,
-        "didChangeWatchedFiles": {"dynamicRegistration": True},
-        "symbol": {},
-    },
-    "textDocument": {
-        "synchronization": {"didSave": True},
-        "publishDiagnostics": {"versionSupport": True},
-        "diagnostic": {},
-        "hover": {"contentFormat": ["markdown", "plaintext"]},
-        "definition": {"linkSupport": True},
-        "implementation": {"linkSupport": True},
-        "references": {},
-        "documentSymbol": {"hierarchicalDocumentSymbolSupport": True},
-        "callHierarchy": {},
-    },
-}
+def path_of(uri: str) -> str:
+    """The path of a `file:` URI; any other URI as it is."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def _offered() -> types.ClientCapabilities:
+    """What this client understands."""
+    return types.ClientCapabilities(
+        general=types.GeneralClientCapabilities(
+            position_encodings=[
+                types.PositionEncodingKind.Utf32,
+                types.PositionEncodingKind.Utf16,
+            ]
+        ),
+        window=types.WindowClientCapabilities(work_done_progress=True),
+        workspace=types.WorkspaceClientCapabilities(
+            configuration=True,
+            workspace_folders=True,
+            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(
+                dynamic_registration=True
+            ),
+            symbol=types.WorkspaceSymbolClientCapabilities(),
+        ),
+        text_document=types.TextDocumentClientCapabilities(
+            synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
+            publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True),
+            diagnostic=types.DiagnosticClientCapabilities(),
+            hover=types.HoverClientCapabilities(
+                content_format=[types.MarkupKind.Markdown, types.MarkupKind.PlainText]
+            ),
+            definition=types.DefinitionClientCapabilities(link_support=True),
+            implementation=types.ImplementationClientCapabilities(link_support=True),
+            references=types.ReferenceClientCapabilities(),
+            document_symbol=types.DocumentSymbolClientCapabilities(
+                hierarchical_document_symbol_support=True
+            ),
+            call_hierarchy=types.CallHierarchyClientCapabilities(),
+        ),
+    )
 
 
 async def _quiet(news: asyncio.Event) -> None:
@@ -320,17 +302,8 @@ async def _quiet(news: asyncio.Event) -> None:
             await news.wait()
 
 
-def _folder(root: Path) -> dict[str, str]:
-    return {"uri": uri_of(root), "name": root.name}
-
-
-class _Items(msgspec.Struct, frozen=True):
-    items: list[msgspec.Raw] = []
-
-
-def _nothings(params: msgspec.Raw) -> list[None]:
-    """No setting for each that the server asks for."""
-    return [None] * len(msgspec.json.decode(params, type=_Items).items)
+def _folder(root: Path) -> types.WorkspaceFolder:
+    return types.WorkspaceFolder(root.as_uri(), root.name)
 
 
 def _text(path: Path) -> str:

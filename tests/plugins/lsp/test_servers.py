@@ -12,7 +12,7 @@ from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
 from pegboard.tools import ToolResult
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins.lsp import lsp, server, servers
+from pegboard_plugins.lsp import client, lsp, server, servers
 from pegboard_plugins.lsp.known import KNOWN, launch
 from tool_context import Context, call
 
@@ -144,7 +144,7 @@ async def test_a_server_that_breaks_the_protocol_is_an_error(project, fault, rea
 
 
 async def test_a_request_without_an_answer_ends_in_time(project, monkeypatch):
-    monkeypatch.setattr(server, "REQUEST_S", 0.3)
+    monkeypatch.setattr(client, "REQUEST_S", 0.3)
     context = project("mute")
 
     with pytest.raises(ToolError, match=r"did not answer textDocument/hover within 0\.3 s"):
@@ -160,6 +160,24 @@ async def test_a_server_that_fills_its_stderr_does_not_hang(project):
 async def test_what_a_server_cannot_do_is_told(project):
     with pytest.raises(ToolError, match="no textDocument/definition"):
         await asked(project(), "goToDefinition")
+
+
+async def test_what_is_not_in_the_protocol_ends_neither_the_server_nor_us(project):
+    context = project("odd")
+
+    answer = await edited(context, "wrong\n")
+    with pytest.raises(ToolError, match=r"refused textDocument/hover: its answer cannot be read"):
+        await asked(context)
+    with pytest.raises(ToolError, match=r"refused textDocument/definition: .*no name there"):
+        await asked(context, "goToDefinition")
+
+    assert "ERROR [1:1] wrong on 0" in answer.output
+    assert running(context).alive
+    assert said(context).count("initialize") == 1
+
+
+async def test_a_long_answer_is_whole(project):
+    assert await asked(project("long")) == "x" * (128 << 10)
 
 
 async def test_old_documents_are_closed(project, monkeypatch):

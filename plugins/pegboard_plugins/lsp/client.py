@@ -1,0 +1,239 @@
+"""The client of a language server: pygls speaks the protocol, over our own bounded transport.
+
+pygls' own takes messages of any length, waits for ever for answers, and passes over what is no
+message.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from concurrent.futures import InvalidStateError
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+import cattrs
+from lsprotocol import types
+from lsprotocol.converters import get_converter
+from lsprotocol.validators import UINTEGER_MAX_VALUE
+from pygls.exceptions import JsonRpcException
+from pygls.lsp.client import LanguageClient
+from pygls.protocol import JsonRPCProtocol, JsonRPCRequestMessage
+
+from pegboard import ToolError
+
+START_S = 45.0
+REQUEST_S = 15.0
+PATIENCE_S = 3.0
+"""The longest that diagnostics are waited for."""
+STOP_S = 1.0
+LIMIT_BYTES = 16 << 20
+"""The longest message that is taken."""
+UNSENT_BYTES = 16 << 20
+"""How much may wait for a server that does not read."""
+_SHORT_BYTES = 64 << 10
+"""Longer messages become values in a thread: so much takes 10 ms."""
+_NOT_VALID = (OSError, ValueError, RecursionError, asyncio.LimitOverrunError)
+
+
+class ServerGoneError(ToolError):
+    """The server has ended, or speaks something else than the protocol."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the language server is gone: {reason}")
+
+
+class Client(LanguageClient):
+    """Typed requests to a server, each with a limit of time.
+
+    Those whose name ends with `_async` raise ToolError when the server refuses them, does not
+    answer in time, or answers with what the protocol does not know; all raise ServerGoneError.
+    """
+
+    protocol: "Protocol"
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # pygls asks for a server's protocol, which would end this process where it is told `exit`.
+        super().__init__("pegboard", "", Protocol, _converter)  # type: ignore[arg-type]
+        self._reader = reader
+        self._outlet = _Outlet(writer)
+        self.protocol.set_writer(self._outlet)
+
+    async def run(self) -> None:
+        """Nothing, when the server has closed its output or sent what is no message."""
+        _keep_quiet()
+        reason = "it was stopped"
+        try:
+            # No limit of time: a server is silent until it is asked.
+            while True:
+                await self.protocol.take(await self._body())
+        except (asyncio.IncompleteReadError, BrokenPipeError):
+            reason = "it has ended"
+        except _NOT_VALID as error:
+            reason = f"it sent no valid message ({error})"
+        finally:
+            self._outlet.close(reason)
+            self.protocol.give_up(reason)
+
+    async def _body(self) -> bytes:
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        fields = dict(
+            line.lower().split(":", 1) for line in head.decode("ascii").splitlines() if ":" in line
+        )
+        length = int(fields.get("content-length", "-1"))
+        if not 0 <= length <= LIMIT_BYTES:
+            raise ValueError(f"of {length} bytes")
+        return await self._reader.readexactly(length)
+
+
+class Protocol(JsonRPCProtocol):
+    """The messages of the Language Server Protocol, without what pygls does as a server."""
+
+    def get_message_type(self, method: str) -> type[Any] | None:
+        """Of a request or notification."""
+        return types.METHOD_TO_TYPES.get(method, (None,))[0]
+
+    def get_result_type(self, method: str) -> type[Any] | None:
+        """Of the answer to a request."""
+        return types.METHOD_TO_TYPES.get(method, (None, None))[1]
+
+    def notify(self, method: str, params: object = None) -> None:
+        """Tell the server something.
+
+        :raises ServerGoneError: when it is gone.
+        """
+        try:
+            super().notify(method, params)
+        except BrokenPipeError as error:
+            raise ServerGoneError(str(error)) from error
+
+    async def send_request_async(
+        self, method: str, params: object = None, msg_id: int | str | None = None
+    ) -> Any:  # noqa: ANN401 - the client's methods say what each request gives
+        """The answer; what it raises is said in `Client`."""
+        number = msg_id or str(uuid4())
+        limit_s = _limit_s(method)
+        try:
+            async with asyncio.timeout(limit_s):
+                return await super().send_request_async(method, params, number)
+        except BrokenPipeError as error:
+            raise ServerGoneError(str(error)) from error
+        except JsonRpcException as error:
+            raise ToolError(f"the language server refused {method}: {error.message}") from error
+        except TimeoutError as error:
+            self.notify(types.CANCEL_REQUEST, types.CancelParams(number))
+            text = f"the language server did not answer {method} within {limit_s:g} s"
+            raise ToolError(text) from error
+        finally:
+            self._request_futures.pop(number, None)
+            self._result_types.pop(number, None)
+
+    async def take(self, body: bytes) -> None:
+        """Do what a message of the server's asks for.
+
+        :raises ValueError: for what is no message.
+        """
+        if len(body) > _SHORT_BYTES:
+            message = await asyncio.to_thread(self._structured, body)
+        else:
+            message = self._structured(body)
+        if message is not None:
+            # The answer may come just when nobody waits for it any longer.
+            with suppress(InvalidStateError):
+                self.handle_message(message)
+
+    def give_up(self, reason: str) -> None:
+        """End the requests that have no answer yet."""
+        for future in self._request_futures.values():
+            if not future.done():
+                future.set_exception(ServerGoneError(reason))
+
+    def _send_response(self, *args: Any, **named: Any) -> None:  # noqa: ANN401 - pygls calls it
+        with suppress(BrokenPipeError):  # whoever reads learns that the server is gone
+            super()._send_response(*args, **named)
+
+    def _structured(self, body: bytes) -> Any:  # noqa: ANN401 - pygls gives messages no type
+        message = json.loads(body)
+        if not isinstance(message, dict) or "jsonrpc" not in message:
+            raise ValueError("not of JSON-RPC 2.0")
+        try:
+            return self.structure_message(message)
+        except JsonRpcException:
+            return _unlike_the_protocol(message)
+
+
+class _Outlet:
+    """Where pygls writes: BrokenPipeError is the one error that it does not keep for itself."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
+        self._reason = ""
+
+    def write(self, data: bytes) -> None:
+        transport = self._writer.transport
+        if self._reason or transport.is_closing():
+            raise BrokenPipeError(self._reason or "it has ended")
+        if transport.get_write_buffer_size() > UNSENT_BYTES:
+            raise BrokenPipeError("it does not read what it is sent")
+        self._writer.write(data)
+
+    def close(self, reason: str = "it was stopped") -> None:
+        self._reason = self._reason or reason
+        self._writer.close()
+
+
+def _keep_quiet() -> None:
+    """Keep pygls' warnings, like that of an unknown message, from the terminal."""
+    log = logging.getLogger("pygls")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+
+
+def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
+    """What stands for a message that is not of its type, so that nobody waits for it."""
+    if "id" not in message:
+        return None
+    if "method" in message:
+        params = message.get("params")
+        return JsonRPCRequestMessage(message["id"], message["method"], "2.0", params)
+    text = str(message.get("error", "its answer cannot be read"))
+    error = types.ResponseError(types.ErrorCodes.ParseError, text)
+    return types.ResponseErrorMessage(message["id"], error)
+
+
+def _converter() -> cattrs.Converter:
+    """lsprotocol's, but for two things that real servers send and it refuses."""
+    converter = get_converter()
+    converter.register_structure_hook(types.Position, _position)
+    converter.register_structure_hook(types.ServerCapabilities, _capabilities)
+    return converter
+
+
+def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabilities:
+    """Those that matter here: not every server's are readable (microsoft/lsprotocol#462)."""
+    pulls = isinstance(given.get("diagnosticProvider"), Mapping)
+    return types.ServerCapabilities(
+        position_encoding=given.get("positionEncoding"),
+        diagnostic_provider=types.DiagnosticOptions(False, False) if pulls else None,  # noqa: FBT003
+    )
+
+
+def _position(given: Mapping[str, float], _: type[Any]) -> types.Position:
+    """A place, also one that says "the end" with a number that is too big."""
+    line, character = (
+        int(min(max(given[name], 0), UINTEGER_MAX_VALUE)) for name in ("line", "character")
+    )
+    return types.Position(line, character)
+
+
+def _limit_s(method: str) -> float:
+    match method:
+        case types.INITIALIZE:
+            return START_S
+        case types.SHUTDOWN:
+            return STOP_S
+        case types.TEXT_DOCUMENT_DIAGNOSTIC:
+            return PATIENCE_S
+        case _:
+            return REQUEST_S
