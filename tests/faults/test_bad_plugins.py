@@ -1,13 +1,14 @@
 """Plugins that raise, hang or answer with nonsense: the run completes and says who it was."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pegboard import ToolContext, hookimpl, hookspecs, tool
+from pegboard import SandboxPolicy, ToolContext, hookimpl, hookspecs, tool
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.prompt import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text
@@ -62,6 +63,8 @@ PASSED = sorted(
     {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_kind")}
     - {
         "register_routes",  # the server's
+        "services",  # asked by clients
+        "register_sandboxes",  # only when the user wants one
         "register_storage",  # only for a database by URL
         "register_compactors",  # only when a history is too long
         "session_compacting",
@@ -72,7 +75,12 @@ PASSED = sorted(
 )
 
 
-@pytest.mark.parametrize("behave", [raises, hangs, nonsense], ids=["raises", "hangs", "nonsense"])
+BEHAVIOURS = pytest.mark.parametrize(
+    "behave", [raises, hangs, nonsense], ids=["raises", "hangs", "nonsense"]
+)
+
+
+@BEHAVIOURS
 @pytest.mark.parametrize("name", PASSED)
 async def test_a_run_completes_around_a_bad_plugin_and_names_it(
     tmp_path: Path, name: str, behave: Callable[..., Any]
@@ -96,3 +104,53 @@ async def test_a_run_completes_around_a_bad_plugin_and_names_it(
     assert "done" in str(turn.parts)
     assert {(failure.plugin, failure.hook) for failure in failures} == {("Bad", name)}
     assert isinstance(part.state, Failed) == (name == "permission_ask"), "a policy fails closed"
+
+
+class Open:
+    """A sandbox without walls."""
+
+    name = "open"
+    caveat = ""
+
+    @hookimpl
+    def register_sandboxes(self) -> "list[Open]":
+        """This one."""
+        return [self]
+
+    def why_not(self, policy: SandboxPolicy) -> str | None:
+        """It always can."""
+
+    @contextmanager
+    def enclose(
+        self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
+    ) -> Iterator[Sequence[str]]:
+        """The command line as it is."""
+        yield argv
+
+
+@BEHAVIOURS
+async def test_a_run_uses_the_next_sandbox_and_names_the_bad_plugin(
+    tmp_path: Path, behave: Callable[..., Any]
+) -> None:
+    provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
+    bad = plugin("register_sandboxes", behave)
+    settings = {"model": "played/m", "sandbox": "workspace"}
+    async with opened(tmp_path, provider, Open(), bad, ToolsPlugin(echo), config=settings) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, (TextInput(text="hi"),))
+        failures = app.failures
+
+    assert "done" in str(turn.parts)
+    assert {(each.plugin, each.hook) for each in failures} == {("Bad", "register_sandboxes")}
+
+
+@BEHAVIOURS
+async def test_services_are_listed_without_the_bad_plugin_s(
+    tmp_path: Path, behave: Callable[..., Any]
+) -> None:
+    async with opened(tmp_path, Played(text("hi")), plugin("services", behave)) as app:
+        found = await app.hooks.services(app=app)
+        failures = app.failures
+
+    assert found == ()
+    assert {(each.plugin, each.hook) for each in failures} == {("Bad", "services")}
