@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from config_place import Place
 from pegboard import limits as limits_module
 from pegboard.cgroups import Groups
 from pegboard.errors import ToolError
@@ -191,3 +192,42 @@ def test_for_a_user_the_kernel_itself_holds_the_limit() -> None:
 
     with os.fdopen(reading) as answer:
         assert answer.read() == "True more than 30 processes"
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+async def test_a_project_can_only_lower_the_limits_of_processes(
+    tmp_path: Path, *, trusted: bool
+) -> None:
+    place = Place(tmp_path)
+    place.write(place.user / "pegboard.toml", "[limits]\nprocesses = 5000\nopen_files = 0\n")
+    place.write(
+        place.project / "pegboard.toml",
+        "[limits]\nprocesses = 6000\nopen_files = 300\nmemory_mb = 100\n",
+    )
+    place.write(place.directory / "pegboard.toml", "[limits]\nprocesses = 400\nmemory_mb = 0\n")
+
+    loaded = await place.load(trusted=trusted)
+
+    assert loaded.config.limits == ProcessLimits(processes=400, open_files=300, memory_mb=100)
+    assert loaded.untrusted == ()
+    assert [line.rpartition(": ")[2] for line in loaded.warnings] == [
+        *("limits.processes", "limits.memory_mb"),
+    ]
+
+
+async def test_more_memory_than_the_machine_gives_is_no_lower_limit(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.write(place.project / "pegboard.toml", "[limits]\nmemory_mb = 100_000_000\n")
+
+    loaded = await place.load(trusted=True)
+
+    assert loaded.config.limits == ProcessLimits()
+
+
+def test_of_two_limits_the_lower_one_holds() -> None:
+    none = ProcessLimits(processes=0, open_files=0, memory_mb=0)
+    some = ProcessLimits(processes=10, open_files=20, memory_mb=30)
+
+    assert none.tightened(some) == some.tightened(none) == some
+    assert none.tightened(none) == none
+    assert none.tightened(ProcessLimits()) == ProcessLimits()

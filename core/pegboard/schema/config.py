@@ -176,7 +176,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
     `sandbox` says how far the processes of tools may reach, `sandbox_network` whether the network
-    is among it. `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
+    is among it, `limits` how much they may take. `sandbox_allow_commands`: an enclosed command
+    asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. No project can set it.
