@@ -25,8 +25,8 @@ SWEEP_AFTER_S = 2.0
 """Old outputs are removed once the start of an App, and its first request, are over,"""
 SWEEP_EVERY_S = 3600.0
 """and then again and again."""
-LONGEST_OWN_CUT_BYTES = 2 << 20
-"""A tool that says to have cut its output has not, if it is longer."""
+LONGEST_OWN_CUT_BYTES = 4 * MAX_BYTES
+"""A tool that says to have cut its output has not, if it is longer; line numbers take room."""
 
 _BEGINNINGS = ("tool_", "run_")
 """How the names of stored outputs begin: those of tools, and those of processes."""
@@ -153,7 +153,7 @@ def _suffix(line: str, max_bytes: int) -> str:
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
     """The answer with an output that a model can read: start and end of a long one.
 
-    A tool that cuts its own output, to 2 MiB at most, says `truncated` in its metadata and is
+    A tool that cuts its own output, to 200 KiB at most, says `truncated` in its metadata and is
     left alone. What the rest promises is told at `shorten`.
 
     :raises OSError: when the file cannot be written.

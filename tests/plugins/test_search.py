@@ -313,6 +313,19 @@ async def test_one_file_is_searched_by_an_expression(context):
     assert "Line 2: needle = 2" in result.output
 
 
+@pytest.mark.parametrize("place", ["long.txt", ""])
+async def test_an_answer_of_long_lines_has_an_end(context, place):
+    long = "".join(f"{'é' * 3000}\nneedle {'z' * 3000}\n" for _ in range(50))
+    (context.directory / "long.txt").write_text(long)
+
+    result = await call(grep, context, pattern="needle", path=place, context=3)
+
+    assert result.output.startswith("Found 5")
+    assert 40_000 < len(result.output.encode()) < 52_000
+    assert "An answer ends at 51200 bytes" in result.output
+    assert result.metadata["truncated"] is True
+
+
 async def test_what_could_be_searched_for_ever_is_refused(context):
     os.mkfifo(context.directory / "pipe")
 

@@ -1,7 +1,7 @@
 """What a search has found, as a text for a model: the newest files first."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Literal
@@ -15,8 +15,8 @@ Mode = Literal["content", "files_with_matches", "count"]
 
 SHOWN = 100
 """Matches, or files."""
-LIMIT_CHARS = 1 << 20
-"""After so many letters no further file is read: lines around matches can be many."""
+LIMIT_BYTES = 51_200
+"""opencode `tool/truncation.ts`: 50 KiB in one answer; lines around matches can be many."""
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,27 +54,41 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
     total = len(counts) if mode == "files_with_matches" else sum(counts.values())
     more = len(findings.places if mode == "content" else counts) > SHOWN
     if mode == "content":
-        lines = [*_contents(findings.places[:SHOWN], around)]
+        lines = _contents(findings.places[:SHOWN], around)
     else:
-        shows = "{}" if mode == "files_with_matches" else "{}: {}"
-        lines = [
-            shows.format(printable_name(path), count)
-            for path, count in islice(counts.items(), SHOWN)
-            if is_resolved(Path(path))
-        ]
+        lines = _counted(counts, "{}" if mode == "files_with_matches" else "{}: {}")
+    fitting, long = _fitting(lines)
     if counts:
         what = "files" if mode == "files_with_matches" else "matches"
         where = f" in {len(counts)} files" if mode == "count" else ""
-        lines = [f"Found {total}{' or more' if findings.cut else ''} {what}{where}", *lines]
+        fitting.insert(0, f"Found {total}{' or more' if findings.cut else ''} {what}{where}")
+    notes = _notes(findings, more=more, long=long)
     return ToolResult(
-        output="\n\n".join(["\n".join(lines) or "No matches found", *_notes(findings, more=more)]),
+        output="\n\n".join(["\n".join(fitting) or "No matches found", *notes]),
         title=pattern,
-        metadata={"matches": total, "truncated": findings.cut or more},
+        metadata={"matches": total, "truncated": findings.cut or more or long},
     )
 
 
-def _notes(findings: Findings, *, more: bool) -> Iterator[str]:
-    if more:
+def _fitting(lines: Iterable[str]) -> tuple[list[str], bool]:
+    """The lines that an answer has room for, and whether there are more."""
+    fitting: list[str] = []
+    room = LIMIT_BYTES
+    for line in lines:
+        room -= len(line.encode(errors="replace")) + 1
+        if room < 0:
+            return fitting, True
+        fitting.append(line)
+    return fitting, False
+
+
+def _notes(findings: Findings, *, more: bool, long: bool) -> Iterator[str]:
+    if long:
+        yield (
+            f"(An answer ends at {LIMIT_BYTES} bytes: use a narrower pattern, path or include, or"
+            " less context)"
+        )
+    elif more:
         yield f"(The first {SHOWN} are shown: use a narrower pattern, path or include)"
     if findings.partly:
         yield "(Some paths could not be read)"
@@ -83,14 +97,16 @@ def _notes(findings: Findings, *, more: bool) -> Iterator[str]:
 
 
 def _contents(places: Sequence[Place], around: Around) -> Iterator[str]:
-    room = LIMIT_CHARS
     for path, group in groupby(places, key=lambda place: place.path):
         lines = [*_numbered(lines_of(path, group, around))]
         if lines:
             yield from ("", f"{printable_name(path)}:", *lines)
-        room -= sum(map(len, lines))
-        if room < 0:
-            return
+
+
+def _counted(counts: Mapping[str, int], shows: str) -> Iterator[str]:
+    for path, count in islice(counts.items(), SHOWN):
+        if is_resolved(Path(path)):
+            yield shows.format(printable_name(path), count)
 
 
 def _numbered(lines: Iterable[Line]) -> Iterator[str]:
