@@ -1,6 +1,7 @@
 """Who holds up the event loop is named: by real plugins that really block."""
 
 import asyncio
+import inspect
 import logging
 import threading
 import time
@@ -56,10 +57,6 @@ async def failures(app: App) -> list[tuple[str, str, str]]:
     return [(each.plugin, each.hook, each.message) for each in app.failures]
 
 
-def line(function: object) -> int:
-    return function.__code__.co_firstlineno
-
-
 @pytest.mark.usefixtures("impatient")
 async def test_a_tool_that_holds_up_the_loop_is_named_once_with_its_line(tmp_path: Path) -> None:
     provider = Played(calls(model_call("snore", "{}")), text("done"))
@@ -70,7 +67,8 @@ async def test_a_tool_that_holds_up_the_loop_is_named_once_with_its_line(tmp_pat
     assert hook == "tool snore"
     assert plugin in message
     assert "held up everything for more than 0.5 s" in message
-    assert f"{__file__}:{line(snore.__wrapped__) + 3} (snore)" in message
+    first_line = inspect.getsourcelines(snore.arguments.function)[1]
+    assert f"{__file__}:{first_line + 3} (snore)" in message
 
 
 @pytest.mark.usefixtures("impatient")
