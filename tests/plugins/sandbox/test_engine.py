@@ -1,6 +1,7 @@
 """Runs of the whole engine in the built-in sandboxes."""
 
 import json
+import shutil
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -105,10 +106,11 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     project = tmp_path / "project"
     project.mkdir()
     (project / "a.x").write_text("one\n")
+    server = shutil.copy(SERVER, project)  # the tests may lie where a sandbox shows nothing
     arguments = {"operation": "hover", "filePath": "a.x", "line": 1, "character": 1}
     provider = Played(calls(call("lsp", json.dumps(arguments))), text("done"))
     config = {
-        "lsp": {"own": {"command": [sys.executable, str(SERVER), "none"], "extensions": [".x"]}}
+        "lsp": {"own": {"command": [sys.executable, str(server), "none"], "extensions": [".x"]}}
     }
 
     async with engine(tmp_path, box, provider, lsp_plugin, config=config) as app:
@@ -119,7 +121,7 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     assert isinstance(part.state, Completed), part.state
     assert "at " in part.state.output
     assert part.state.metadata["sandbox"] == "workspace"
-    assert alive(str(SERVER)) == []
+    assert alive(str(server)) == []
 
 
 async def verdicts(app: App, *commands: str) -> list[str]:
