@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fastapi import APIRouter, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App
@@ -12,6 +13,7 @@ from pegboard.schema.agent import Agent, Command
 from pegboard.schema.service import Service
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
+from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here
 
@@ -47,7 +49,7 @@ async def agents(app: Here) -> Response:
     """The agents, the one that answers when none is named first."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
-    return answer((first, *rest))
+    return answer([replace(each, options=masked(each.options)) for each in (first, *rest)])
 
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,13 @@ from pegboard_plugins.server.house import Here, House, Served, asked_directory
 from pegboard_plugins.server.keybinds import KEYBINDS
 
 MASK = "•••"
-_SECRET = ("key", "token", "secret", "password", "authorization", "credential", "cookie", "headers")
+_SECRET = ("key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "headers")
+_IN_URL = re.compile(
+    r"(?<=://)[^/?#@\s]+(?=@)"
+    rf"|(?<=[?&])(?P<name>[^=&#\s]*(?:{'|'.join(_SECRET)})[^=&#\s]*=)[^&#\s]+",
+    re.IGNORECASE,
+)
+"""Who calls, before a host; and what a query says under a name that means a secret."""
 _PLAIN = ("model", "small_model", "default_agent", "username", "snapshot")
 _LISTS = ("disabled_providers", "enabled_providers", "instructions")
 routes = APIRouter()
@@ -98,12 +105,21 @@ def _lists(said: Config) -> dict[str, Any]:
 
 def _provider(said: ProviderConfig) -> dict[str, Any]:
     values: dict[str, Any] = to_json(said)
-    return {**values, "options": masked(said.options)}
+    if said.api:
+        values["api"] = masked_address(said.api)
+    models = {name: _model(each) for name, each in said.models.items()}
+    return {**values, "options": masked(said.options), "models": models}
+
+
+def _model(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A model's own settings: beside its options and headers they have names and numbers."""
+    return {name: masked(value, name) for name, value in said.items()}
 
 
 def _agent(said: AgentConfig) -> dict[str, Any]:
     values: dict[str, Any] = to_json(said)
     values.pop("project_permission", None)
+    values["options"] = masked(said.options)
     if said.permission:
         values["permission"] = permission_table(said.permission)
     return values
@@ -126,14 +142,24 @@ def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
 
 
 def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
-    """The value with a mask for each text whose key, or a key around it, means a secret."""
+    """The value with a mask for each text whose key, or a key around it, means a secret.
+
+    Of an address it is the part that is one.
+    """
     if isinstance(value, dict):
         return {
             key: masked(each, name if _is_secret(name) else str(key)) for key, each in value.items()
         }
     if isinstance(value, list | tuple):
         return [masked(each, name) for each in value]
-    return MASK if isinstance(value, str) and value and _is_secret(name) else value
+    if not isinstance(value, str):
+        return value
+    return MASK if value and _is_secret(name) else masked_address(value)
+
+
+def masked_address(text: str) -> str:
+    """The text without the secrets of the addresses in it."""
+    return _IN_URL.sub(lambda found: (found["name"] or "") + MASK, text)
 
 
 def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -153,7 +179,7 @@ def _has_mask(value: object) -> bool:
     inner = value.values() if isinstance(value, Mapping) else value
     if isinstance(value, Mapping | list):
         return any(_has_mask(each) for each in inner)  # type: ignore[attr-defined] # a list then
-    return value == MASK
+    return isinstance(value, str) and MASK in value
 
 
 def _is_secret(name: str) -> bool:

@@ -4,8 +4,8 @@ import asyncio
 import re
 from typing import Any
 
-import msgspec
 from fastapi import APIRouter, Request
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, Provider
@@ -14,7 +14,7 @@ from pegboard.schema.model import Model, ProviderListing
 from pegboard.schema.served import ConfiguredProviders
 from pegboard.schema.wire import Rest, to_json
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
-from pegboard_plugins.server.configuration import masked
+from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, Served
 
@@ -117,8 +117,13 @@ def _listing(app: App, provider: Provider, models: dict[str, Model]) -> Provider
 
 
 def _without_secrets(model: Model) -> Model:
-    headers = masked(model.headers, "headers")
-    return msgspec.structs.replace(model, headers=headers, options=masked(model.options))
+    return replace(
+        model,
+        api=replace(model.api, url=masked_address(model.api.url)),
+        headers=masked(model.headers, "headers"),
+        options=masked(model.options),
+        variants=masked(model.variants),
+    )
 
 
 def _defaults(app: App, found: tuple[ProviderListing, ...]) -> dict[str, str]:
