@@ -116,10 +116,19 @@ class Place:
     session: Session
 
 
-async def _place(sessionID: str, app: Here, house: Served) -> AsyncIterator[Place]:
-    session = await app.session(checked("session", sessionID))
+async def session_of(app: App, session_id: str) -> Session:
+    """The session of the App's project.
+
+    :raises NotFoundError: when there is none, or it is another project's.
+    """
+    session = await app.session(checked("session", session_id))
     if session.project_id != app.workspace.project_id:
-        raise NotFoundError("Session", sessionID)
+        raise NotFoundError("Session", session_id)
+    return session
+
+
+async def _place(sessionID: str, app: Here, house: Served) -> AsyncIterator[Place]:
+    session = await session_of(app, sessionID)
     directory = Path(session.directory)
     if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
         app = await house.pool.app(directory)

@@ -13,7 +13,7 @@ from pegboard.schema.served import Health
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.answers import answer, body_of
 from pegboard_plugins.server.documents import document, operation
-from pegboard_plugins.server.house import Here, Served, checked
+from pegboard_plugins.server.house import Here, Served, session_of
 
 routes = APIRouter()
 _APPEND, _EXECUTE, _TOAST = "tui.prompt.append", "tui.command.execute", "tui.toast.show"
@@ -128,7 +128,7 @@ async def publish(request: Request, app: Here, house: Served) -> Response:
 async def select(request: Request, app: Here, house: Served) -> Response:
     """True, when the terminal interfaces are told to show a session."""
     body = await body_of(request, dict[str, Any])
-    await app.session(checked("session", str(body.get("sessionID", ""))))
+    await session_of(app, str(body.get("sessionID", "")))
     return _say(Spoken(type=_SELECT, properties=body), app, house)
 
 

@@ -11,7 +11,7 @@ from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionCha
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import AtSession, Here, Place, Served, checked
+from pegboard_plugins.server.house import AtSession, Here, Place, Served, session_of
 
 MOST_SESSIONS = 10_000
 LAST_MS = 1e15
@@ -47,7 +47,7 @@ async def create(request: Request, app: Here) -> Response:
     """A new session."""
     body = await body_of(request, SessionBody)
     if body.parent_id is not None:
-        await app.session(checked("session", body.parent_id))
+        await session_of(app, body.parent_id)
     session = await app.create_session(
         title=body.title or None,
         parent_id=body.parent_id,

@@ -273,6 +273,18 @@ def test_an_unknown_route_is_json(client):
     assert answer.json()["name"] == "NotFoundError"
 
 
+def test_a_session_of_another_project_is_no_parent(client, session, tmp_path):
+    elsewhere = {"directory": str(tmp_path)}
+
+    answers = [
+        client.post("/session", json={"parentID": session}, params=elsewhere),
+        client.post("/tui/select-session", json={"sessionID": session}, params=elsewhere),
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert client.get(f"/session/{session}/children").json() == []
+
+
 def test_the_document_names_every_operation_once(client):
     document = client.get("/doc").json()
 
@@ -337,13 +349,20 @@ def test_the_last_rule_for_a_pattern_stands_last() -> None:
 
 
 def test_secrets_are_masked_wherever_they_stand() -> None:
-    value = {"apiKey": "a", "headers": {"X-Any": "b"}, "nested": [{"token": "c"}], "url": "d"}
+    value = {
+        "apiKey": "a",
+        "headers": {"X-Any": "b"},
+        "nested": [{"token": "c"}],
+        "url": "https://e:f@g.example/h@i?j=k&sessionToken=l#m",
+        "plain": "n",
+    }
 
     assert masked(value) == {
         "apiKey": MASK,
         "headers": {"X-Any": MASK},
         "nested": [{"token": MASK}],
-        "url": "d",
+        "url": f"https://{MASK}@g.example/h@i?j=k&sessionToken={MASK}#m",
+        "plain": "n",
     }
 
 
