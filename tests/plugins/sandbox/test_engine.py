@@ -1,8 +1,8 @@
 """Runs of the whole engine in the built-in sandboxes."""
 
 import json
-import shutil
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
