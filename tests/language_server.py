@@ -78,7 +78,7 @@ def hover(message):
 
 
 def initialize(message):
-    capabilities = {"positionEncoding": "utf-16"}
+    capabilities: dict[str, object] = {"positionEncoding": "utf-16"}
     if FAULT == "odd":
         capabilities |= {"hoverProvider": [7], "notebookDocumentSync": "none"}
         send(method="exit")
