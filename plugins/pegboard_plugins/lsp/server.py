@@ -168,9 +168,8 @@ class Server:
     def _listen(self) -> None:
         """Answer what the server asks and hear what it finds; pygls refuses anything else."""
         answers: Mapping[str, Callable[[Any], object]] = {
-            types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(
-                self._published
-            ),  # pygls marks what it gets
+            # Not the method itself: pygls writes on what it is given.
+            types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),
             types.WORKSPACE_CONFIGURATION: lambda params: [None for _ in params.items],
             types.WORKSPACE_WORKSPACE_FOLDERS: lambda _: [_folder(self._launch.root)],
             types.CLIENT_REGISTER_CAPABILITY: lambda _: None,
