@@ -1,7 +1,6 @@
 """Rows to values: plain functions of a connection, for any thread."""
 
 from collections import defaultdict
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
