@@ -11,7 +11,13 @@ import click
 @click.option(
     "--hostname", default="127.0.0.1", show_default=True, help="The address to listen on."
 )
-@click.option("--port", default=4096, show_default=True, help="The port; 0 takes a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=4096,
+    show_default=True,
+    help="The port; 0 takes a free one.",
+)
 @click.option("--allow-host", multiple=True, help="A further name of this server, for a proxy.")
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="A web site that may use the server.")
 @click.option("--trust", is_flag=True, help="Run the code of projects without asking.")
@@ -51,5 +57,5 @@ def serve(  # noqa: PLR0913 - the options of a command
 
 def _announce(url: str) -> None:
     """The line that tells people, and the one that the protocol's launchers wait for."""
-    click.echo(f"pegboard server listening on {url}")
-    click.echo(f"opencode server listening on {url}")
+    names = ("pegboard", "opencode")
+    click.echo("\n".join(f"{name} server listening on {url}" for name in names))

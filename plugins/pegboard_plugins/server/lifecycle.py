@@ -5,6 +5,7 @@ import ipaddress
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import sys
@@ -30,10 +31,13 @@ from pegboard_plugins.server.terminals import Terminals
 
 STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""
+TURNS_END_WITHIN_S = 3.0
+"""What it gives to turns; those that run on are stopped, so that their requests are answered."""
 BACKLOG = 512
 LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
 _PLAIN_HTTP = 80
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s*]+")
 _log = logging.getLogger("pegboard.server")
 
 
@@ -137,6 +141,19 @@ class _Server(uvicorn.Server):
             for each in signals:
                 loop.remove_signal_handler(each)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more requests, and end those that there are."""
+        stopping = asyncio.create_task(self._stop_turns(), name="stop turns")
+        try:
+            await super().shutdown(sockets)
+        finally:
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
+
+    async def _stop_turns(self) -> None:
+        await asyncio.sleep(TURNS_END_WITHIN_S)
+        await self._house.pool.abort_all()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: streams would otherwise never end."""
         self._house.feed.hang_up("all")
@@ -182,6 +199,13 @@ def _places(settings: Settings, env: Mapping[str, str]) -> Places:
 
 
 def _check(settings: Settings, credentials: Credentials) -> None:
+    for origin in settings.origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise InvalidInputError(
+                f"--cors {origin}: name each site like https://example.org:8000, without a path"
+            )
+    if not settings.host:
+        raise InvalidInputError("--hostname is empty: name the address to listen on")
     if is_loopback(settings.host):
         return
     if credentials.token is None:

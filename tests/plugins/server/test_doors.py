@@ -276,6 +276,26 @@ def test_other_machines_are_served_with_a_password_only(server, options):
     assert "not this machine alone" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--port=65536"], "0<=x<=65535"),
+        (["--hostname="], "--hostname is empty"),
+        (["--cors=*"], "--cors *: name each site"),
+        (["--cors=null"], "name each site"),
+        (["--cors=https://a.example/"], "without a path"),
+    ],
+)
+def test_an_option_that_cannot_be_is_named(server, options, why):
+    command = [str(server.process.args[0]), "serve", "--port=0", *options]
+    env = {**server.env, "PEGBOARD_SERVER_PASSWORD": "x"}
+
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+
+    assert done.returncode == 2
+    assert why in done.stderr
+
+
 def test_a_port_that_is_taken_is_named(server):
     command = [str(server.process.args[0]), "serve", f"--port={port_of(server)}"]
 

@@ -5,13 +5,14 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
 
-from served import Served
+from served import Served, served
 
 
 def prompt(text: str, **facts: Any) -> dict[str, Any]:
@@ -224,3 +225,19 @@ def test_both_streams_tell_the_same(server, client, session):
     told = [each["payload"] for each in wrapped if each["payload"]["type"] not in own]
     assert told == [each for each in bare if each["type"] not in own]
     assert {each["directory"] for each in wrapped if "directory" in each} == {str(server.directory)}
+
+
+def test_a_stop_answers_the_prompts_that_it_ends(model_port, tmp_path):
+    with served(tmp_path, model_port) as server, server.client() as client:
+        session = client.post("/session").json()["id"]
+        path = f"/session/{session}/message"
+        with heard(server) as events, ThreadPoolExecutor(1) as threads:
+            asked = threads.submit(client.post, path, json=prompt("%slow 6000"))
+            until(events, "message.part.delta")
+            server.process.terminate()
+            answer = asked.result(30)
+        ended = server.process.wait(30)
+
+    assert answer.json()["info"]["error"]["name"] == "MessageAbortedError"
+    assert ended == 0
+    assert "Traceback" not in (tmp_path / "server.log").read_text()
