@@ -144,7 +144,14 @@ class Pool:
         while True:
             await asyncio.sleep(SWEEP_S)
             for member in self._stale():
-                await self.close(member.app.workspace.directory)
+                # While another was closed a request may have come.
+                if any(member is each for each in self._stale()):
+                    await self.close(member.app.workspace.directory)
+
+    async def abort_all(self) -> None:
+        """Stop the turns that run."""
+        running = ((member.app, name) for member in self.members() for name in member.statuses)
+        await asyncio.gather(*[app.abort(name) for app, name in running])
 
     async def aclose(self) -> None:
         """Close all Apps, side by side."""

@@ -104,6 +104,25 @@ async def test_of_too_many_projects_the_longest_unused_goes(
     await swept(opened, {"a", "c"})
 
 
+async def test_a_project_that_is_used_again_while_another_is_put_away_stays(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await opened.app("a"), await opened.app("b")
+    end = first.aclose
+
+    async def slow_end() -> None:
+        opened.pool.member(second).statuses["ses_1"] = Idle()
+        await end()
+
+    monkeypatch.setattr(first, "aclose", slow_end)
+    monkeypatch.setattr(pool, "SWEEP_S", 0.01)
+    monkeypatch.setattr(pool, "IDLE_S", 0.0)
+
+    await swept(opened, {"b"})
+
+    assert await opened.app("b") is second
+
+
 async def test_new_settings_count_as_soon_as_a_project_rests(opened: Opened) -> None:
     busy, rests = await opened.app("a"), await opened.app("b")
     member = opened.pool.member(busy)
