@@ -123,9 +123,10 @@ class FileAccess(Protocol):
         """The one writer of this file, across tools, sessions and subagents of the App."""
         ...
 
-    async def replace(self, path: Path, content: bytes) -> None:
+    async def replace(self, path: Path, content: bytes) -> int:
         """Put `content` in the place of the file at once, keeping its mode; note it as read.
 
+        The answer is how many other names (hard links) the file had: they keep the old content.
         `path` is one that `ask_path` gave: a link put in its way since is refused.
 
         :raises OSError: when it cannot be written; the old file is then whole.

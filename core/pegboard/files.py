@@ -121,13 +121,13 @@ class SessionFiles:
         """The one writer of this file, across tools, sessions and subagents of the App."""
         return self._ledger.writing(path)
 
-    async def replace(self, path: Path, content: bytes) -> None:
+    async def replace(self, path: Path, content: bytes) -> int:
         """Put `content` in the place of the file at once; note it as read.
 
         `path` is one that `ask_path` gave: without links, and one put there since is refused.
         Mode, owner and extended attributes stay where the system lets us; missing folders are
-        made. Of a file with several hard links only this one gets the content. A cancelled call
-        waits until the file is whole.
+        made. The answer is how many other names (hard links) the file had: they keep the old
+        content. A cancelled call waits until the file is whole.
 
         :raises OSError: when it cannot be written; the old file is then whole.
         """
@@ -135,12 +135,13 @@ class SessionFiles:
             self._announce(path)
         work = asyncio.create_task(asyncio.to_thread(_replace, path, content))
         try:
-            await asyncio.shield(work)
+            others = await asyncio.shield(work)
         except asyncio.CancelledError:
             # No limit: it is one write, and the lock may not be given up before it ends.
             await asyncio.wait({work})
             raise
         self.note_read(path)
+        return others
 
 
 def _same_state(seen: _Stamp, now: os.stat_result) -> bool:
@@ -168,35 +169,36 @@ def _stamp(target: str) -> _Stamp | None:
     return _Stamp(now.st_mtime_ns, now.st_ctime_ns, now.st_size, now.st_ino, digest)
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes) -> int:
     with folder_of(path, make=True) as folder:
-        old = _existing(path, folder)
+        links = _links(path, folder)
         temporary = temporary_beside(path).name
         try:
-            _write_new(temporary, content, folder=folder, old=path.name if old else None)
+            _write_new(temporary, content, folder=folder, old=path.name if links else None)
             os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             with suppress(OSError):
                 os.unlink(temporary, dir_fd=folder)
             raise
+    return max(links - 1, 0)
 
 
-def _existing(path: Path, folder: int) -> bool:
-    """Whether there is a regular file that we may write.
+def _links(path: Path, folder: int) -> int:
+    """How many names the regular file has that we may write; 0 if there is none.
 
     :raises OSError: for a directory, a link, a device, a pipe, or a file that is write-protected.
     """
     try:
-        mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+        facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        return False
-    if stat.S_ISDIR(mode):
+        return 0
+    if stat.S_ISDIR(facts.st_mode):
         raise IsADirectoryError(f"{path} is a directory")
-    if not stat.S_ISREG(mode):
+    if not stat.S_ISREG(facts.st_mode):
         raise OSError(f"{path} is not a regular file")
     if not os.access(path.name, os.W_OK, dir_fd=folder):
         raise PermissionError(f"{path} is write-protected")
-    return True
+    return facts.st_nlink
 
 
 def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> None:

@@ -126,6 +126,16 @@ async def test_a_replaced_file_keeps_its_mode_and_counts_as_read(ledger, file):
     assert [path.name for path in file.parent.iterdir()] == ["hull.txt"]
 
 
+async def test_of_a_file_with_several_names_it_is_said_how_many_keep_the_old_content(ledger, file):
+    other = file.with_name("other.txt")
+    other.hardlink_to(file)
+    before = other.read_bytes()
+
+    assert await ledger.view("a").replace(file, b"elm\n") == 1
+    assert await ledger.view("a").replace(file, b"oak\n") == 0
+    assert other.read_bytes() == before
+
+
 async def test_a_new_file_follows_the_umask_and_brings_its_folders(ledger, tmp_path):
     path = tmp_path / "a" / "b" / "new.txt"
     umask = os.umask(0o027)

@@ -193,6 +193,19 @@ def tree(context: Context) -> list[Path]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
+async def test_t14_other_names_of_a_file_that_keep_the_old_content_are_told(
+    context, change: Change
+) -> None:
+    other = context.directory / "other"
+    other.hardlink_to(context.directory / "a")
+
+    result = await change(context, "a", "old", "new")
+
+    assert "1 other names of the" in result.output
+    assert other.read_text() == "old\nkept\n"
+
+
+@pytest.mark.parametrize("change", CHANGES)
 async def test_t14_mode_and_attributes_stay(context, change: Change) -> None:
     path = context.directory / "a"
     path.chmod(0o750)

@@ -236,7 +236,7 @@ async def test_a_cancelled_patch_is_applied_whole(tmp_path):
         async def replace(self, path, content):
             writing.set()
             await asyncio.sleep(0.01)
-            await files.replace(path, content)
+            return await files.replace(path, content)
 
     context.files = Slow()
     patching = asyncio.create_task(call(apply_patch, context, patchText=THREE))

@@ -21,10 +21,10 @@ async def apply_text(context: ToolContext, text: str) -> ToolResult:
         changes = await asyncio.to_thread(planned, context, places)
         await _ask(context, changes)
         await asyncio.to_thread(check, context, changes)
-        await write_all(context, changes)
+        links = await write_all(context, changes)
     for path in (path for change in changes for path in change.paths):
         await context.edited(path)
-    return _result(context, changes)
+    return _result(context, changes, links)
 
 
 async def ask_beforehand(context: ToolContext, text: str) -> None:
@@ -68,7 +68,7 @@ def _listed(context: ToolContext, change: Change) -> dict[str, object]:
     }
 
 
-def _result(context: ToolContext, changes: Sequence[Change]) -> ToolResult:
+def _result(context: ToolContext, changes: Sequence[Change], links: int) -> ToolResult:
     lines = []
     for change in changes:
         moved = f" -> {title(context, change.target)}" if change.target else ""
@@ -76,6 +76,8 @@ def _result(context: ToolContext, changes: Sequence[Change]) -> ToolResult:
             f"{_LETTERS[change.kind]} {title(context, change.path)}{moved}"
             f" +{change.diff.additions} -{change.diff.deletions}"
         )
+    if links:
+        lines.append(f"{links} other names of these files (hard links) keep the old content.")
     count = "1 file" if len(changes) == 1 else f"{len(changes)} files"
     return ToolResult(
         output="\n".join(["The patch is applied:", *lines]),

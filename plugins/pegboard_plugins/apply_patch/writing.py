@@ -10,15 +10,17 @@ from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 
 
-async def write_all(context: ToolContext, changes: Sequence[Change]) -> None:
-    """Nothing, once every file is changed; a cancelled call waits for that.
+async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
+    """How many other names (hard links) keep old content, once every file is changed.
+
+    A cancelled call waits for that.
 
     :raises PatchError: `io`, when a file cannot be changed; then all are as before.
     :raises ToolError: when one cannot, and another cannot be put back.
     """
     work = asyncio.create_task(_write_all(context, changes))
     try:
-        await asyncio.shield(work)
+        return await asyncio.shield(work)
     except asyncio.CancelledError:
         # No limit: these are a few writes, and half of them would be worse than all.
         await asyncio.wait({work})
@@ -26,19 +28,21 @@ async def write_all(context: ToolContext, changes: Sequence[Change]) -> None:
         raise
 
 
-async def _write_all(context: ToolContext, changes: Sequence[Change]) -> None:
+async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
+    links = 0
     leaving: list[tuple[Path, Path]] = []
     async with AsyncExitStack() as undo:
         undo.push_async_exit(_undone)
         try:
             for change in changes:
-                await _write(context, change, undo, leaving)
+                links += await _write(context, change, undo, leaving)
         except OSError as error:
             raise PatchError("io", f"a file cannot be changed: {error}") from error
         undo.pop_all()
     for path, aside in leaving:
         await asyncio.to_thread(remove_resolved, aside)
         context.files.note_read(path)
+    return links
 
 
 async def _undone(kind: object, error: BaseException | None, trace: object) -> None:
@@ -55,7 +59,8 @@ async def _write(
     change: Change,
     undo: AsyncExitStack,
     leaving: list[tuple[Path, Path]],
-) -> None:
+) -> int:
+    """How many other names of the file keep what it was."""
     files = context.files
     if change.after is None:
         # Aside first: until all other files are written the deleted ones are still whole.
@@ -63,12 +68,12 @@ async def _write(
         await asyncio.to_thread(move_resolved, change.path, aside)
         undo.push_async_callback(_rename_back, context, aside, change.path)
         leaving.append((change.path, aside))
-        return
+        return 0
     if change.before is None:
         _forget_folders(change.path, undo)
         await files.replace(change.path, change.after)
         undo.push_async_callback(asyncio.to_thread, remove_resolved, change.path)
-        return
+        return 0
     path = change.path
     if change.target is not None:
         path = change.target
@@ -77,7 +82,7 @@ async def _write(
         undo.push_async_callback(_rename_back, context, path, change.path)
         files.note_read(change.path)
     undo.push_async_callback(files.replace, path, change.before)
-    await files.replace(path, change.after)
+    return await files.replace(path, change.after)
 
 
 async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:

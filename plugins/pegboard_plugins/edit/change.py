@@ -52,9 +52,9 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
             "edit", [title], always=["*"], metadata={"filepath": str(path), "diff": diff.text}
         )
         await asyncio.to_thread(_unchanged, context, path, existed=before is not None)
-        await _write(context, path, content)
+        links = await _write(context, path, content)
     await context.edited(path)
-    return _result(path, title, diff, steps)
+    return _result(path, title, diff, steps, links)
 
 
 def _steps(text: str, edits: Sequence[Edit]) -> list[Replaced]:
@@ -102,14 +102,17 @@ def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
         raise ToolError(f"{path} has come into being in the meantime: read it first")
 
 
-async def _write(context: ToolContext, path: Path, content: bytes) -> None:
+async def _write(context: ToolContext, path: Path, content: bytes) -> int:
+    """How many other names of the file keep the old content."""
     try:
-        await context.files.replace(path, content)
+        return await context.files.replace(path, content)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error}") from error
 
 
-def _result(path: Path, title: str, diff: Diff, steps: Sequence[Replaced]) -> ToolResult:
+def _result(
+    path: Path, title: str, diff: Diff, steps: Sequence[Replaced], links: int
+) -> ToolResult:
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
     output = f"Edited {title}: {places}, +{diff.additions} -{diff.deletions} lines."
@@ -119,6 +122,8 @@ def _result(path: Path, title: str, diff: Diff, steps: Sequence[Replaced]) -> To
             f"\noldString was not there exactly; it was matched loosely ({', '.join(loose)})."
             f" Check the change:\n\n{diff.text}"
         )
+    if links:
+        output += f"\n{links} other names of the file (hard links) keep the old content."
     return ToolResult(
         output=output,
         title=title,

@@ -4,6 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from pegboard import (
     Diff,
     FileText,
@@ -50,11 +52,12 @@ async def write(context: ToolContext, content: str, filePath: str) -> ToolResult
         if await asyncio.to_thread(_exists, context, path) and before is None:
             raise ToolError(f"{path} has come into being in the meantime: read it first")
         try:
-            await context.files.replace(path, written)
+            links = await context.files.replace(path, written)
         except OSError as error:
             raise ToolError(f"{path} cannot be written: {error}") from error
     await context.edited(path)
-    return _result(path, title, diff, existed=before is not None)
+    result = _result(path, title, diff, existed=before is not None)
+    return replace(result, output=f"{result.output}{_linked(links)}")
 
 
 def _laid_down(path: Path, before: FileText | None, content: str) -> FileText:
@@ -79,6 +82,10 @@ def _current(context: ToolContext, path: Path) -> FileText | None:
         content = file.read(COMPARED_BYTES)
         whole = not file.read(1)
     return decode_text(content, name=str(path), whole=whole)
+
+
+def _linked(links: int) -> str:
+    return f"\n{links} other names of the file (hard links) keep the old content." if links else ""
 
 
 def _result(path: Path, title: str, diff: Diff, *, existed: bool) -> ToolResult:
