@@ -175,10 +175,12 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
     """
     if not cut.truncated:
         return replace(result, metadata={**result.metadata, "truncated": False})
-    path = result.metadata.get("outputPath")
-    if not path:
+    path, missing = result.metadata.get("outputPath"), f"{cut.removed:,} {cut.unit}"
+    if path:
+        missing += " or more"  # what is cut here may be a part already
+    else:
         path = str(await asyncio.to_thread(_store, output_dir, result.output))
-    notice = f"[{cut.removed:,} {cut.unit} are left out. The whole output is in {path}"
+    notice = f"[{missing} are left out. The whole output is in {path}"
     notice += f". {hint}]" if hint else "]"
     metadata = {**result.metadata, "truncated": True, "outputPath": path}
     return replace(result, output=cut.with_notice(notice), metadata=metadata)

@@ -81,6 +81,7 @@ async def test_an_output_that_is_stored_already_gets_no_second_file(tmp_path):
     limited = await limit_output(result, output_dir=tmp_path)
 
     assert limited.metadata == {"outputPath": "/some/where", "truncated": True}
+    assert "lines or more are left out. " in limited.output
     assert list(tmp_path.iterdir()) == []
 
 
