@@ -306,6 +306,10 @@ def register_routes():
     async def hello():
         return {"hello": "world"}
 
+    @router.get("/broken")
+    async def broken():
+        raise KeyError("it broke")
+
     return [router]
 """
 
@@ -319,10 +323,16 @@ def test_a_plugin_adds_routes_under_its_name(model_port, tmp_path):
 
     with served(tmp_path, model_port) as server, server.client() as client:
         stranger = httpx.get(f"{server.url}/plugin/greeter/hello")
+        broken = client.get("/plugin/greeter/broken")
         answer = client.get("/plugin/greeter/hello")
+        log = (tmp_path / "server.log").read_text()
 
     assert stranger.status_code == 401
     assert answer.json() == {"hello": "world"}
+    number = broken.headers["x-request-id"]
+    assert (broken.status_code, broken.json()["data"]["ref"]) == (500, f"err_{number}")
+    assert f"{number} GET '/plugin/greeter/broken' 500" in log
+    assert log.count("Traceback") == 1
 
 
 def test_a_configuration_that_cannot_be_read_is_told(server: Served, client, tmp_path):
