@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pegboard import ToolResult
 from pegboard.errors import PegboardError, ToolError
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.edit import edit
@@ -201,6 +202,7 @@ async def test_t14_other_names_of_a_file_that_keep_the_old_content_are_told(
 
     result = await change(context, "a", "old", "new")
 
+    assert isinstance(result, ToolResult)
     assert "1 other names of the" in result.output
     assert other.read_text() == "old\nkept\n"
 
