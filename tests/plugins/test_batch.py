@@ -7,7 +7,7 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Verdict
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins import batch
+from pegboard_plugins import batch, invalid
 from pegboard_plugins.batch import batch as batch_tool
 from played import Played, ToolsPlugin, call, calls, opened, text
 
@@ -41,6 +41,16 @@ async def parts_of(app):
         for part in turn.parts
         if isinstance(part, ToolPart)
     ]
+
+
+async def test_a_call_of_no_tool_has_failed(tmp_path):
+    provider = batching(("nope", {}), ("shout", {"words": "a"}))
+    async with opened(tmp_path, provider, batch, invalid, ToolsPlugin(shout), config=CONFIG) as app:
+        whole, first, _ = await parts_of(app)
+
+    assert "1. nope: failed: The call of nope could not be used" in whole.state.output
+    assert "2. shout: done" in whole.state.output
+    assert (whole.state.metadata["failed"], first.tool) == (1, "invalid")
 
 
 async def test_each_call_has_a_part_of_its_own(tmp_path):

@@ -39,6 +39,10 @@ CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read i
 DELEGATE_HINT = "To go through all of it, give the file to a subagent with task."
 
 
+INVALID = "invalid"
+"""The tool that answers what cannot be called."""
+
+
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A call after its repair: what runs, and with which arguments."""
 
@@ -66,11 +70,14 @@ class Caller:
         """What a tool answers to another one, by a call of its own that makes no further ones."""
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
-        state = await self._answered(ToolCall(call_id, name, arguments), call_tool=None)
-        if isinstance(state, Completed):
-            return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
-        assert isinstance(state, Failed)
-        raise ToolError(state.error)
+        call = ToolCall(call_id, name, arguments)
+        state = await self._answered(call, call_tool=None)
+        if isinstance(state, Failed):
+            raise ToolError(state.error)
+        assert isinstance(state, Completed)
+        if self._repaired(call).tool.id == INVALID:
+            raise ToolError(state.output)
+        return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
     async def _answered(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
         self.started += 1
@@ -122,8 +129,8 @@ class Caller:
         return self._invalid(call, reason)
 
     def _invalid(self, call: ToolCall, reason: str) -> _Plan:
-        tool = self._run.engine.tools.get("invalid") or Tool.raw(
-            "invalid", "", {"type": "object"}, _refuse
+        tool = self._run.engine.tools.get(INVALID) or Tool.raw(
+            INVALID, "", {"type": "object"}, _refuse
         )
         return _Plan(tool=tool, input={"tool": call.name, "error": reason})
 
