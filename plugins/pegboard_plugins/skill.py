@@ -112,25 +112,31 @@ def _project_folders(session: SessionView) -> Iterator[Path]:
 
 
 def _skills_below(root: Path, *, within: Path | None) -> Iterator[Skill]:
-    for file in _files_below(root, follow=within is None):
-        if within is not None and not file.resolve().is_relative_to(within.resolve()):
-            continue
+    for file in _files_below(root, within=within):
         skill = _read(file)
         if skill is not None:
             yield skill
 
 
-def _files_below(root: Path, *, follow: bool) -> Iterator[Path]:
+def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
+    """The skills' files; links are followed, but none that leads out of `within`."""
     depth = len(root.parts)
-    for seen, (folder, names, files) in enumerate(os.walk(root, followlinks=follow)):
+    for seen, (folder, names, files) in enumerate(os.walk(root, followlinks=True)):
         names.sort()
         if seen >= MOST_FOLDERS:
             return
-        if FILE in files:
+        if not _is_within(Path(folder), within):
             names.clear()
-            yield Path(folder, FILE)
+        elif FILE in files:
+            names.clear()
+            if _is_within(Path(folder, FILE), within):
+                yield Path(folder, FILE)
         elif len(Path(folder).parts) - depth >= MOST_DEPTH:
             names.clear()
+
+
+def _is_within(path: Path, root: Path | None) -> bool:
+    return root is None or path.resolve().is_relative_to(root.resolve())
 
 
 def _read(file: Path) -> Skill | None:
@@ -139,7 +145,7 @@ def _read(file: Path) -> Skill | None:
         if not file.is_file():
             return None
         with file.open("rb") as opened:
-            text = opened.read(LIMIT_BYTES).decode(errors="replace")
+            text = opened.read(LIMIT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError:
         return None
     parts = _FRONT.match(text)

@@ -122,6 +122,28 @@ async def test_in_a_project_no_link_leads_out_of_it(tmp_path):
     assert request.tools == ()
 
 
+async def test_in_a_project_a_link_leads_to_a_skill_of_it(tmp_path):
+    project = tmp_path / "project"
+    write(project / "shared", "tea")
+    folder = project / ".claude" / "skills"
+    folder.mkdir(parents=True)
+    (folder / "tea").symlink_to("../../shared/tea")
+    (folder / "circle").symlink_to("../skills")
+
+    _, part = await played(tmp_path)
+
+    assert part.state.output.endswith("Boil water.")
+
+
+async def test_a_byte_order_mark_hides_no_skill(tmp_path):
+    path = write(tmp_path / "project" / ".agents" / "skills", "tea")
+    path.write_bytes(path.read_text().replace("\n", "\r\n").encode("utf-8-sig"))
+
+    _, part = await played(tmp_path)
+
+    assert part.state.output.endswith("Boil water.")
+
+
 @pytest.mark.parametrize(
     "content",
     [
