@@ -13,6 +13,9 @@ from pegboard.schema.session import Session, Tokens
 from pegboard.session.engine import Engine
 from pegboard.session.sessions import new_session
 
+MAX_FAMILY = 10_000
+"""Sessions below one; a chain of parents that bites its tail ends here."""
+
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
@@ -65,3 +68,13 @@ def child_result(session_id: str, turn: Turn) -> ChildResult:
         case error:
             said = text or error.data.message
             return ChildResult(session_id=session_id, outcome="failed", text=said)
+
+
+async def family_of(engine: Engine, session_id: str) -> list[str]:
+    """The session and all below it, parents first."""
+    found = [session_id]
+    for place in range(MAX_FAMILY):
+        if place == len(found):
+            break
+        found += [child.id for child in await engine.storage.children(found[place])]
+    return found

@@ -1,6 +1,6 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
-from asyncio import Semaphore, Task
+from asyncio import Lock, Semaphore, Task
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -29,11 +29,15 @@ MAX_WIDTH = 8
 
 @dataclass(slots=True)
 class SessionIds:
-    """Ids of one session: each is greater than all that the session has, a client's included."""
+    """Ids of one session: each is greater than all that the session has, a client's included.
+
+    Who reads the session, changes it and stores it holds `changing` meanwhile.
+    """
 
     engine: Engine
     last_message: str | None
     last_part: str | None
+    changing: Lock = field(default_factory=Lock)
 
     def message(self) -> str:
         """An id for a new message."""
@@ -129,6 +133,24 @@ class Run:
     def store(self) -> None:
         """Store the session as it is now."""
         self.writer.change(PutSession(self.session))
+
+
+@dataclass(slots=True)
+class Early:
+    """What was stored while a run is opened: it may have read the database before that."""
+
+    session: Session | None = None
+    turns: list[Turn] = field(default_factory=list)
+
+    def put(self, turn: Turn) -> None:
+        """Keep a turn for the run."""
+        self.turns.append(turn)
+
+    def tell(self, run: Run) -> None:
+        """Give the run all that came."""
+        run.session = self.session or run.session
+        for turn in self.turns:
+            run.put(turn)
 
 
 def make_view(  # noqa: PLR0913 - the fields of a view

@@ -7,10 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult
-from pegboard.errors import (
-    AbortedError,
-    SessionBusyError,
-)
+from pegboard.errors import AbortedError, SessionBusyError
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted
 from pegboard.schema.message import Turn
@@ -18,7 +15,7 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
 from pegboard.session.accounts import open_budget
 from pegboard.session.budget import Budget
-from pegboard.session.children import ChildRequest, child_result, child_session
+from pegboard.session.children import ChildRequest, child_result, child_session, family_of
 from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
@@ -26,7 +23,7 @@ from pegboard.session.failures import ABORTED
 from pegboard.session.history import History
 from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, refuse_known, stored
-from pegboard.session.run import Run, SessionIds, ancestor_rulesets
+from pegboard.session.run import Early, Run, SessionIds, ancestor_rulesets
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
 from pegboard.session.usage import subtracted
@@ -35,9 +32,6 @@ from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart, Put
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
-
-MAX_FAMILY = 10_000
-"""Sessions below one; a chain of parents that bites its tail ends here."""
 
 First = Callable[[Run], Awaitable[None]]
 """What a run does before it looks for prompts."""
@@ -49,6 +43,7 @@ class Runs:
 
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
+        self._early: dict[str, Early] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
         self._stopping: set[str] = set()
         self._ids: dict[str, SessionIds] = {}
@@ -74,21 +69,18 @@ class Runs:
         ids = await self._session_ids(engine, session_id)
         if prompt.message_id is not None:
             await refuse_known(engine, session_id, prompt.message_id)
-        session = await self._in_order(engine, session_id)
-        turn, session = stored(engine, session, prompt, ids)
-        if (run := self._runs.get(session_id)) is not None:
-            run.session = session
-        await engine.storage.commit(
-            PutMessage(turn.info),
-            *(PutPart(part) for part in turn.parts),
-            PutSession(session),
-        )
+        async with ids.changing:
+            session = await self._in_order(engine, session_id)
+            turn, session = stored(engine, session, prompt, ids)
+            if (copy := self._copy(session_id)) is not None:
+                copy.session = session
+            puts = (PutPart(part) for part in turn.parts)
+            await engine.storage.commit(PutMessage(turn.info), *puts, PutSession(session))
         expanding = expanded(engine, session, turn, ids, command=prompt.command)
         turn = await self._aside(session_id, expanding)
         await self._ended_if_stopping(session.id)
-        run = self._runs.get(session.id)
-        if run is not None:
-            run.put(turn)
+        if (copy := self._copy(session.id)) is not None:
+            copy.put(turn)
         if prompt.no_reply:
             return turn
         return await self._outcome(self._task(engine, session), session.id)
@@ -104,9 +96,8 @@ class Runs:
         ids = await self._session_ids(engine, session.id)
         turn = requested_by_user(engine, session, ids, model)
         await engine.storage.commit(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
-        run = self._runs.get(session.id)
-        if run is not None:
-            run.put(turn)
+        if (copy := self._copy(session.id)) is not None:
+            copy.put(turn)
         return await self._outcome(self._task(engine, session), session.id)
 
     async def command(
@@ -170,11 +161,12 @@ class Runs:
         self, engine: Engine, session_id: str, change: Callable[[Session], Session]
     ) -> Session:
         """The session, changed in the database and in its run, which has a copy of it."""
-        changed = change(await self._newest(engine, session_id))
-        if (run := self._runs.get(session_id)) is not None:
-            run.session = changed
-        await engine.storage.commit(PutSession(changed))
-        return changed
+        async with (await self._session_ids(engine, session_id)).changing:
+            changed = change(await self._newest(engine, session_id))
+            if (copy := self._copy(session_id)) is not None:
+                copy.session = changed
+            await engine.storage.commit(PutSession(changed))
+            return changed
 
     async def delete(self, engine: Engine, session_id: str) -> None:
         """Stop and delete the session, its subagents' sessions and all that belongs to them.
@@ -185,7 +177,7 @@ class Runs:
         await self.abort(session_id)
         fence = await engine.storage.claim(session_id)
         try:
-            family = await _family(engine, session_id)
+            family = await family_of(engine, session_id)
             for each in family:
                 await self.abort(each)
             await engine.storage.commit(DropSession(session_id), fence=fence)
@@ -201,8 +193,12 @@ class Runs:
     async def _newest(self, engine: Engine, session_id: str) -> Session:
         """The session as it is; who waits for nothing until it is stored loses no change of it."""
         stored = await engine.storage.session(session_id)
-        run = self._runs.get(session_id)
-        return stored if run is None else run.session
+        copy = self._copy(session_id)
+        return stored if copy is None or copy.session is None else copy.session
+
+    def _copy(self, session_id: str) -> Run | Early | None:
+        """What has the session in memory, beside the database."""
+        return self._early.get(session_id) or self._runs.get(session_id)
 
     async def _in_order(self, engine: Engine, session_id: str) -> Session:
         """The newest session, once its run has stored the messages that it has made.
@@ -239,6 +235,7 @@ class Runs:
             task = asyncio.create_task(running, name=f"run {session.id}")
             task.add_done_callback(partial(self._over, session.id))
             self._tasks[session.id] = task
+            self._early[session.id] = Early()
         return task
 
     def _over(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
@@ -247,6 +244,7 @@ class Runs:
             task.exception()
         elif self._tasks.get(session_id) is task:
             del self._tasks[session_id]
+            self._early.pop(session_id, None)
             self._stopping.discard(session_id)
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
@@ -337,6 +335,7 @@ class Runs:
         run: Run | None = None
         try:
             while run is None or unanswered(run) is not None:
+                self._early.setdefault(session_id, Early())
                 async with self._opened(engine, session_id) as run:
                     run.say(Busy())
                     if first is not None:
@@ -348,6 +347,7 @@ class Runs:
             return run.last_answer() if run is not None else None
         finally:  # nothing waits from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
+            self._early.pop(session_id, None)
             self._tasks.pop(session_id, None)
             self._stopping.discard(session_id)
             engine.say_status(session_id, Idle())
@@ -374,6 +374,7 @@ class Runs:
                     parent_rulesets=parents,
                     budget=await open_budget(engine, session, self._budget(session.parent_id)),
                 )
+                self._early.pop(session_id).tell(run)
                 self._runs[session_id] = run
                 try:
                     yield run
@@ -381,13 +382,3 @@ class Runs:
                     await run.trail.close()
         finally:
             await engine.storage.release(fence)
-
-
-async def _family(engine: Engine, session_id: str) -> list[str]:
-    """The session and all below it, parents first."""
-    found = [session_id]
-    for place in range(MAX_FAMILY):
-        if place == len(found):
-            break
-        found += [child.id for child in await engine.storage.children(found[place])]
-    return found

@@ -57,3 +57,23 @@ async def test_whoever_gets_an_answer_was_heard(tmp_path: Path, seed: int) -> No
     assert len(prompts) == TALKERS * PROMPTS
     assert isinstance(turns[-1].info, AssistantMessage)
     assert [turn.info.id for turn in turns] == sorted({turn.info.id for turn in turns})
+
+
+async def test_a_new_title_survives_the_start_of_a_run(tmp_path: Path) -> None:
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "yes")
+        yield StreamFinish("stop")
+
+    async def renamed(app: App, number: int) -> str:
+        session = await app.create_session(title="first")
+        prompt = asyncio.create_task(app.prompt(session.id, [TextInput(text="Go.")]))
+        for _ in range(number):
+            await asyncio.sleep(0.001)
+        await app.update_session(session.id, title=f"title {number}")
+        await prompt
+        return (await app.session(session.id)).title
+
+    async with opened(tmp_path, Played(answer)) as app:
+        titles = [await renamed(app, number) for number in range(20)]
+
+    assert titles == [f"title {number}" for number in range(20)]
