@@ -34,6 +34,9 @@ STOP_WITHIN_S = 4
 TURNS_END_WITHIN_S = 3.0
 """What it gives to turns; those that run on are stopped, so that their requests are answered."""
 BACKLOG = 512
+UNHEARD_MS = 20_000
+"""A client is gone when it takes nothing for this long, be it a heartbeat: a machine that is
+switched off does not say so, and a connection to it would stay for a quarter of an hour."""
 LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
 _PLAIN_HTTP = 80
@@ -245,6 +248,8 @@ def _listening(settings: Settings) -> socket.socket:
     # With its protocol named: asyncio sends small answers at once for such sockets only.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; connections take it over from here
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNHEARD_MS)
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pegboard import AppOptions
 from pegboard_plugins.server.feed import KEPT_FRAMES, QUEUED_FRAMES, Feed
+from pegboard_plugins.server.lifecycle import UNHEARD_MS, Settings, _listening
+from pegboard_plugins.server.sse import HEARTBEAT_S
 from served import Served, served
 
 
@@ -216,3 +219,13 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(model_port, tmp_path
 
     assert turns[0]["parts"][0]["text"] == "x;;%slow 50"
     assert answer.json()["parts"][1]["text"] == "on"
+
+
+def test_a_client_that_is_switched_off_is_noticed(tmp_path):
+    with _listening(Settings(directory=tmp_path, options=AppOptions(), port=0)) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
+            limit_ms = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+
+    assert limit_ms == UNHEARD_MS
+    assert HEARTBEAT_S + UNHEARD_MS / 1000 <= 30
