@@ -8,6 +8,7 @@ a whole folder or a link may come to be. An `edit` names its paths in its patter
 
 import asyncio
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -33,6 +34,8 @@ _SYSTEM = tuple(
         *("/Applications", "/Library", "/System", "/Users", "/Volumes"),
     )
 )
+
+_DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|zd)")
 
 
 @hookimpl
@@ -137,6 +140,8 @@ def _vital(target: str, session: SessionView) -> str:
         for vital, name in _vitals(session):
             if _covers(path, vital):
                 return f"is or contains {name}"
+        if _DISK.match(path):
+            return "is a disk"
         if not any(sign in path for sign in "*?[") and os.path.ismount(path):
             return "is the root of a file system"
     return ""

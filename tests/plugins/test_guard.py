@@ -73,6 +73,12 @@ async def all_of_command(project, command, **facts):
     "command",
     [
         "rm -rf ~",
+        'D=~; rm -rf "$D/"',
+        "rm --recur ~",
+        "find . -type f -delete",
+        "echo > /dev/sda",
+        "dd if=/dev/zero of=/dev/nvme0n1",
+        "mkfs.ext4 /dev/mapper/root",
         "rm -rf ~/",
         "rm -rf $HOME/*",
         "rm -rf /",

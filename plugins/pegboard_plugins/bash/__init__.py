@@ -29,7 +29,7 @@ from pegboard import (
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
 from pegboard_plugins.bash.prefixes import prefix
-from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_wrapper
+from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_everyday, is_wrapper
 
 if TYPE_CHECKING:
     from pegboard_plugins.bash.scan import Scan
@@ -147,9 +147,14 @@ def _is_once(scanned: "Scan") -> bool:
 
 def _always(scanned: "Scan") -> list[str]:
     """What an approval for good covers; nothing when a part could run anything."""
-    if any(_runs_code(name) or is_wrapper(name) for name in _names(scanned)):
+    if any(map(_runs_code, _names(scanned))) or not all(map(_is_plain, scanned.commands)):
         return []
     return _unique(f"{prefix(argv)} *" for argv in scanned.commands)
+
+
+def _is_plain(argv: Sequence[str]) -> bool:
+    """Whether the words that name the command say what it does, whatever comes after them."""
+    return prefix(argv) != "" and (not is_wrapper(argv[0]) or is_everyday(argv))
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

@@ -41,23 +41,30 @@ _READERS = frozenset(
 """They write nothing but what an option or a redirection names; git's own ways are not files'."""
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
 _DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
-_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive|--no-preserve-root")
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
+_LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
 _MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
 _MESSENGERS = frozenset({"git", "gh", "hg", "glab"})
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--git-dir", "--work-tree"})
 _FIND_FILTER = re.compile(
-    r"-(i?name|i?path|i?regex|type|mindepth|[acm]time|[acm]min|newer.*|size|empty|user|group"
-    r"|perm|i?lname|inum|links|samefile|i?wholename)"
+    r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
 )
+_FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
 _WRITE_OPTIONS = {
     "sort": ("-o", "--output"),
     "find": ("-fprint", "-fprint0", "-fprintf", "-fls"),
-    "curl": ("-o", "--output", "-c", "--cookie-jar", "-D", "--dump-header"),
-    "wget": ("-O", "--output-document", "-o", "-P"),
+    "curl": ("-o", "--output", "-c", "--cookie-jar", "-D", "--dump-header", "--output-dir"),
+    "wget": ("-O", "--output-document", "-o", "-P", "--directory-prefix"),
     "git": ("--output",),
+    "git archive": ("-o", "--output"),
+    "git format-patch": ("-o", "--output-directory"),
+    "tree": ("-o",),
+    "less": ("-o", "-O", "--log-file", "--LOG-FILE"),
 }
+_SECOND_WRITTEN = {"uniq": "fsw", "xxd": "clgosRn"}
+"""The second operand of each is written; the letters are options with a value."""
 
 
 def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
@@ -125,7 +132,7 @@ def _touch(word: Word, findings: Findings, *, write: bool) -> None:
             text = value
         else:
             return
-    text = text.removeprefix("@")
+    text = _LOCAL_URL.sub("/", text.removeprefix("@"))
     if text and "://" not in text and "\n" not in text and not (word.dynamic and word.leads):
         fixed = Word(re.split(r"[$`]", text)[0] if word.dynamic else text, bare=word.bare)
         findings.touch(fixed, write=write)
@@ -133,8 +140,11 @@ def _touch(word: Word, findings: Findings, *, write: bool) -> None:
 
 def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
     """What a program may write, or give another name, that nothing else says of it."""
-    if base not in _READERS:
-        findings.handed |= dict.fromkeys(p for word in operands for p in findings.places(word))
+    if base not in _READERS or base == "git":
+        named = [each for word in operands for each in _with_value(word)]
+        paths = [path for word in named for path in findings.places(word)]
+        inside = [path for path in paths if "/.git/" in f"{path}/".lower()]
+        findings.handed |= dict.fromkeys(inside if base == "git" else paths)
     if base in _PLACERS:
         _place(operands, findings)
     if base == "git":
@@ -146,16 +156,46 @@ def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
 
 
+def _with_value(word: Word) -> tuple[Word, ...]:
+    """The word, and the value that stands in it behind an option's name."""
+    option, equals, value = word.text.partition("=")
+    if option == "--git-dir":
+        return ()
+    if equals:
+        return (word, Word(value))
+    glued = re.fullmatch(r"-[A-Za-z]([^-].*)", word.text, re.DOTALL)
+    return (word,) if glued is None else (word, Word(glued[1], bare=False))
+
+
+def _second(base: str, operands: Sequence[Word]) -> list[Word]:
+    """The second operand of a program that writes there."""
+    valued = _SECOND_WRITTEN.get(base)
+    if valued is None:
+        return []
+    named = [
+        word
+        for before, word in pairwise([Word(""), *operands])
+        if not re.match(r"-.", word.text) and not re.fullmatch(rf"-\w*[{valued}]", before.text)
+    ]
+    return named[1:2]
+
+
+def _is_called(option: str, names: Sequence[str]) -> bool:
+    """Whether the option is one of these, or the beginning of a long one."""
+    is_short_for = option.startswith("--") and len(option) > len("--")
+    return any(name == option or (is_short_for and name.startswith(option)) for name in names)
+
+
 def _place(operands: Sequence[Word], findings: Findings) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
     named = [word for word in operands if not word.text.startswith("-")]
     target = next(
-        (following for word, following in pairwise(operands) if word.text in _TARGET_OPTIONS),
+        (after for word, after in pairwise(operands) if _is_called(word.text, _TARGET_OPTIONS)),
         named[-1] if named else None,
     )
     for word in operands:
         option, equals, value = word.text.partition("=")
-        if equals and option in _TARGET_OPTIONS:
+        if equals and _is_called(option, _TARGET_OPTIONS):
             target = Word(value, bare=word.bare)
     if target is None or target.dynamic:
         return
@@ -168,19 +208,25 @@ def _place(operands: Sequence[Word], findings: Findings) -> None:
 
 def _is_writer(base: str, operands: Sequence[Word]) -> bool:
     if base == "sed":
-        return any(re.match(r"-[a-zA-Z]*i|--in-place", word.text) for word in operands)
+        return any(re.match(r"-[a-zA-Z]*i|--i", word.text) for word in operands)
     return base in _WRITERS
 
 
 def _written_by_option(base: str, operands: Sequence[Word], findings: Findings) -> None:
-    names = _WRITE_OPTIONS.get(base, ())
-    for at, word in enumerate(operands[1:], start=1):
-        if operands[at - 1].text in names:
-            findings.touch(word, write=True)
-    for word in operands:
+    for word in _second(base, operands):
+        _touch(word, findings, write=True)
+    subcommand = next((word.text for word in operands if not word.text.startswith("-")), "")
+    names = _WRITE_OPTIONS.get(f"{base} {subcommand}") or _WRITE_OPTIONS.get(base, ())
+    letters = "".join(name[1] for name in names if len(name) == len("-o"))
+    for before, word in pairwise([Word(""), *operands]):
         option, equals, value = word.text.partition("=")
-        if equals and option in names:
+        if equals and _is_called(option, names):
             findings.touch(Word(value), write=True)
+        elif glued := re.fullmatch(rf"-[{letters}](.+)", word.text) if letters else None:
+            findings.touch(Word(glued[1], bare=False), write=True)
+        bundled = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before.text)
+        if (bundled or _is_called(before.text, names)) and word.text != "-":
+            findings.touch(word, write=True)
 
 
 def _destroy(
@@ -216,6 +262,21 @@ def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
         any(text.startswith(("-exec", "-ok")) for text in texts)
         and any(text.rpartition("/")[2] in _DELETERS for text in texts)
     )
-    if not deletes or any(_FIND_FILTER.fullmatch(text) for text in texts):
+    if not deletes or _is_narrow(texts):
         return []
     return list(named[: max(start, 0)]) or [Word(".")]
+
+
+def _is_narrow(texts: Sequence[str]) -> bool:
+    """Whether each alternative of a find wants a trait that not about everything has."""
+    if any(
+        sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
+    ):
+        return False
+    alternatives: list[bool] = [False]
+    for before, text, value in zip(["", *texts], texts, [*texts[1:], "*"], strict=False):
+        if text in ("-o", "-or", ","):
+            alternatives.append(False)
+        elif _FIND_FILTER.fullmatch(text) and before not in ("!", "-not"):
+            alternatives[-1] |= _FITS_ALL.fullmatch(value) is None
+    return all(alternatives)

@@ -13,10 +13,7 @@ MOST_VALUES = 32
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _GLOB = re.compile(r"[*?\[]")
-_DEVICES = frozenset(
-    f"/dev/{name}" for name in ("null", "zero", "random", "urandom", "full", "tty")
-)
-_STREAMS = ("/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/fd/")
+_DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 Values = dict[str, frozenset[str] | None]
 """What a variable may hold, None when only the shell will know."""
@@ -110,10 +107,10 @@ class Findings:
 
     def places(self, word: Word) -> Iterator[str]:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
-        text = self._without_tilde(word)
+        text = self.without_tilde(word)
         for folder in self.cwd:
             path = os.path.join(folder, text)  # noqa: PTH118 - `..` must stay behind a symlink
-            if path not in _DEVICES and not path.startswith(_STREAMS):
+            if not _DEVICE.fullmatch(path):
                 yield path
 
     def touch(self, word: Word, *, write: bool = False) -> None:
@@ -125,12 +122,15 @@ class Findings:
             self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
+                if path.startswith("/dev/"):
+                    self.destroys[path] = None
 
     def destroy(self, word: Word) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
         self.destroys.update(dict.fromkeys(self.places(word)))
 
-    def _without_tilde(self, word: Word) -> str:
+    def without_tilde(self, word: Word) -> str:
+        """The word's text with the home that a `~` at its start stands for."""
         if not (word.bare and word.text.startswith("~")):
             return word.text
         user, slash, rest = word.text[1:].partition("/")

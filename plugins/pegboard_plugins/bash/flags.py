@@ -3,13 +3,19 @@
 import re
 from collections.abc import Sequence
 
+from pegboard_plugins.bash.environment import hijacks
 from pegboard_plugins.bash.words import Word
 from pegboard_plugins.bash.wrappers import INTERPRETERS
 
 _EXECUTES = {
-    "tar": r"-[A-Za-z]*[IF]|--(checkpoint-action|use-compress-program|to-command|info-script"
-    r"|new-volume-script|rsh-command|rmt-command).*",
-    "sort": r"--compress-p.*",
+    "tar": r"-[A-Za-z]*[IF].*",
+    "fd": r"-[A-Za-z]*[xX].*|--exec.*",
+    "hyperfine": r".*",
+    "watchexec": r".*",
+    "nodemon": r"-x.*|--exec.*",
+    "bat": r"--pager.*",
+    "ag": r"--pager.*",
+    "cmake": r"-[PE]",
     "man": r"-[PH].*|--(pager|html).*",
     "rg": r"--(pre|hostname-bin)(=.*)?",
     "rsync": r"-[A-Za-z]*e.*|--(rsh|rsync-path).*",
@@ -18,7 +24,6 @@ _EXECUTES = {
     "ssh": r"-o.*|-[A-Za-z]*F.*",
     "zip": r"-[A-Za-z]*T.*|--(unzip-command).*",
     "make": r"SHELL=.*|\.SHELLFLAGS=.*",
-    "gmake": r"SHELL=.*|\.SHELLFLAGS=.*",
     "gdb": r"-(ex|x|iex|ix|eval-command|command).*|--(ex|eval-command|command|args).*",
     "vim": r"[-+](c|S|es|s)?.*",
     "vi": r"[-+](c|S|es|s)?.*",
@@ -34,7 +39,7 @@ _EXECUTES = {
     "sqlite3": r"-(cmd|init)|\.(shell|system|load|import).*",
     "psql": r"-[A-Za-z]*c|--command.*|\\!.*",
     "cargo": r"--config.*",
-    "go": r"-(exec|toolexec|vettool).*",
+    "go": r"--?(exec|toolexec|vettool).*",
     "pytest": r"-p.*|--(import-mode|pyargs).*",
     "sed": r"--expression.*;?\b[ew].*",
     "dpkg": r"--pre-invoke.*|-o.*",
@@ -44,6 +49,28 @@ _EXECUTES = {
     "at": r".*",
     "batch": r".*",
 }
+_LONG = {
+    "tar": (
+        *("--checkpoint-action", "--use-compress-program", "--to-command", "--info-script"),
+        *("--new-volume-script", "--rsh-command", "--rmt-command"),
+    ),
+    "sort": ("--compress-program", "--output"),
+    "sed": ("--in-place", "--file", "--expression"),
+    "git": (
+        *("--output", "--ext-diff", "--textconv", "--upload-pack", "--receive-pack", "--extcmd"),
+        *("--open-files-in-pager", "--template", "--separate-git-dir"),
+    ),
+    "man": ("--pager", "--html"),
+    "split": ("--filter",),
+    "curl": ("--output", "--remote-name", "--config", "--cookie-jar", "--dump-header"),
+    "date": ("--set",),
+    "pip": ("--index-url", "--extra-index-url", "--python"),
+    "gdb": ("--eval-command", "--command", "--args"),
+}
+"""Options that do such things, and may be shortened to whatever says which one is meant."""
+_NOT_SHORTENED = frozenset({"--text", "--checkpoint"})
+"""Options of their own with which another one begins."""
+_COMPILERS = re.compile(r"(gcc|clang|cc|[gc]\+\+|clang\+\+)(-\d+)?")
 _WRITES = {
     "sort": r"-[A-Za-z]*o.*|--o(utput|utpu|utp|ut|u)?(=.*)?",
     "find": r"-(delete|fprint|fprint0|fprintf|fls)",
@@ -75,13 +102,15 @@ _CODE = {
     "julia": r"-[A-Za-z]*[eE].*",
     "pwsh": r"-c.*|-C.*|-e.*|-E.*",
     "make": r"--eval.*|--ev.*",
-    "gmake": r"--eval.*|--ev.*",
     "sqlite3": r".*(load_extension|writefile|edit\().*",
 }
 _SAME = {
     **dict.fromkeys(("python2", "python3", "pypy", "pypy3"), "python"),
     **dict.fromkeys(("gtar", "bsdtar"), "tar"),
     "nodejs": "node",
+    "fdfind": "fd",
+    "batcat": "bat",
+    "gmake": "make",
     "luajit": "lua",
     "irb": "ruby",
     "pip3": "pip",
@@ -91,6 +120,7 @@ _SAME = {
 }
 _AWK = frozenset({"awk", "gawk", "mawk", "nawk", "original-awk", "busybox-awk"})
 _AWK_ACTS = re.compile(r"system\s*\(|getline|\||@|\bprintf?\b[^;}\n]*>|\bclose\s*\(|\bARGV\b")
+_AWK_FILES = r"-[fEil].*|--(f|ex|i|lo)[a-z]*(=.*)?"
 _SED_COMMAND = re.compile(
     r"\s*(?:(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)(?:,[+~]?(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?))?)?\s*!?\s*"
     r"(?:s([^\s\w\\;])(?:(?!\1)[^\\\n]|\\.)*\1(?:(?!\1)[^\\\n]|\\.)*\1[gIipmM\d]*"
@@ -127,11 +157,15 @@ def sayings(base: str, words: Sequence[Word]) -> list[str]:
     found = []
     if _any(_EXECUTES.get(name), texts):
         found.append("exec-flag")
+    if _shortened(name, texts) or (name == "make" and any(map(_makes_run, texts))):
+        found.append("exec-flag")
+    if name == "tar" and _any(r"[A-Za-z]*[IF][A-Za-z]*", texts[:1]):
+        found.append("exec-flag")
     if _any(_WRITES.get(name), texts):
         found.append("write-flag")
     if _any(_CODE.get(name), texts) or (name == "sed" and not _is_plain_sed(texts)):
         found.append("interpreter-code")
-    if base in _AWK and any(_AWK_ACTS.search(text) for text in texts):
+    if base in _AWK and (any(map(_AWK_ACTS.search, texts)) or _any(_AWK_FILES, texts)):
         found.append("interpreter-code")
     if name == "git":
         found += _of_git(texts)
@@ -156,6 +190,26 @@ def reads_code(base: str, texts: Sequence[str]) -> bool:
     operands = [text for text in texts if not text.startswith("-") or text == "-"]
     is_told = operands or _any(r"-[a-z]*[mV].*|--version|--help|-h", texts)
     return not is_told or "-" in operands
+
+
+def _shortened(name: str, texts: Sequence[str]) -> bool:
+    options = [text.partition("=")[0] for text in texts if text not in _NOT_SHORTENED]
+    return any(
+        long.startswith(option)
+        for option in options
+        if option.startswith("--") and len(option) > len("--")
+        for long in _LONG.get(name, ())
+    )
+
+
+def _makes_run(text: str) -> bool:
+    """Whether a variable that is given to make holds what it would run."""
+    found = re.fullmatch(r"(\w+)\s*[:+?!]*=(.*)", text, re.DOTALL)
+    if found is None:
+        return False
+    name, value = found.groups()
+    is_program = hijacks(name, Word(value)) and _COMPILERS.fullmatch(value) is None
+    return is_program or re.search(r"[;&|`$()<>\n]", value) is not None
 
 
 def _any(pattern: str | None, texts: Sequence[str]) -> bool:

@@ -12,6 +12,7 @@ from pegboard_plugins.bash.wrappers import (
     ASSIGNING,
     CODE,
     FEEDERS,
+    FINDERS,
     INTERPRETERS,
     SHELLS,
     is_wrapper,
@@ -143,7 +144,7 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
         if hijacks(name, value):
             findings.doubt("env-hijack")
         values = findings.known(value)
-        texts = None if values is None else frozenset(each.text for each in values)
+        texts = None if values is None else frozenset(map(findings.without_tilde, values))
         findings.assign(name, _made_up(value) or texts)
 
 
@@ -183,7 +184,7 @@ def _wrapper(
         if word.text in _FOLDER_BEFORE.get(base, ()):
             _move(words[at + 1 : at + 2], findings)
     inner = list(unwrapped(base, words))
-    if base in FEEDERS:
+    if base in FEEDERS and (inner or base not in FINDERS):
         findings.doubt("dynamic-args")
     for each in inner:
         if base in FEEDERS:

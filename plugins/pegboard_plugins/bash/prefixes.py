@@ -26,6 +26,9 @@ _WORDS = {
 
 
 def prefix(argv: Sequence[str]) -> str:
-    """The words that identify the command, one for those that we know nothing of."""
+    """The words that identify the command, one for those that we know nothing of.
+
+    Empty where an option stands among them, as in `git -C src push`: it says nothing of the act.
+    """
     count = _WORDS.get(" ".join(argv[:2])) or _WORDS.get(argv[0], 1)
-    return " ".join(argv[:count])
+    return "" if any(word.startswith("-") for word in argv[1:count]) else " ".join(argv[:count])

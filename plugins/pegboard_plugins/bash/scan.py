@@ -68,7 +68,7 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
 def _guard(findings: Findings, worktree: Path, home: Path) -> None:
     """Doubt a line that may change, or bring about, what runs by itself in the project."""
     for path in findings.handed:
-        if not _RUNNING.isdisjoint(os.path.realpath(path).split("/")):
+        if not _RUNNING.isdisjoint(os.path.realpath(path).lower().split("/")):
             findings.writes[path] = None
     written = (_real(path, worktree) for path in findings.writes)
     landing = (_real(path, worktree) for path in findings.lands)

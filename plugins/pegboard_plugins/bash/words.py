@@ -27,6 +27,7 @@ _COMPUTED = frozenset(
 )
 _DYNAMIC = _COMPUTED | {"simple_expansion", "expansion"}
 _JOINED = frozenset({"concatenation", "command_name", "variable_assignment"})
+_FORMER_FOLDER = re.compile(r"~(-|[-+]?\d+)(/.*)?", re.DOTALL)
 _PLAIN_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 
 
@@ -70,7 +71,9 @@ def read_word(node: "Node", home: str) -> Word:
             computed = kind in _COMPUTED or _PLAIN_VARIABLE.fullmatch(raw) is None
             return Word(raw, dynamic=True, computed=computed, leads=leads, splits=leads)
         case _:
-            return Word(_ESCAPE.sub(r"\1", raw), bare=not raw.startswith("\\"))
+            former = _FORMER_FOLDER.fullmatch(raw) is not None
+            text, bare = _ESCAPE.sub(r"\1", raw), not raw.startswith("\\")
+            return Word(text, dynamic=former, bare=bare, computed=former, leads=former)
 
 
 def _quoted(node: "Node", home: str) -> Word:

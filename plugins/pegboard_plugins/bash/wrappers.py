@@ -1,5 +1,6 @@
 """Commands that run another command, which stands in their arguments."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from pegboard_plugins.bash.words import Word
@@ -96,8 +97,18 @@ _LOADERS = ("ld-linux", "ld.so", "ld-musl")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _CODE_OPTIONS = {"flock": "-c", "su": "-c", "script": "-c", "runuser": "-c", "npx": "-c"}
 """Where the next word is a line for a shell."""
-FEEDERS = frozenset({"xargs", "parallel"})
-"""They give the command arguments from their input."""
+FINDERS = frozenset({"fd", "fdfind"})
+FEEDERS = FINDERS | {"xargs", "parallel"}
+"""They give the command arguments from their input, or from what they find."""
+_FINDER_ACTION = re.compile(r"-[A-Za-z]*[xX]|--exec(-batch)?")
+_SPLIT = re.compile(r"(?:-[iv0]*S|--s[a-z-]*(?:=|$))(.*)", re.DOTALL)
+"""`-S` of env among other letters, or its long name shortened; what is glued to it."""
+_EVERYDAY = frozenset(
+    {
+        *("test", "t", "run", "run-script", "install", "ci", "i", "build", "start", "lint", "sync"),
+        *("add", "list", "ls", "outdated", "audit", "check", "lock", "view", "show", "version"),
+    }
+)
 
 
 CODE = Word("code")
@@ -108,16 +119,28 @@ def is_wrapper(name: str) -> bool:
     """Whether the command may run another one that it names."""
     return (
         name in _VALUES
+        or name in FINDERS
         or name in ("find", "trap", "su", "script")
         or name in _RUNNERS
         or name.startswith(_LOADERS)
     )
 
 
+def is_everyday(argv: Sequence[str]) -> bool:
+    """Whether what such a command may run besides what it names is judged, or the project's own.
+
+    `find` and the tools that run a project's scripts are, unless they run what they fetch.
+    """
+    name = argv[0].rpartition("/")[2]
+    return name == "find" or (name in _RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
+
+
 def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     """The commands in the arguments of a wrapper, each with its own arguments."""
     if name == "find":
         yield from _of_find(words)
+    elif name in FINDERS:
+        yield from _of_finder(words)
     elif name == "trap":
         yield from _code(_rest_of_trap(words))
     elif option := _CODE_OPTIONS.get(name):
@@ -154,14 +177,12 @@ def _code(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
 
 def _env_split(words: Sequence[Word]) -> Sequence[Word]:
     """What `env -S 'a b'` splits into words."""
-    for at, word in enumerate(words):
-        if word.text in ("-S", "--split-string"):
-            return words[at + 1 :]
-        if word.text.startswith(("-S", "--split-string=")):
-            code = word.text.removeprefix("--split-string=").removeprefix("-S")
-            return [Word(code, dynamic=word.dynamic), *words[at + 1 :]]
-        if not word.text.startswith("-"):
-            break
+    at = 0
+    while at < len(words) and words[at].text.startswith("-"):
+        if found := _SPLIT.fullmatch(words[at].text):
+            glued = [Word(found[1], dynamic=words[at].dynamic)] if found[1] else []
+            return [*glued, *words[at + 1 :]]
+        at += 2 if words[at].text[-1] in "uC" and words[at].text[1] != "-" else 1
     return ()
 
 
@@ -181,6 +202,13 @@ def _of_find(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
         end = next((at for at, word in enumerate(rest) if word.text in (";", "+")), len(rest))
         if rest[:end]:
             yield rest[:end]
+
+
+def _of_finder(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    for at, word in enumerate(words):
+        if _FINDER_ACTION.fullmatch(word.text) and words[at + 1 :]:
+            yield words[at + 1 :]
+            return
 
 
 def _skipped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
