@@ -36,6 +36,10 @@ class Groups:
         self._left.append(group.folder)
         self._sweep()
 
+    def close(self) -> None:
+        """Remove the groups that could not be removed before; the next program does the rest."""
+        self._sweep()
+
     @cached_property
     def _parent(self) -> Path | None:
         """The folder of our own group, if groups can be made there that count threads."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -16,6 +17,8 @@ NEAR_PIDS = 256
 CROWD = 50
 """More processes than this are stopped before they are killed: they may fork faster than that."""
 FREEZE_ROUNDS = 100
+EXEC_PAUSES_S = (0.0, 0.0005, 0.002)
+"""How long a process without variables is waited for: it may be becoming a program."""
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -146,10 +149,17 @@ def _is_ending(pid: int) -> bool:
 
 
 def _environ(pid: int) -> bytes:
-    try:
-        return _read(f"/proc/{pid}/environ")
-    except OSError:
-        return b""
+    """The variables that a process was started with; in the midst of an exec it has none."""
+    content = b""
+    for pause_s in EXEC_PAUSES_S:
+        time.sleep(pause_s)
+        try:
+            content = _read(f"/proc/{pid}/environ")
+        except OSError:
+            return b""
+        if content or _is_ending(pid):
+            break
+    return content
 
 
 def _read(path: str) -> bytes:

@@ -104,6 +104,7 @@ async def close(parts: Parts) -> None:
     if parts.engine.enclosure is not None:
         await parts.engine.enclosure.aclose()
     await parts.engine.lifeline.aclose()
+    parts.engine.bounds.close()
     parts.sweeping.cancel()
     await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
     await parts.register.aclose()

@@ -17,7 +17,7 @@ import msgspec
 from pegboard.context import ProcessResult
 from pegboard.errors import ToolError
 from pegboard.family import MARK, Family
-from pegboard.limits import TICK_S, Bounds, Watch
+from pegboard.limits import Bounds, Watch
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -181,7 +181,7 @@ async def _watched(
     if watch is None:
         return await _within(limit_s, future), ""
     end = time.monotonic() + limit_s
-    while not await _within(min(TICK_S, max(end - time.monotonic(), 0)), future):
+    while not await _within(min(watch.tick_s, max(end - time.monotonic(), 0)), future):
         if exceeded := watch.exceeded():
             return False, exceeded
         if time.monotonic() >= end:
