@@ -294,5 +294,8 @@ async def _kept(engine: Engine, session_id: str, attach: str | None, error: Pegb
     if isinstance(error, ServerUnreachableError) or not await engine.is_begun(session_id):
         return ""
     place = f"--attach {attach} " if attach else ""
-    way_on = f"pegboard run {place}-s {session_id} -m PROVIDER/MODEL go on"
-    return f" The prompt is kept in session {session_id}: {way_on}"
+    text = str(error)  # all that a server's error has
+    other = "--agent NAME" if "agent not found" in text else "-m PROVIDER/MODEL"
+    stop = "" if text.endswith((".", "?")) else "."
+    way_on = f"pegboard run {place}-s {session_id} {other} go on"
+    return f"{stop} The prompt is kept in session {session_id}: {way_on}"

@@ -76,7 +76,8 @@ def stored(
     typed = prompt.typed or "\n".join(
         part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
     )
-    return turn, replace(_touched(session, typed, engine.now()), agent=agent)
+    lasting = agent if agent in engine.agents else session.agent  # a misspelt one is gone with it
+    return turn, replace(_touched(session, typed, engine.now()), agent=lasting)
 
 
 async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None:

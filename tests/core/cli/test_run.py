@@ -193,10 +193,14 @@ async def test_an_unknown_agent_is_named_with_its_neighbours(pegboard: CommandLi
     async with ModelServer(by_step(say("ok"))) as server:
         pegboard.use_model(server.url)
         done = await pegboard("run", "--agent", "biuld", "hi")
+        assert server.requests == []
+        session = next(word for word in done.err.split() if word.startswith("ses_")).rstrip(":")
+        went_on = await pegboard("run", "-s", session, "--agent", "build", "go on")
 
     assert done.code == 2
     assert "agent not found: biuld. Did you mean build" in done.err
-    assert server.requests == []
+    assert f"-s {session} --agent NAME go on" in done.err
+    assert (went_on.code, went_on.out) == (0, "ok\n")
 
 
 async def test_the_last_session_is_continued(pegboard: CommandLine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import hookimpl, tool
-from pegboard.errors import InvalidInputError
+from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.providers import (
     Media,
     ModelRequest,
@@ -198,3 +198,15 @@ async def test_a_message_id_that_is_there_already_is_refused(tmp_path: Path) -> 
 
         assert await app.turns(session.id) == before
     assert len(provider.requests) == 2
+
+
+async def test_an_agent_that_is_misspelt_once_does_not_stay(tmp_path: Path) -> None:
+    provider = Played(text("ok"))
+    async with opened(tmp_path, provider) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        with pytest.raises(NotFoundError, match="agent not found: biuld"):
+            await app.prompt(session.id, HI, agent="biuld")
+        went_on = await app.prompt(session.id, HI)
+
+    assert assistant(went_on).agent == "build"
