@@ -25,10 +25,9 @@ async def changes(app: App) -> tuple[FileChange, ...]:
     env = await _environment(root)
     counts = await _git(root, env, *_DIFF, "--numstat", "-z", "HEAD")
     states = await _git(root, env, *_DIFF, "--name-status", "-z", "HEAD")
-    fresh = await _git(root, env, "ls-files", "-z", "--others", "--exclude-standard")
     known = _states(states)
     found = [_counted(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
-    new = [name for name in fresh.split("\0") if name]
+    new = await _untracked(root, env)
     lines = await asyncio.to_thread(lambda: [_lines(root / name) for name in new])
     added = (
         FileChange(path=name, added=count, removed=0, status="added")
@@ -41,9 +40,13 @@ async def differences(app: App, context: int) -> list[dict[str, Any]]:
     """Each changed file with its patch, in the protocol's names."""
     root = app.workspace.worktree
     env = await _environment(root)
+    new = set(await _untracked(root, env)) if app.workspace.git_dir is not None else set()
     found = []
     for change in await changes(app):
-        patch = await _git(root, env, *_DIFF, f"-U{context}", "HEAD", "--", change.path)
+        if change.path in new:
+            patch = await asyncio.to_thread(_as_new, root, change.path)
+        else:
+            patch = await _git(root, env, *_DIFF, f"-U{context}", "HEAD", "--", change.path)
         found.append(
             {
                 "file": change.path,
@@ -54,6 +57,11 @@ async def differences(app: App, context: int) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+async def _untracked(root: Path, env: Mapping[str, str]) -> list[str]:
+    told = await _git(root, env, "ls-files", "-z", "--others", "--exclude-standard")
+    return [name for name in told.split("\0") if name]
 
 
 def _states(text: str) -> dict[str, str]:
@@ -74,13 +82,33 @@ def _counted(line: str, states: dict[str, str]) -> FileChange:
 
 def _lines(path: Path) -> int:
     """The lines of a small text file, 0 for anything else."""
+    text = _text(path)
+    return text.count("\n") + (not text.endswith("\n") if text else 0)
+
+
+def _text(path: Path) -> str:
+    """A small text file, nothing for anything else."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
-            return 0
+            return ""
         content = path.read_bytes()
     except OSError:
-        return 0
-    return 0 if b"\0" in content else len(content.splitlines())
+        return ""
+    return "" if b"\0" in content else content.decode("utf-8", "replace")
+
+
+def _as_new(root: Path, name: str) -> str:
+    """The patch that makes a file, as git would write it."""
+    text = _text(root / name)
+    ended = text.endswith("\n")
+    lines = text.removesuffix("\n").split("\n")
+    head = f"diff --git a/{name} b/{name}\nnew file mode 100644\n"
+    if not text:
+        return head
+    body = "".join(f"+{line}\n" for line in lines)
+    rest = "" if ended else "\\ No newline at end of file\n"
+    span = "1" if len(lines) == 1 else f"1,{len(lines)}"
+    return f"{head}--- /dev/null\n+++ b/{name}\n@@ -0,0 +{span} @@\n{body}{rest}"
 
 
 async def _environment(root: Path) -> dict[str, str]:

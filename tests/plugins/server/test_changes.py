@@ -53,3 +53,18 @@ def test_nothing_that_a_repository_is_set_up_to_run_is_run(client, prepared, que
 
     assert not (prepared.parent / "canary").exists()
     assert {each.get("path", each.get("file")) for each in answer.json()} == {"a.md", "b.txt"}
+
+
+@pytest.mark.parametrize("content", ["a\nb\n", "a\nb", "", "\n", "a\r\n\n", "\u2028x\x0c\n"])
+def test_a_file_that_git_does_not_know_is_shown_as_new(client, tmp_path, content):
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    (tmp_path / "new.txt").write_bytes(content.encode())
+    where = {"directory": str(tmp_path)}
+
+    [entry] = client.get("/vcs/diff", params=where).json()
+    git(tmp_path, "add", "-A")
+    [known] = client.get("/vcs/diff", params=where).json()
+
+    index = next(line for line in known["patch"].splitlines() if line.startswith("index "))
+    assert {**known, "patch": known["patch"].replace(f"{index}\n", "")} == entry
