@@ -21,10 +21,10 @@ _EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
 def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:
     """The paths of all files below `folder`, hidden ones too, those of outer folders first.
 
-    Left out are `.git` and what `.ignore` and `.gitignore` files say, from the repository's root
-    down, and the user's own excludes. A folder that is itself ignored is walked if it is asked
-    for. Folders with a name in `skip` are not entered. Symlinks are left out, as ripgrep does:
-    they may lead anywhere. A folder that cannot be read counts as empty.
+    Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, from the
+    repository's root down, and the user's own excludes. A folder that is itself ignored is walked
+    if it is asked for. Folders with a name in `skip` are not entered. Symlinks are left out, as
+    ripgrep does: they may lead anywhere. A folder that cannot be read counts as empty.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
     ignore, git = _specs_above(root)
@@ -60,7 +60,7 @@ def _walk(folder: str, ignore: _Specs, git: _Specs, skip: Container[str]) -> Ite
     pending = deque([(folder, ignore, git)])
     while pending:
         folder, ignore, git = pending.popleft()
-        ignore = _spec(folder, ".ignore") + ignore
+        ignore = _own_specs(folder) + ignore
         git = _spec(folder, ".gitignore") + git
         specs = ignore + git
         for entry in _entries(folder):
@@ -105,7 +105,7 @@ def _specs_above(folder: str) -> tuple[_Specs, _Specs]:
     for above in Path(folder).parents:
         if not above.is_relative_to(root):
             break
-        ignore += _spec(_with_slash(above), ".ignore")
+        ignore += _own_specs(_with_slash(above))
         git += _spec(_with_slash(above), ".gitignore")
     excludes = _spec(_with_slash(root), ".git/info/exclude")
     return ignore, git + excludes + _spec(_with_slash(root), _users_excludes())
@@ -127,6 +127,11 @@ def _users_excludes() -> str:
 
 def _with_slash(folder: Path) -> str:
     return f"{str(folder).rstrip('/')}/"
+
+
+def _own_specs(folder: str) -> _Specs:
+    """What is for searches alone."""
+    return _spec(folder, ".rgignore") + _spec(folder, ".ignore")
 
 
 def _spec(folder: str, name: str) -> _Specs:

@@ -61,10 +61,11 @@ def test_a_folder_that_is_ignored_is_walked_when_it_is_asked_for(tree):
 def test_rules_for_searches_come_before_those_for_git(tree):
     (tree / ".git" / "info").mkdir(parents=True)
     (tree / ".git" / "info" / "exclude").write_text("d\n")
-    (tree / ".ignore").write_text("!/built\na\n")
+    (tree / ".ignore").write_text("!/built\na\n!.gitignore\n")
+    (tree / ".rgignore").write_text(".gitignore\n.rgignore\n")
 
     assert names(tree) == [
-        *(".env", ".gitignore", ".ignore", "built/x", "keep.log", "sub/.gitignore", "sub/c.log"),
+        *(".env", ".ignore", "built/x", "keep.log", "sub/c.log"),
     ]
 
 

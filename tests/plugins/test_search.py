@@ -211,7 +211,9 @@ ODD = {
     "long-letters": "é".encode() * 9000 + b"needle",
     "empty-lines": b"\n\n\nneedle\n\n",
     "dir/ignored": b"needle\n",
-    "dir/.ignore": b"ignored\n",
+    "dir/.ignore": b"ignored\n!both\n",
+    "dir/.rgignore": b"both\n",
+    "dir/both": b"needle\n",
     "dir/sp ace\tname": b"needle\n",
 }
 
@@ -230,6 +232,7 @@ ODD = {
         {"pattern": r"\b\p{Ll}{6}\b(?P<rest> \p{L})|[a-n&&[^b-m]]e+d"},
         {"pattern": r"(?i)NEEDLE \S"},
         {"pattern": "^$", "context": 1},
+        {"pattern": r"\x{e9}$|\u{65}dle \\x{2}"},
     ],
 )
 async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch, wanted):

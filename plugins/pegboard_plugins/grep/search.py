@@ -7,6 +7,7 @@ package around it would take 0.1 s to import.
 import codecs
 import json
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,8 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_CODE = re.compile(r"\\(?:[xuU]\{([0-9A-Fa-f]{1,8})\}|.)", re.DOTALL)
+"""An escape, with the number of a letter as ripgrep's expressions may name it."""
 Expression = Any
 """One of `regex`, which knows `\\p{L}` and `[[:alpha:]]` as ripgrep does, and Python's own not."""
 _Place = tuple[int, int]
@@ -40,7 +43,7 @@ def main(facts: dict[str, Any]) -> int:
     """
     pattern = facts["pattern"]
     try:
-        expression = regex.compile(pattern, regex.MULTILINE | regex.VERSION1)
+        expression = regex.compile(_CODE.sub(_spelt, pattern), regex.MULTILINE | regex.VERSION1)
     except (regex.error, OverflowError, RecursionError) as error:
         print(f"{pattern!r} is not a regular expression: {error}")  # noqa: T201 - a program's output
         return 2
@@ -55,6 +58,10 @@ def main(facts: dict[str, Any]) -> int:
         else:
             out.writelines(b"%s\0%d:%d:\n" % (name, *place) for place in places)
     return 0 if found else 1
+
+
+def _spelt(escape: "re.Match[str]") -> str:
+    return rf"\U{int(escape[1], 16):08x}" if escape[1] else escape[0]
 
 
 def _files(target: str, names: list[str], include: str) -> Iterator[str]:
