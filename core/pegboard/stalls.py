@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 import msgspec
@@ -41,7 +42,7 @@ class Stalls:
         self._report = report
         self._running: dict[asyncio.Task[object], Holder] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._loop_thread = 0
+        self._loop_thread = self._loop_id = 0
         self._turned_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._thread: threading.Thread | None = None
@@ -71,7 +72,8 @@ class Stalls:
             self._timer.cancel()
 
     def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop, self._loop_thread = loop, threading.get_ident()
+        self._loop = loop
+        self._loop_thread, self._loop_id = threading.get_ident(), threading.get_native_id()
         self._turn()
         self._awake.set()
         if self._thread is None:
@@ -88,12 +90,15 @@ class Stalls:
             self._awake.clear()
 
     def _watch(self) -> None:
-        told_at = hung_at = 0.0
+        seen_at = told_at = hung_at = starved_s = 0.0
         while self._awake.wait():  # without a limit: nothing runs until then
             if self._closed.wait(BEAT_S):
                 return
-            turned_at = self._turned_at
-            held_s = time.monotonic() - turned_at
+            turned_at, loop_thread = self._turned_at, self._loop_id
+            if turned_at != seen_at:
+                seen_at, starved_s = turned_at, starved(loop_thread)
+            # On a machine with too much to do it is nobody's fault that the loop has to wait.
+            held_s = time.monotonic() - turned_at - (starved(loop_thread) - starved_s)
             if not self._awake.is_set() or held_s < STALL_S:
                 continue
             if turned_at != told_at and (found := self._look()):
@@ -137,6 +142,15 @@ class Stalls:
             text,
             held_s,
         )
+
+
+def starved(thread_id: int) -> float:
+    """The seconds that a thread could have run and had no processor; 0 if nobody counts them."""
+    try:
+        counts = Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()
+    except OSError:
+        return 0.0
+    return int(counts[1]) / 1e9
 
 
 def _innermost(frame: FrameType | None) -> list[str]:

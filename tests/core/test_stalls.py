@@ -140,3 +140,19 @@ async def test_when_nothing_runs_nothing_is_awake() -> None:
         if thread.name == "pegboard-stalls" and thread is watch._thread:
             thread.join(LIMIT_S)
             assert not thread.is_alive()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_a_loop_that_waits_for_a_processor_is_nobodys_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stalls, "starved", lambda thread_id: time.monotonic())
+    told: list[tuple[Holder, str]] = []
+    watch = Stalls(lambda *found: told.append(found))
+
+    with watch.running(asyncio.current_task(), Holder("mine", "tool busy")):
+        time.sleep(1)  # noqa: ASYNC251 - as if all processors were taken
+    await asyncio.sleep(0)
+    watch.close()
+
+    assert told == []
