@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from fastapi import Depends
 from starlette.requests import HTTPConnection
@@ -78,7 +78,7 @@ def asked_directory(connection: HTTPConnection, house: House) -> Path:
     query = connection.query_params
     named = query.get("directory") or query.get("location[directory]")
     if named is None and (header := connection.headers.get("x-opencode-directory")):
-        named = unquote(header)
+        named = _unquoted(header)
     if not named:
         return house.directory
     if "\0" in named:
@@ -87,6 +87,15 @@ def asked_directory(connection: HTTPConnection, house: House) -> Path:
     if not path.is_absolute():
         raise InvalidInputError(f"not an absolute path: {named[:200]}")
     return path
+
+
+def _unquoted(header: str) -> str:
+    """The header's text: its bytes are UTF-8, or else what browsers send for such letters."""
+    raw = unquote_to_bytes(header.encode("latin-1"))
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
 
 
 async def app_of(connection: HTTPConnection, house: Served) -> App:

@@ -217,7 +217,7 @@ def test_an_id_that_cannot_be_is_refused(client, session, message_id):
     assert client.get(f"/session/{session}/message").json() == []
 
 
-@pytest.mark.parametrize("name", ["plain", "with space", "h\u00e9 100%25 +"])
+@pytest.mark.parametrize("name", ["plain", "with space", "h\u00e9", "h\u00e9 100%25 +", "\u5909"])
 def test_a_project_is_named_by_query_or_header(client, tmp_path, name):
     folder = tmp_path / name
     folder.mkdir()
@@ -230,8 +230,11 @@ def test_a_project_is_named_by_query_or_header(client, tmp_path, name):
             headers={"x-opencode-directory": "/no/such/folder"},
         ),
     }
-    if name.isascii() and "%" not in name:
-        asked["plain header"] = client.get("/path", headers={"x-opencode-directory": str(folder)})
+    for coding in ("utf-8", "latin-1"):
+        plain = str(folder).encode(coding, "replace")
+        if "%" not in name and plain.decode(coding) == str(folder):
+            headers = [(b"x-opencode-directory", plain)]
+            asked[f"plain header in {coding}"] = client.get("/path", headers=headers)
 
     assert {way: each.json()["directory"] for way, each in asked.items()} == dict.fromkeys(
         asked, str(folder)
