@@ -188,7 +188,8 @@ def _unauthorized() -> Response:
 def _preflight() -> Response:
     headers = {
         "access-control-allow-methods": "GET, POST, PUT, PATCH, DELETE",
-        "access-control-allow-headers": "authorization, content-type, x-opencode-directory",
+        "access-control-allow-headers": "authorization, content-type, last-event-id, "
+        "x-opencode-directory, x-opencode-ticket, x-opencode-workspace",
         "access-control-max-age": "600",
     }
     return Response(status_code=204, headers=headers)

@@ -262,6 +262,8 @@ def test_a_site_that_is_named_may_use_the_server(model_port, tmp_path):
             answer = client.get("/session")
 
     assert (asked.status_code, answer.status_code) == (204, 200)
+    allowed = asked.headers["access-control-allow-headers"].split(", ")
+    assert {"authorization", "content-type", "last-event-id", "x-opencode-ticket"} <= set(allowed)
     assert answer.headers["access-control-allow-origin"] == "https://mine.example"
     assert answer.headers["vary"] == "Origin"
 
