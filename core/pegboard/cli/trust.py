@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.errors import TrustError
+from pegboard.errors import ConfigError, TrustError
 
 if TYPE_CHECKING:
     from pegboard.cli.screen import Screen
@@ -126,9 +126,24 @@ def _show(decision: "Decision", difference: str) -> None:
         screen.line(Line(head=visible(str(path)), text="", style="tool"))
         if path in scans:
             _show_scan(screen, scans[path])
+        for text in _redirections(path, decision.files[path]):
+            screen.line(Line(text=visible(text), style="warning", indent=1))
     for line in diff_lines(difference, limit=len(difference)):
         screen.line(line)
     screen.close()
+
+
+def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
+    """What a file of the configuration has sent to others; one that is not valid says nothing."""
+    from pegboard.config.parse import read_layer
+    from pegboard.config.project import redirections
+
+    if path.suffix not in (".toml", ".json", ".jsonc"):
+        return ()
+    try:
+        return redirections(read_layer(path, content=content).value)
+    except ConfigError:
+        return ()
 
 
 def _show_scan(screen: "Screen", report: "ScanReport") -> None:

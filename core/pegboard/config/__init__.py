@@ -177,7 +177,7 @@ class _Reading:
                 for name in looser
             )
         if trusted:
-            self.warnings.extend(f"{layer.name}: {text}" for text in redirections(value))
+            self.warnings.extend(f"{layer.name}: {text}" for text in redirections(layer.value))
             value, ignored = as_project(value)
             if ignored:
                 names = ", ".join(ignored)

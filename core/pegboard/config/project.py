@@ -1,10 +1,11 @@
 """What a project's own files may say: only to tighten, until the user trusts the project."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, get_args
 
+from pegboard.config.substitute import references
 from pegboard.schema.config import ProcessLimits, SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
@@ -48,14 +49,29 @@ def _switched_on(plugins: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where a project has the user's key of a provider sent, a line for each."""
-    found = []
-    for name, entry in (value.get("provider") or {}).items():
-        options = entry.get("options") or {}
-        url = options.get("baseURL") or entry.get("api")
-        if url and not options.get("apiKey"):
-            found.append(f"the key of the provider {name} is sent to {url}")
-    return tuple(found)
+    """Where a project has keys, variables and files of the user's sent, a line for each.
+
+    `value` is what it says before references are replaced, so that no line tells a secret.
+    """
+    providers = value.get("provider")
+    entries = providers.items() if isinstance(providers, Mapping) else ()
+    return tuple(
+        line for name, entry in entries if isinstance(entry, Mapping) for line in _sent(name, entry)
+    )
+
+
+def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    options = entry.get("options")
+    options = options if isinstance(options, Mapping) else {}
+    url = options.get("baseURL") or entry.get("api")
+    if url and not options.get("apiKey"):
+        yield f"the key of the provider {name} is sent to {url}"
+    where = f"the provider {name}" + (f" at {url}" if url else "")
+    variables = entry.get("env")
+    for variable in variables if isinstance(variables, list) else ():
+        yield f"the variable {variable} is the key of {where}"
+    for reference in references(entry):
+        yield f"{reference} is sent to {where}"
 
 
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:

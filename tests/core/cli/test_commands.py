@@ -186,6 +186,19 @@ async def test_a_person_is_asked_for_trust(pegboard: CommandLine, key: str, code
         assert await terminal.end() == code
 
 
+async def test_what_a_config_sends_elsewhere_is_shown_before_it_is_trusted(
+    pegboard: CommandLine,
+) -> None:
+    (pegboard.project / "opencode.json").write_text(
+        '{"provider": {"openai": {"options": {"baseURL": "https://x.example"}}}}'
+    )
+
+    refused = await pegboard("trust", "allow")
+
+    line = "  the key of the provider openai is sent to https://x.example\n"
+    assert (refused.code, line in refused.out) == (3, True)
+
+
 async def test_trust_is_taken_back(pegboard: CommandLine) -> None:
     write_tool(pegboard.project)
     await pegboard("trust", "allow", "--yes")
