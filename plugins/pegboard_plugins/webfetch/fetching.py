@@ -3,7 +3,7 @@
 import asyncio
 import time
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -205,23 +205,59 @@ def _charset(parameters: str) -> str:
 
 async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes, bool]:
     """The decoded content up to the limit, and whether there is more."""
-    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise ToolError(f"{url} answered in the encoding {coding}, which was not asked for")
-    inflate = zlib.decompressobj(_ANY_ZLIB) if coding not in ("identity", "") else None
+    packed = _Packed() if coding not in ("identity", "") else None
     content = bytearray()
-    async for piece in response.aiter_raw(1 << 16):
-        content += _inflated(url, inflate, piece) if inflate else piece
-        if len(content) > LIMIT_BYTES:
-            return bytes(content[:LIMIT_BYTES]), True
-        while inflate and inflate.unconsumed_tail and len(content) <= LIMIT_BYTES:
-            content += _inflated(url, inflate, inflate.unconsumed_tail)
-    return bytes(content[:LIMIT_BYTES]), len(content) > LIMIT_BYTES
-
-
-def _inflated(url: "httpx.URL", inflate: "zlib._Decompress", piece: bytes) -> bytes:
-    """What comes out of a piece, as far as it may be needed."""
     try:
-        return inflate.decompress(piece, LIMIT_BYTES + 1)
+        async for piece in response.aiter_raw(1 << 16):
+            for plain in packed.unpacked(piece) if packed else (piece,):
+                content += plain
+                if len(content) > LIMIT_BYTES:
+                    return bytes(content[:LIMIT_BYTES]), True
     except zlib.error as error:
         raise ToolError(f"{url} cannot be unpacked: {error}") from error
+    if packed and not packed.whole:
+        raise ToolError(f"{url} cannot be unpacked: it ends too early")
+    return bytes(content), False
+
+
+class _Packed:
+    """What comes out of gzip or deflate (RFC 9110 8.4.1), no more at once than may be needed.
+
+    There may be several gzip members; what follows the last one and is none is left out. Some
+    servers send deflate without its header.
+    """
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(_ANY_ZLIB)
+        self._begun = self._ended = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether it has come to its end."""
+        return self._ended or not self._begun
+
+    def unpacked(self, piece: bytes) -> Iterator[bytes]:
+        """What this piece holds.
+
+        :raises zlib.error: when it is not packed so.
+        """
+        while piece.strip(b"\0") if self._ended else piece:
+            try:
+                plain = self._inflate.decompress(piece, LIMIT_BYTES + 1)
+            except zlib.error:
+                if self._ended:
+                    return
+                if self._begun:
+                    raise
+                self._inflate = zlib.decompressobj(-zlib.MAX_WBITS)
+                plain = self._inflate.decompress(piece, LIMIT_BYTES + 1)
+            self._begun = True
+            yield plain
+            piece = self._inflate.unconsumed_tail
+            self._ended = self._inflate.eof
+            if self._ended:
+                piece = self._inflate.unused_data
+                self._inflate = zlib.decompressobj(_ANY_ZLIB)

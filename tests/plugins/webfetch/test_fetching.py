@@ -201,7 +201,15 @@ async def test_a_small_answer_that_unpacks_to_gigabytes_is_cut():
 
 @pytest.mark.parametrize(
     ("coding", "pack"),
-    [("gzip", gzip.compress), ("deflate", zlib.compress), ("GZIP", gzip.compress)],
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("GZIP", gzip.compress),
+        ("deflate", lambda text: zlib.compress(text)[2:-4]),
+        ("gzip", lambda text: gzip.compress(text[:5]) + gzip.compress(text[5:])),
+        ("gzip", lambda text: gzip.compress(text) + b"\0"),
+        ("gzip", lambda text: gzip.compress(text) + b"what is no gzip"),
+    ],
 )
 async def test_packed_answers_are_unpacked(coding, pack):
     text = b"The same line again and again.\n" * 10_000
@@ -217,6 +225,11 @@ async def test_packed_answers_are_unpacked(coding, pack):
     [
         (page(b"x", content_encoding="br"), "encoding br"),
         (page(b"no gzip", content_encoding="gzip"), "unpacked"),
+        (page(gzip.compress(b"x" * 99)[:-9], content_encoding="gzip"), "ends too early"),
+        (
+            page(gzip.compress(b"x") + gzip.compress(b"y" * 99)[:-9], content_encoding="gzip"),
+            "early",
+        ),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "cannot be fetched"),
         (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf", "cannot be fetched"),
     ],
