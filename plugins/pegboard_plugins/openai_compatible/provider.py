@@ -24,6 +24,8 @@ TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 10.0
+_SHORTEST_SECRET = 8
+"""A shorter key is none, but a word such as `none` or `local` for a server that looks at no key."""
 _OK = 200
 _REDIRECTS = range(300, 400)
 
@@ -149,7 +151,7 @@ class OpenAICompatible:
             if status == _OK:
                 raise failures.broken(self.id, str(error)) from error
             body = b""
-        text = body.decode("utf-8", "replace").replace(self._key() or "\0", "***")
+        text = self._without_key(body.decode("utf-8", "replace"))
         if status in _REDIRECTS:
             raise failures.moved(self.id, status, headers)
         if status == _OK:
@@ -202,6 +204,10 @@ class OpenAICompatible:
     def _url(self) -> str:
         base = urlsplit(self._endpoint.url)  # Azure's has a query
         return base._replace(path=f"{base.path.rstrip('/')}/chat/completions").geturl()
+
+    def _without_key(self, text: str) -> str:
+        key = self._key()
+        return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text
 
     def _key(self) -> str:
         found = (self._environ[name] for name in self._endpoint.env if self._environ.get(name))

@@ -74,6 +74,15 @@ async def test_p4_to_p7_a_rate_limit_keeps_the_headers_for_the_engine() -> None:
     assert "set-cookie" not in error.headers
 
 
+async def test_a_word_in_the_place_of_a_key_does_not_hide_what_the_server_says() -> None:
+    said = "This model's maximum context length is 100 tokens"
+
+    error = await _failure(ms.failure(400, said), key="context")
+
+    assert isinstance(error, ContextOverflowError)
+    assert said in str(error)
+
+
 async def test_p9_a_used_up_quota_is_final() -> None:
     error = await _failure(ms.failure(429, "You exceeded it", code="insufficient_quota"))
 
