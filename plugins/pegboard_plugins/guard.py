@@ -1,4 +1,4 @@
-"""Nothing vital is destroyed, and what runs by itself is not changed unasked.
+"""Nothing vital is destroyed, and what runs by itself is not changed unasked, nor is Pegboard.
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute paths or globs that would be gone with all that is in them,
@@ -35,12 +35,25 @@ _SYSTEM = tuple(
     )
 )
 
+_OWN = re.compile(
+    r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
+    r" (?!(?:explain|models|demo|audit|--version|--help|-h"
+    r"|(?:trust|permission|plugins) list|plugins doctor|session (?:list|show)|config show)(?: |$)"
+    r"|(?:trust|permission|plugins|session|config)$)"
+)
+_DECIDES = "a command of Pegboard itself could change what is allowed, or go around it"
 _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|zd)")
 
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """A refusal for the destruction of a vital folder, a question before what runs by itself."""
+    """A refusal for the destruction of a vital folder, a question before what runs by itself.
+
+    Asked is too before an agent calls Pegboard, with which it could trust and allow by itself.
+    """
+    for text in request.patterns if request.permission == "bash" else ():
+        if _OWN.match(text) and not _named(session, request, PROTECTED, text):
+            return Verdict(action="ask", reason=_DECIDES, source="guard", firm=True)
     destroys = _texts(request, "destroys")
     changes = (*_written(session, request), *_texts(request, "lands"))
     if not destroys and not changes:

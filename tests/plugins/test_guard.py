@@ -265,3 +265,44 @@ async def test_neither_are_they_replaced_with_their_parents(project, tmp_path, p
     verdicts = await all_of_command(project, command.format(tmp_path), private=places)
 
     assert ("ask", True) in verdicts or ("deny", False) in verdicts
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "pegboard trust allow -y",
+            "pegboard -C 'x trust list' trust allow",
+            "pegboard run --auto x",
+        ),
+        *(
+            "env pegboard serve",
+            "/usr/bin/pegboard permission revoke 1",
+            "python3 -m pegboard run x",
+        ),
+        *("ls && pegboard trust lock", "sh -c 'pegboard run --trust x'", "pegboard config set a b"),
+        *("timeout 9 pegboard trust revoke", "python -I -m pegboard.cli trust allow"),
+    ],
+)
+async def test_no_agent_decides_for_itself_with_pegboards_own_commands(project, command):
+    verdict = await of_command(project, command)
+
+    assert (verdict.action, verdict.firm) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("pegboard explain 'ls'", "pegboard trust list", "pegboard plugins list", "pegboard"),
+        *("pegboard --version", "pip install pegboard", "pegboard-bench run", "cat pegboard.toml"),
+        *("pytest -q tests/pegboard run", "pegboard audit verify", "pegboard config"),
+    ],
+)
+async def test_pegboards_commands_that_only_show_are_not_asked_for(project, command):
+    assert await of_command(project, command) is None
+
+
+async def test_the_users_rule_about_pegboards_commands_decides(project):
+    rule = Rule("protected", "pegboard run *", "allow")
+
+    assert await of_command(project, "pegboard run x", rules=[rule]) is None
