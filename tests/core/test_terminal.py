@@ -76,16 +76,16 @@ async def test_a_shell_is_at_a_terminal_of_its_own(opened: Opened, tmp_path: Pat
 
 
 async def test_ctrl_c_reaches_what_runs(opened: Opened) -> None:
-    terminal, heard = await opened("bash", "--norc")
-    await terminal.write(b"sleep 1000; echo after\n")
-    await heard.until(b"echo after")
-    await terminal.write(b"echo on; cat\n")
+    trap = "trap 'echo caught-$((40+2)); exit 5' INT"
+    terminal, heard = await opened(
+        "sh", "-c", f"{trap}; echo ready-$((1+1)); while :; do sleep 0.05; done"
+    )
+    await heard.until(b"ready-2")
 
     await terminal.write(b"\x03")
-    await terminal.write(b"echo still-$((40+2)); exit\n")
 
-    await heard.until(b"still-42")
-    assert await ended(terminal) == 0
+    await heard.until(b"caught-42")
+    assert await ended(terminal) == 5
 
 
 async def test_a_new_size_is_told(opened: Opened) -> None:
