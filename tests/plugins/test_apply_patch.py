@@ -286,6 +286,15 @@ async def test_a_moved_file_keeps_its_mode(tmp_path):
     assert (tmp_path / "b").stat().st_mode & 0o777 == 0o755
 
 
+@pytest.mark.parametrize("start", ["<<EOF", "cat <<'EOF'", "apply_patch <<'EOF'"])
+async def test_a_patch_may_stand_in_a_here_document(tmp_path, start):
+    patch = f"{start}\n*** Begin Patch\n*** Add File: f\n+x\n*** End Patch\nEOF\n"
+
+    await call(apply_patch, Context(tmp_path), patchText=patch)
+
+    assert (tmp_path / "f").read_text() == "x\n"
+
+
 async def test_a_line_that_is_not_understood_is_named_by_its_number(tmp_path):
     with pytest.raises(PatchError, match="line 3 of the patch: 'two' begins with none"):
         await call(

@@ -17,7 +17,7 @@ _ADD, _DELETE, _UPDATE, _MOVE = (
     "*** Update File:",
     "*** Move to:",
 )
-_HEREDOC = re.compile(r"(?:cat\s+)?<<-?\s*(['\"]?)(\w+)\1")
+_HEREDOC = re.compile(r"(?:(?:cat|apply_patch)\s+)?<<-?\s*(['\"]?)(\w+)\1")
 
 Problem = Literal[
     "envelope",
