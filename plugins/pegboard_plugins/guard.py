@@ -31,10 +31,13 @@ _SYSTEM = tuple(
     for name in (
         *("/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root"),
         *("/run", "/sbin", "/srv", "/sys", "/usr", "/var", "/tmp"),  # noqa: S108 - named, not used
+        *("/usr/bin", "/usr/include", "/usr/lib", "/usr/lib64", "/usr/local", "/usr/sbin"),
+        *("/usr/share", "/var/cache", "/var/lib", "/var/log", "/var/spool"),
         *("/Applications", "/Library", "/System", "/Users", "/Volumes"),
     )
 )
 
+_HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
     r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
     r" (?!(?:explain|models|demo|audit|--version|--help|-h"
@@ -155,6 +158,8 @@ def _vital(target: str, session: SessionView) -> str:
                 return f"is or contains {name}"
         if _DISK.match(path):
             return "is a disk"
+        if Path(path).parent in _HOMES:
+            return "is a home folder"
         if not any(sign in path for sign in "*?[") and os.path.ismount(path):
             return "is the root of a file system"
     return ""
