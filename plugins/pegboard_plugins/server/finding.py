@@ -69,13 +69,16 @@ async def search(folder: Path, pattern: str) -> list[Match]:
 
 
 async def _output(command: list[str], folder: Path) -> tuple[bytes, int]:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=folder,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            cwd=folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+    except OSError:  # the folder has gone meanwhile
+        return b"", 1
     assert process.stdout is not None
     chunks: list[bytes] = []
     try:

@@ -125,7 +125,7 @@ async def _current(app: App) -> Project:
     for each in await app.storage.projects():
         if each.id == workspace.project_id:
             return each
-    made = int((await asyncio.to_thread(workspace.worktree.stat)).st_ctime * 1000)
+    made = await asyncio.to_thread(_made_at, workspace.worktree)
     return Project(
         id=workspace.project_id,
         worktree=str(workspace.worktree),
@@ -133,3 +133,11 @@ async def _current(app: App) -> Project:
         time=ProjectTime(created=made, updated=made),
         sandboxes=(),
     )
+
+
+def _made_at(folder: Path) -> int:
+    """Milliseconds since 1970, 0 for a folder that has gone meanwhile."""
+    try:
+        return int(folder.stat().st_ctime * 1000)
+    except OSError:
+        return 0

@@ -68,3 +68,14 @@ def test_a_file_that_git_does_not_know_is_shown_as_new(client, tmp_path, content
 
     index = next(line for line in known["patch"].splitlines() if line.startswith("index "))
     assert {**known, "patch": known["patch"].replace(f"{index}\n", "")} == entry
+
+
+def test_changes_are_those_since_the_last_commit(server, client):
+    (server.directory / "fresh.txt").write_text("a\nb\n")
+
+    status = client.get("/file/status").json()
+    patches = client.get("/vcs/diff").json()
+
+    entry = next(each for each in status if each["path"] == "fresh.txt")
+    assert entry == {"path": "fresh.txt", "added": 2, "removed": 0, "status": "added"}
+    assert "fresh.txt" in {each["file"] for each in patches}

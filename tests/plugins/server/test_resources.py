@@ -175,17 +175,6 @@ def test_a_link_to_itself_hides_no_other_file(server, client):
     assert {"itself", "calc.py"} <= {node["name"] for node in nodes}
 
 
-def test_changes_are_those_since_the_last_commit(server, client):
-    (server.directory / "fresh.txt").write_text("a\nb\n")
-
-    status = client.get("/file/status").json()
-    patches = client.get("/vcs/diff").json()
-
-    entry = next(each for each in status if each["path"] == "fresh.txt")
-    assert entry == {"path": "fresh.txt", "added": 2, "removed": 0, "status": "added"}
-    assert "fresh.txt" in {each["file"] for each in patches}
-
-
 def test_no_answer_tells_a_secret(client, session):
     prompt(client, session, "%say one")
     document = client.get("/doc").json()["paths"]
@@ -239,6 +228,27 @@ def test_a_project_is_named_by_query_or_header(client, tmp_path, name):
     assert {way: each.json()["directory"] for way, each in asked.items()} == dict.fromkeys(
         asked, str(folder)
     )
+
+
+def test_a_folder_that_is_gone_meanwhile_is_an_empty_one(client, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    where = {"directory": str(folder)}
+    assert client.get("/path", params=where).status_code == 200
+    folder.rmdir()
+
+    paths = {
+        "/file": {"path": "."},
+        "/find": {"pattern": "x"},
+        "/find/file": {"query": "x"},
+        "/project/current": {},
+        "/vcs": {},
+        "/vcs/diff": {},
+    }
+    answers = {path: client.get(path, params={**where, **rest}) for path, rest in paths.items()}
+
+    assert {path: each.status_code for path, each in answers.items()} == dict.fromkeys(paths, 200)
+    assert answers["/find"].json() == answers["/file"].json() == []
 
 
 def test_a_key_is_kept_for_its_owner_alone(server, client):
