@@ -25,6 +25,7 @@ MAY_CATCH_ALL = {
     "pegboard/discovery.py",  # where a plugin is imported
     "pegboard/cli/__init__.py",  # the outermost frame of the command line
     "pegboard/session/toolcall.py",  # the outermost frame of a tool call
+    "pegboard_plugins/server/guard.py",  # the outermost frame of the server
 }
 
 HEAVY = {
