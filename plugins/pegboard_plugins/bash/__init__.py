@@ -28,7 +28,7 @@ from pegboard import (
 )
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
-from pegboard_plugins.bash.prefixes import prefix
+from pegboard_plugins.bash.prefixes import module, prefix
 from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_everyday, is_wrapper
 
 if TYPE_CHECKING:
@@ -147,14 +147,15 @@ def _is_once(scanned: "Scan") -> bool:
 
 def _always(scanned: "Scan") -> list[str]:
     """What an approval for good covers; nothing when a part could run anything."""
-    if any(map(_runs_code, _names(scanned))) or not all(map(_is_plain, scanned.commands)):
+    if not all(map(_is_plain, scanned.commands)):
         return []
     return _unique(f"{prefix(argv)} *" for argv in scanned.commands)
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
     """Whether the words that name the command say what it does, whatever comes after them."""
-    return prefix(argv) != "" and (not is_wrapper(argv[0]) or is_everyday(argv))
+    is_program = not is_wrapper(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
+    return prefix(argv) != "" and (is_program or is_everyday(argv) or module(argv) != "")
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

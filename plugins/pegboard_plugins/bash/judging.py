@@ -7,6 +7,7 @@ from pegboard_plugins.bash.effects import apply
 from pegboard_plugins.bash.environment import assigned, hijacks
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
+from pegboard_plugins.bash.prefixes import module
 from pegboard_plugins.bash.words import Word
 from pegboard_plugins.bash.wrappers import (
     ASSIGNING,
@@ -54,7 +55,10 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
         return
     base = _named(words, findings)
     rest = words[1:]
-    for doubt in sayings(base, rest):
+    sayings_of_all = sayings(base, rest)
+    if named := module([word.text for word in words]):
+        sayings_of_all += sayings(named, rest[len(("-m", named)) :])
+    for doubt in sayings_of_all:
         findings.doubt(doubt)
     _builtin(base, rest, findings)
     _sources(base, rest, findings)

@@ -25,10 +25,28 @@ _WORDS = {
 }
 
 
+_MODULES = frozenset(
+    {
+        *("pytest", "unittest", "doctest", "mypy", "pyright", "ruff", "black", "isort", "flake8"),
+        *("pylint", "tox", "nox", "build", "compileall"),
+    }
+)
+"""Modules of Python that test, check or build a project."""
+
+
+def module(argv: Sequence[str]) -> str:
+    """The module of Python that a command runs, if it is one that works on a project."""
+    name = argv[0].rpartition("/")[2]
+    is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
+    return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""
+
+
 def prefix(argv: Sequence[str]) -> str:
     """The words that identify the command, one for those that we know nothing of.
 
     Empty where an option stands among them, as in `git -C src push`: it says nothing of the act.
     """
+    if name := module(argv):
+        return f"{argv[0]} -m {name}"
     count = _WORDS.get(" ".join(argv[:2])) or _WORDS.get(argv[0], 1)
     return "" if any(word.startswith("-") for word in argv[1:count]) else " ".join(argv[:count])

@@ -129,10 +129,10 @@ def is_wrapper(name: str) -> bool:
 def is_everyday(argv: Sequence[str]) -> bool:
     """Whether what such a command may run besides what it names is judged, or the project's own.
 
-    `find` and the tools that run a project's scripts are, unless they run what they fetch.
+    Searches and the tools that run a project's scripts are, unless they run what they fetch.
     """
     name = argv[0].rpartition("/")[2]
-    return name == "find" or (name in _RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
+    return name in {"find", *FINDERS} or (name in _RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
 
 
 def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:

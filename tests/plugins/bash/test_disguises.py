@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard_plugins.bash import _always
 from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.scan import scan
 
@@ -33,6 +34,7 @@ def texts(paths):
         *("git checkout-index --prefix=.git/hooks/ -a", "git -C .git/hooks init"),
         *("git archive -o .git/hooks/x HEAD", "foo --output=.git/config", "foo -o.git/config"),
         *("tar xf x --directory=.git/hooks", "curl x -o.git/hooks/y", "cp x --target=tool"),
+        *("python -m pytest -p evil", "python3 -m pytest -pevil"),
     ],
 )
 def test_what_a_program_is_made_to_do_by_an_option_is_unclear(text):
@@ -130,3 +132,26 @@ def test_no_prefix_is_an_option():
     assert prefix(["make", "-j4"]) == ""
     assert prefix(["uv", "run", "--with", "x", "pytest"]) == ""
     assert prefix(["npm", "test"]) == "npm test"
+
+
+@pytest.mark.parametrize(
+    ("text", "always"),
+    [
+        ("npm run build", ["npm run build *"]),
+        ("npx tsc", []),
+        ("npm exec tsc", []),
+        ("uv run pytest -q", ["uv run pytest *", "pytest *"]),
+        ("uv run python x.py", []),
+        ("uv run --with x pytest", []),
+        ("find . -name x -exec grep y {} +", ["find *", "grep *"]),
+        ("fd -e py", ["fd *"]),
+        ("timeout 9 pytest", []),
+        ("python -m pytest -q tests | tail", ["python -m pytest *", "tail *"]),
+        ("python3.12 -m mypy src", ["python3.12 -m mypy *"]),
+        ("python -m evil", []),
+        ("python x.py -m pytest", []),
+        ("git -C . push", []),
+    ],
+)
+def test_what_an_everyday_line_can_be_approved_as(text, always):
+    assert _always(seen(text)) == always
