@@ -133,9 +133,8 @@ def _file(part: FilePart, path: Path, query: str, on_read: Callable[[Path], None
         raise ValueError("it is not a regular file")
     if _is_text(part.mime or TEXT_MIME):
         on_read(path)
-        return Expansion(
-            texts=_read_texts(str(path), _lines(path, parse_qs(query))), mime=TEXT_MIME
-        )
+        content = _lines(path, parse_qs(query)) or (_NO_LINES if query else "")
+        return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
     size = path.stat().st_size
     if size > MEDIA_LIMIT_BYTES:
         raise ValueError(_too_long(size))
@@ -158,7 +157,7 @@ def _too_long(size: int) -> str:
 
 def _lines(path: Path, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
-    end = int(query["end"][0]) if query.get("end", [""])[0] else None
+    end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
     with path.open("rb") as probed:
         if b"\0" in probed.read(_PROBE_BYTES):
             raise ValueError("it is a binary file")
@@ -167,6 +166,9 @@ def _lines(path: Path, query: dict[str, list[str]]) -> str:
         return "".join(_bounded(islice(pieces, start - 1, end)))
 
 
+_EMPTY = "[There is nothing in it.]"
+_NO_LINES = "[The file has no such lines.]"
+"""A model that sees the call alone cannot tell that from an answer that is lost."""
 _GOES_ON = "\n[The file goes on; read the rest with the read tool.]"
 
 
@@ -190,7 +192,7 @@ def _cut(text: str) -> str:
 
 def _read_texts(name: str, content: str) -> tuple[str, ...]:
     call = json.dumps({"filePath": name}, ensure_ascii=False)
-    return (f"Called the read tool with these arguments: {call}", content)
+    return (f"Called the read tool with these arguments: {call}", content or _EMPTY)
 
 
 def _listing(path: Path) -> tuple[str, ...]:
@@ -202,4 +204,7 @@ def _listing(path: Path) -> tuple[str, ...]:
     tail = [f"[and {more} more]"] if more else []
     tail += [f"[{secrets} that look like secrets are left out]"] if secrets else []
     call = json.dumps({"path": str(path)}, ensure_ascii=False)
-    return (f"Called the list tool with these arguments: {call}", "\n".join([*shown, *tail]))
+    return (
+        f"Called the list tool with these arguments: {call}",
+        "\n".join([*shown, *tail]) or _EMPTY,
+    )

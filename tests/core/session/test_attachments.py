@@ -113,6 +113,28 @@ def test_lines_of_a_file_can_be_selected(tmp_path: Path, query: str, lines: str)
     assert text_of(expand_file(part(file.as_uri() + query), tmp_path)) == lines
 
 
+@pytest.mark.parametrize("query", ["?start=9", "?start=2&end=1", "?start=1&end=-1"])
+def test_lines_that_the_file_has_not_are_said(tmp_path: Path, query: str) -> None:
+    file = tmp_path / "f.txt"
+    file.write_text("1\n2\n")
+
+    said = text_of(expand_file(part(file.as_uri() + query), tmp_path))
+
+    assert said == "[The file has no such lines.]"
+
+
+def test_an_empty_file_and_an_empty_folder_are_said_to_be_so(tmp_path: Path) -> None:
+    file = tmp_path / "f.txt"
+    file.touch()
+    (tmp_path / "sub").mkdir()
+
+    said = [
+        text_of(expand_file(part(path.as_uri()), tmp_path)) for path in (file, tmp_path / "sub")
+    ]
+
+    assert said == ["[There is nothing in it.]"] * 2
+
+
 def test_a_file_is_noted_as_read_before_it_is_read(tmp_path: Path) -> None:
     file = tmp_path / "f.txt"
     file.write_text("x")
