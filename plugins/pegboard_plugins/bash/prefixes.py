@@ -1,6 +1,7 @@
 """How many words of a command name what it does: `git log -n 3` is a `git log`."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 _WORDS = {
     **dict.fromkeys(
@@ -25,6 +26,8 @@ _WORDS = {
 }
 
 
+_PLAIN = {"git": ("--no-pager", "--no-optional-locks")}
+"""Options before the words that change nothing of what the command does."""
 _MODULES = frozenset(
     {
         *("pytest", "unittest", "doctest", "mypy", "pyright", "ruff", "black", "isort", "flake8"),
@@ -48,5 +51,8 @@ def prefix(argv: Sequence[str]) -> str:
     """
     if name := module(argv):
         return f"{argv[0]} -m {name}"
-    count = _WORDS.get(" ".join(argv[:2])) or _WORDS.get(argv[0], 1)
-    return "" if any(word.startswith("-") for word in argv[1:count]) else " ".join(argv[:count])
+    plain = sum(1 for _ in takewhile(_PLAIN.get(argv[0], ()).__contains__, argv[1:]))
+    words = [argv[0], *argv[1 + plain :]]
+    count = _WORDS.get(" ".join(words[:2])) or _WORDS.get(argv[0], 1)
+    is_act = not any(word.startswith("-") for word in words[1:count])
+    return " ".join(argv[: plain + count]) if is_act else ""

@@ -151,6 +151,8 @@ def test_no_prefix_is_an_option():
         ("python -m evil", []),
         ("python x.py -m pytest", []),
         ("git -C . push", []),
+        ("git --no-pager log -3", ["git --no-pager log *"]),
+        ("git --no-pager -c a.b=c push", []),
     ],
 )
 def test_what_an_everyday_line_can_be_approved_as(text, always):
