@@ -33,6 +33,7 @@ async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None
             continue
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
+            continue  # a prompt that came meanwhile is seen by the step, so it is what is answered
         if (task := next_subtask(run, user)) is not None:
             await run_subtask(run, turn.view, user, task)
             continue
