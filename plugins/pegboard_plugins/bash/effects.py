@@ -41,6 +41,8 @@ _READERS = frozenset(
 """They write nothing but what an option or a redirection names; git's own ways are not files'."""
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
 _DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
+_BINS = frozenset({"rimraf", "trash", "trash-put", "del-cli"})
+"""They delete whole folders without being told to."""
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
@@ -234,10 +236,10 @@ def _destroy(
 ) -> None:
     texts = [word.text for word in words]
     named = [word for word in operands if not word.text.startswith("-")]
-    if base in _DELETERS and any(_RECURSIVE.fullmatch(text) for text in texts):
+    if base in _BINS or (base in _DELETERS and any(map(_RECURSIVE.fullmatch, texts))):
         targets = named
     elif base == "mv":
-        targets = [word for word in named[:-1] if not re.search(r"[*?\[]", word.text)]
+        targets = [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
     elif base == "find":
         targets = _found(texts, named)
     elif base == "rsync" and any(text.startswith("--del") for text in texts):

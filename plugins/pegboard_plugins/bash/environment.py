@@ -33,12 +33,15 @@ def hijacks(name: str, value: Word) -> bool:
 
 
 def assigned(words: Sequence[Word]) -> list[tuple[str, Word]]:
-    """The `NAME=value` among the words, up to the first that is none and no option."""
+    """The `NAME=value` among the words, up to the first that is none and no option.
+
+    The name of one that is appended to ends in a plus.
+    """
     found = []
     for word in words:
         name, equals, value = word.text.partition("=")
         if equals and re.fullmatch(r"\w+\+?", name):
-            found.append((name.removesuffix("+"), Word(value, dynamic=word.dynamic)))
+            found.append((name, Word(value, dynamic=word.dynamic)))
         elif not word.text.startswith("-"):
             break
     return found

@@ -143,13 +143,26 @@ def _assign_unknown(base: str, words: Sequence[Word], findings: Findings) -> Non
 
 
 def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
-    """Note what variables hold from here on, and which of them make programs run others."""
-    for name, value in pairs:
+    """Note what variables hold from here on, and which of them make programs run others.
+
+    A value is appended where the name ends in a plus.
+    """
+    for written, value in pairs:
+        name = written.removesuffix("+")
         if hijacks(name, value):
             findings.doubt("env-hijack")
         values = findings.known(value)
         texts = None if values is None else frozenset(map(findings.without_tilde, values))
+        if name != written:
+            texts = _appended(findings.values.get(name), texts)
         findings.assign(name, _made_up(value) or texts)
+
+
+def _appended(held: frozenset[str] | None, texts: frozenset[str] | None) -> frozenset[str] | None:
+    """The values with others behind them, and as they were: some assignments are told twice."""
+    if held is None or texts is None:
+        return None
+    return held | {before + after for before in held for after in texts}
 
 
 def _made_up(value: Word) -> frozenset[str] | None:
@@ -182,7 +195,7 @@ def _wrapper(
     before, fed = findings.cwd, findings.fed
     if base in ASSIGNING:
         for name, value in _environment(words):
-            if hijacks(name, value):
+            if hijacks(name.removesuffix("+"), value):
                 findings.doubt("env-hijack")
     for at, word in enumerate(words[:-1]):
         if word.text in _FOLDER_BEFORE.get(base, ()):

@@ -6,6 +6,7 @@ rule about a part of it may allow the whole.
 """
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from pegboard import protected_folder, protected_path
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.walking import walk_text
 
+_EXTENDED_GLOB = re.compile(r"[!@+*?]\(")
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
 
 
@@ -49,6 +51,8 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         findings.doubt("nested-too-deep")
     if findings.calculates and findings.untold:
         findings.doubt("arith-eval")
+    if findings.destroys and _EXTENDED_GLOB.search(command):
+        findings.destroys[""] = None
     if not findings.commands:
         findings.doubt("no-command")
     if worktree is not None:

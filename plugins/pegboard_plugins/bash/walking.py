@@ -209,7 +209,8 @@ class _Walk:
         values: set[str] | None = set()
         for word in self._words(node.children_by_field_name("value")):
             known = self._found.known(word)
-            values = None if known is None or values is None else values | {w.text for w in known}
+            texts = set(map(self._found.without_tilde, known or ()))
+            values = None if known is None or values is None else values | texts
         self._found.assign(text_of(name), frozenset(values) if values else None)
 
     def _redirected(self, node: "Node") -> None:
@@ -299,7 +300,8 @@ class _Walk:
             name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
             if node.type == "variable_assignment" and name is not None:
                 word = Word("") if value is None else read_word(value, self._found.home)
-                pairs.append((re.split(r"\[", text_of(name))[0], word))
+                sign = "+" if any(child.type == "+=" for child in node.children) else ""
+                pairs.append((re.split(r"\[", text_of(name))[0] + sign, word))
         assign(pairs, self._found)
 
     def _expansion(self, node: "Node") -> None:

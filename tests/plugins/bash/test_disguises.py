@@ -96,6 +96,13 @@ def test_the_inputs_of_readers_are_no_writes():
     [
         ('D=~; rm -rf "$D/"', "/home/u/"),
         ('D=~; E=$D; rm -rf "$E"', "/home/u"),
+        ('for D in ~; do rm -rf "$D"; done', "/home/u"),
+        ('D=/ho; D+=me; rm -rf "$D"', "/home"),
+        ('export D=/ho; declare D+=me; rm -rf "$D"', "/home"),
+        ('D+=me; rm -rf "$D"', ""),
+        ("shopt -s extglob\nrm -rf ~/!(x)", ""),
+        ("npx rimraf ~", "/home/u"),
+        ("mv ~/* x", "/home/u/*"),
         ("rm --recur ~", "/home/u"),
         ("rm --r -f ~", "/home/u"),
         ("fd . ~ -x rm -rf", ""),
@@ -121,6 +128,7 @@ def test_a_destruction_is_seen_behind_its_disguise(text, target):
     [
         *("find . -name '*.pyc' -delete", "find . -type d -name __pycache__ -exec rm -rf {} +"),
         *("find build -empty -delete", "echo x > /dev/null", "rm --force x", "rm --verbose x"),
+        *("mv * x/", "mv src/* x/"),
     ],
 )
 def test_a_narrow_deletion_destroys_nothing_vital(text):
