@@ -361,14 +361,16 @@ class Runs:
     async def _opened(self, engine: Engine, session_id: str) -> AsyncIterator[Run]:
         fence = await engine.storage.claim(session_id)
         try:
-            session = await engine.storage.session(session_id)
+            ids = await self._session_ids(engine, session_id)
+            async with ids.changing:  # a change that is on its way to the database is there then
+                session = await engine.storage.session(session_id)
             depth, parents = await ancestor_rulesets(engine, session)
             async with Writer(engine.storage, engine.publish, fence=fence) as writer:
                 run = Run(
                     engine=engine,
                     session=session,
                     history=History(await engine.storage.turns(session_id)),
-                    ids=await self._session_ids(engine, session_id),
+                    ids=ids,
                     writer=writer,
                     depth=depth,
                     parent_rulesets=parents,
