@@ -17,6 +17,11 @@ from pegboard.schema.config import Config
 from pegboard.stash import Stash
 
 
+def said(output: str) -> str:
+    """What a command wrote, without the lines that tell how it ended and how long it took."""
+    return output.rpartition("\n\n[")[0]
+
+
 @dataclass(frozen=True)
 class Ask:
     permission: str

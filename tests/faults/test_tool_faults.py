@@ -26,7 +26,7 @@ from pegboard_plugins.bash import bash
 from played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
 from played import call as model_call
 from processes import MARK, alive
-from tool_context import call
+from tool_context import call, said
 
 COVERED = """
 T1   core/test_process.py
@@ -184,9 +184,9 @@ async def test_t4_whatever_bytes_a_command_writes_the_answer_is_text(context, co
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", result.output)
     result.output.encode()
     if "printf 'a" in command:
-        assert result.output == "a\ufffd\ufffdred"
+        assert said(result.output) == "a\ufffd\ufffdred"
     if "%%" in command:
-        assert result.output == "3%"
+        assert said(result.output) == "3%"
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ async def test_t6_without_its_folder_a_command_is_an_error_and_the_next_one_runs
     with pytest.raises(ToolError, match="cannot run"):
         await call(bash, context, command="true", workdir=workdir)
 
-    assert (await call(bash, context, command="echo on")).output == "on"
+    assert said((await call(bash, context, command="echo on")).output) == "on"
 
 
 async def test_t6_a_folder_that_goes_away_meanwhile_is_an_error(context) -> None:
@@ -279,12 +279,12 @@ async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: 
 
 
 GREEDY = {
-    "fork bomb": (":(){ :|:& };: ; sleep 60", "[stopped: more than 200 processes]"),
+    "fork bomb": (":(){ :|:& };: ; sleep 60", "[stopped: more than 200 processes, "),
     "fork bomb in hiding": (
         "bomb() { setsid bash -c true & bomb | bomb & }; bomb; sleep 60",
-        "[stopped: more than 200 processes]",
+        "[stopped: more than 200 processes, ",
     ),
-    "memory": ("tail /dev/zero", "[stopped: more than 300 MB of memory]"),
+    "memory": ("tail /dev/zero", "[stopped: more than 300 MB of memory, "),
     "descriptors": (
         "python3 -c 'import os; [os.dup(0) for _ in range(100_000)]' 2>&1 | tail -1",
         "OSError: [Errno 24] Too many open files",
@@ -309,9 +309,9 @@ async def test_t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_ru
         first, second = tools_of(await app.turns(session.id))
 
     assert isinstance(first.state, Completed)
-    assert first.state.output.endswith(told)
+    assert told in first.state.output
     assert isinstance(second.state, Completed)
-    assert second.state.output == "on"
+    assert said(second.state.output) == "on"
 
 
 def told_to_a_command(*, closed: bool) -> str:

@@ -41,8 +41,6 @@ SHOWN_LETTERS = 30_000
 SHOW_EVERY_S = 0.1
 MOST_MATCHES = 2000
 """So many files that a wildcard fits are looked at by name."""
-LONG_S = 10.0
-"""A command that takes so long is told its time."""
 QUICK_LETTERS = 500
 """A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
 
@@ -237,28 +235,28 @@ def _result(result: ProcessResult, command: str, description: str, timeout_ms: i
     }
     if result.output_path is not None:
         metadata["outputPath"] = str(result.output_path)
-    notes = "".join(f"\n[{note}]" for note in _notes(result, timeout_ms))
+    said = output.strip("\n") or "(no output)"
+    notes = "\n".join(f"[{note}]" for note in _notes(result, timeout_ms))
     return ToolResult(
-        output=(output.rstrip("\n") + "\n" * bool(notes and output) + notes).strip("\n")
-        or "(no output)",
+        output=f"{said}\n\n{notes}",
         title=description or command,
         metadata=metadata,
     )
 
 
 def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
+    # In whole seconds: a quick command run again says the same, which recordings rely on.
+    took = f"{result.duration_s:.0f} s" if result.duration_s >= 1 else "under 1 s"
     if result.timed_out:
         yield f"timed out after {timeout_ms} ms, and was ended"
     elif result.exceeded:
-        yield f"stopped: {result.exceeded}"
+        yield f"stopped: {result.exceeded}, {took}"
     elif result.exit_code is not None and result.exit_code < 0:
-        yield f"ended by {_signal_name(-result.exit_code)}"
-    elif result.exit_code:
-        yield f"exit code {result.exit_code}"
+        yield f"ended by {_signal_name(-result.exit_code)}, {took}"
+    elif result.exit_code is not None:
+        yield f"exit code {result.exit_code}, {took}"
     if result.background_ended:
         yield "processes that it left in the background were ended"
-    if result.duration_s >= LONG_S and not result.timed_out:
-        yield f"it took {result.duration_s:.0f} s"
     if result.output_path is not None:
         kept = result.output_path.stat().st_size
         if kept < result.output_bytes:

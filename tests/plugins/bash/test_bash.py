@@ -1,5 +1,6 @@
 import asyncio
 import os
+import re
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pegboard_plugins.bash import bash
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.scan import scan
-from tool_context import Context, call
+from tool_context import Context, call, said
 
 
 @pytest.fixture
@@ -43,25 +44,27 @@ def paths(text):
 async def test_a_command_runs_and_its_output_is_the_answer(context):
     result = await call(bash, context, command="echo hi; echo err >&2", description="Say hi")
 
-    assert (result.output, result.title) == ("hi\nerr", "Say hi")
+    assert (said(result.output), result.title) == ("hi\nerr", "Say hi")
     assert result.metadata.pop("seconds") > 0
     assert result.metadata == {"output": "hi\nerr\n", "description": "Say hi", "exit": 0}
 
 
-async def test_the_exit_code_is_told_when_it_is_not_zero(context):
+async def test_the_exit_code_and_the_time_are_told(context):
     result = await call(bash, context, command="echo no; exit 3")
+    slow = await call(bash, context, command="sleep 1.2")
 
-    assert result.output == "no\n\n[exit code 3]"
+    assert re.fullmatch(r"no\n\n\[exit code 3, (under 1|\d+) s\]", result.output)
+    assert re.fullmatch(r"\(no output\)\n\n\[exit code 0, \d+ s\]", slow.output)
     assert result.title == "echo no; exit 3"
     assert result.metadata["exit"] == 3
 
 
 async def test_a_signal_is_told_by_its_name(context):
-    assert (await call(bash, context, command="kill -9 $$")).output == "[ended by SIGKILL]"
+    assert "\n\n[ended by SIGKILL, " in (await call(bash, context, command="kill -9 $$")).output
 
 
 async def test_no_output_is_said(context):
-    assert (await call(bash, context, command="true")).output == "(no output)"
+    assert said((await call(bash, context, command="true")).output) == "(no output)"
 
 
 async def test_the_time_limit_is_told_with_the_output_so_far(context):
@@ -74,13 +77,14 @@ async def test_the_time_limit_is_told_with_the_output_so_far(context):
 async def test_processes_in_the_background_are_said_to_be_ended(context):
     result = await call(bash, context, command="sleep 60 >/dev/null & echo on")
 
-    assert result.output == "on\n\n[processes that it left in the background were ended]"
+    assert said(result.output) == "on"
+    assert result.output.endswith("\n[processes that it left in the background were ended]")
 
 
 async def test_it_runs_in_workdir(context, tmp_path):
     result = await call(bash, context, command="pwd", workdir="src")
 
-    assert result.output == str(tmp_path / "src")
+    assert said(result.output) == str(tmp_path / "src")
 
 
 @pytest.mark.parametrize("args", [{"command": "  "}, {"command": "ls", "timeout": 0}])
@@ -103,7 +107,7 @@ async def test_output_is_shown_while_the_command_runs(context):
 async def test_a_huge_output_keeps_its_end_and_names_the_file(context):
     result = await call(bash, context, command="seq 1 400000; echo error: broken; exit 1")
 
-    assert result.output.endswith("error: broken\n\n[exit code 1]")
+    assert said(result.output).endswith("\nerror: broken")
     (stored,) = (context.directory / ".output").iterdir()
     assert stored.stat().st_size > 2 << 20
     assert result.metadata["outputPath"] == str(stored)

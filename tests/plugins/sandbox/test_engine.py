@@ -23,6 +23,7 @@ from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import webfetch as webfetch_plugin
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
+from tool_context import said
 from web_server import page, serving
 
 SERVER = Path(__file__).parents[2] / "language_server.py"
@@ -159,7 +160,7 @@ async def test_commands_that_stay_inside_run_unasked_if_the_user_wants_it(tmp_pa
     )
     assert plain.sandbox.endswith(": it does not change the verdict")
     assert isinstance(part.state, Completed), part.state
-    assert part.state.output == "x"
+    assert said(part.state.output) == "x"
 
 
 async def test_without_the_setting_a_sandbox_answers_nothing(tmp_path: Path) -> None:
