@@ -26,8 +26,9 @@ from pegboard import (
 )
 
 SHOWN = 100
-MOST_MATCHES = 100_000
-"""So many are looked at to find the newest; then the search is ended."""
+MOST_MATCHES = 2_000
+"""So many are looked at to find the newest; then the search is ended. A look at a file costs more
+than to list it, and who asks for more files than that wants a narrower pattern."""
 TIME_LIMIT_S = 60.0
 TELL_S = 1.0
 MOST_WAITING = 16 << 20
@@ -72,9 +73,15 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         whole = await asyncio.to_thread(_walk, context, folder, newest)
     names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
     more = newest.count - len(newest.names)
-    least = "" if whole else "at least "
-    notes = [f"\n\n({least}{more} more files fit: use a narrower pattern or path)"] if more else []
-    if not whole and not more:
+    notes = []
+    if more and whole:
+        notes.append(f"\n\n({more} more files fit: use a narrower pattern or path)")
+    elif more:
+        notes.append(
+            f"\n\n(The newest of {newest.count:,} that fit; there are more, not looked at:"
+            " use a narrower pattern or path)"
+        )
+    elif not whole:
         notes.append("\n\n(The search took too long and was ended: use a narrower path)")
     if secrets:
         notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")

@@ -96,7 +96,9 @@ async def test_a_search_for_very_many_files_is_ended(context, monkeypatch):
 
     result = await call(glob, context, pattern="*.x")
 
-    assert result.output.endswith("(at least 20 more files fit: use a narrower pattern or path)")
+    assert result.output.endswith(
+        "(The newest of 120 that fit; there are more, not looked at: use a narrower pattern or path)"
+    )
     assert result.metadata == {"count": 100, "truncated": True}
 
 
