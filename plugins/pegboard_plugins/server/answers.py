@@ -1,5 +1,7 @@
 """What routes answer with: JSON of the protocol's values, and errors in the protocol's shape."""
 
+import asyncio
+import json
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -19,6 +21,8 @@ from pegboard import (
 from pegboard.schema.wire import encode
 
 JSON = "application/json"
+SHORT_BYTES = 1 << 16
+"""A longer body is looked through beside the loop."""
 _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
     (ModelNotFoundError, 400, "ProviderModelNotFoundError"),
     (NotFoundError, 404, "NotFoundError"),
@@ -89,13 +93,31 @@ async def body_of(request: Request, kind: type[_Body]) -> _Body:
     """
     raw = await request.body() or b"{}"
     try:
-        return msgspec.json.decode(raw, type=kind)
+        found = msgspec.json.decode(raw, type=kind)
+        if len(raw) > SHORT_BYTES:
+            await asyncio.to_thread(_refuse_twins, raw)
+        else:
+            _refuse_twins(raw)
     except msgspec.ValidationError as error:
         raise BodyError(_placed(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyError(f"Malformed JSON in request body: {error}") from error
     except RecursionError as error:
         raise BodyError("Malformed JSON in request body: nested too deeply") from error
+    return found
+
+
+def _refuse_twins(raw: bytes) -> None:
+    """Nothing, unless an object has a key twice: who checked the one may get the other."""
+
+    def unique(pairs: list[tuple[str, object]]) -> None:
+        keys = [key for key, _ in pairs]
+        if len(set(keys)) < len(keys):
+            twin = next(key for at, key in enumerate(keys) if key in keys[:at])
+            raise BodyError(f"Malformed JSON in request body: the key {twin!r} is there twice")
+
+    # Numbers are left alone: very long ones are an error that the shape has judged already.
+    json.loads(raw, object_pairs_hook=unique, parse_int=str, parse_float=str)
 
 
 class BodyError(InvalidInputError):

@@ -202,6 +202,8 @@ BODIES = {
     "not UTF-8": b'{"title": "\xff"}',
     "wrong type": b'{"title": 5}',
     "no object": b"[]",
+    "a key twice": b'{"title": "a", "title": "b"}',
+    "a key twice in a long one": b'{"metadata": {"a": 1, "a": "' + b"x" * 100_000 + b'"}}',
     "long number": b'{"title": 1' + b"0" * 100_000 + b"}",
 }
 
