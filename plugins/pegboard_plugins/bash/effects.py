@@ -141,7 +141,9 @@ def _touch(word: Word, findings: Findings, *, write: bool) -> None:
 
 
 def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
-    """What a program may write, or give another name, that nothing else says of it."""
+    """What a program may write, make or give another name, that nothing else says of it."""
+    if base == "mkdir":
+        findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if base not in _READERS or base == "git":
         named = [each for word in operands for each in _with_value(word)]
         paths = [path for word in named for path in findings.places(word)]

@@ -10,6 +10,8 @@ from pegboard_plugins.bash.words import Word
 
 MOST_FOLDERS = 16
 MOST_VALUES = 32
+MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
+"""Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _GLOB = re.compile(r"[*?\[]")
@@ -26,7 +28,9 @@ class Findings:
     `lands` are the paths where files, folders or links may come to be, `handed` those that are
     named to programs which may write them; `linked` get a second name. `globs` are the paths
     that have wildcards. `fed`: what is visited reads from a pipe or from the line itself.
-    `branches`: it may be skipped, so that a change of directory may happen or not.
+    `branches`: it may be skipped, so that a change of directory may happen or not. In `strays` it
+    is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
+    `made` are the folders that the line itself makes.
     """
 
     home: str
@@ -39,11 +43,14 @@ class Findings:
     handed: dict[str, None] = field(default_factory=dict)
     linked: dict[str, None] = field(default_factory=dict)
     globs: dict[str, None] = field(default_factory=dict)
+    made: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
     descriptors: set[str] = field(default_factory=set)
     fed: bool = False
     branches: int = 0
+    strays: tuple[str, ...] = ()
+    strict: bool = False
     calculates: bool = False
     untold: bool = False
     """A variable got a value that could run a command when it is calculated with."""
@@ -73,8 +80,25 @@ class Findings:
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""
-        kept = self.cwd if self.branches else ()
-        self.cwd = tuple(dict.fromkeys([*kept, *folders]))
+        former, reached = self.cwd, tuple(folders)
+        if not self.branches and not self.strict and not all(map(self._is_there, reached)):
+            self.strays += former
+        self._be_in([*(former if self.branches else ()), *reached])
+
+    def settle(self) -> None:
+        """The statement is over: the next one may run where a failed `cd` has left the line."""
+        if self.strays:
+            self._be_in([*self.cwd, *self.strays])
+            self.strays = ()
+
+    def _is_there(self, folder: str) -> bool:
+        """Whether a `cd` to the folder will do, as far as one can know before."""
+        path = os.path.normpath(folder)
+        is_made = any(_is_within(made, path) for made in (*self.made, *self.lands, MADE_UP))
+        return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
+
+    def _be_in(self, folders: Iterable[str]) -> None:
+        self.cwd = tuple(dict.fromkeys(folders))
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
             self.cwd = self.cwd[:MOST_FOLDERS]
@@ -138,6 +162,11 @@ class Findings:
             return "." + slash + rest
         home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
         return home + slash + rest
+
+
+def _is_within(path: str, folder: str) -> bool:
+    """Whether a path is the folder or in it."""
+    return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
 def before_glob(path: str) -> str:

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from pegboard_plugins.bash.effects import apply
 from pegboard_plugins.bash.environment import assigned, hijacks
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import MADE_UP, Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
 from pegboard_plugins.bash.prefixes import module
 from pegboard_plugins.bash.words import Word
@@ -116,6 +117,17 @@ def _builtin(base: str, words: Sequence[Word], findings: Findings) -> None:
         assign(assigned(words), findings)
     if base == "set" and words:
         findings.values.clear()
+        if not findings.branches:
+            findings.strict = _exits_on_failure(texts, strict=findings.strict)
+
+
+def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
+    """Whether the shell ends with the first command that fails, after a `set`."""
+    for before, text in pairwise(["", *texts]):
+        is_named = text == "errexit" and re.fullmatch(r"[-+]\w*o", before) is not None
+        if is_named or re.fullmatch(r"[-+][A-Za-z]*e[A-Za-z]*", text):
+            strict = (before if is_named else text).startswith("-")
+    return strict
 
 
 def _sources(base: str, words: Sequence[Word], findings: Findings) -> None:
@@ -166,9 +178,8 @@ def _appended(held: frozenset[str] | None, texts: frozenset[str] | None) -> froz
 
 
 def _made_up(value: Word) -> frozenset[str] | None:
-    """The place of a new temporary file, which nobody else has anything in."""
     if re.fullmatch(r"\$\(mktemp(\s+-[dqu]+)*\)", value.text):
-        return frozenset({"/tmp/mktemp/new"})  # noqa: S108 - a name, nothing is made there
+        return frozenset({MADE_UP})
     return None
 
 
@@ -192,7 +203,7 @@ def _in_its_folder(base: str, words: Sequence[Word], findings: Findings) -> None
 def _wrapper(
     base: str, words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText
 ) -> None:
-    before, fed = findings.cwd, findings.fed
+    before, fed, strays = findings.cwd, findings.fed, findings.strays
     if base in ASSIGNING:
         for name, value in _environment(words):
             if hijacks(name.removesuffix("+"), value):
@@ -200,6 +211,7 @@ def _wrapper(
     for at, word in enumerate(words[:-1]):
         if word.text in _FOLDER_BEFORE.get(base, ()):
             _move(words[at + 1 : at + 2], findings)
+            findings.strays = strays  # without the folder nothing is run
     inner = list(unwrapped(base, words))
     if base in FEEDERS and (inner or base not in FINDERS):
         findings.doubt("dynamic-args")
@@ -207,7 +219,7 @@ def _wrapper(
         if base in FEEDERS:
             _fed([*each, _ANYTHING], findings)
         judge(each, findings, depth + 1, scan_text)
-    findings.cwd, findings.fed = before, fed
+    findings.cwd, findings.fed, findings.strays = before, fed, strays
 
 
 def _fed(words: Sequence[Word], findings: Findings) -> None:
@@ -251,11 +263,12 @@ def _run_code(
     """Words that are code; `here` when a change of directory in it stays."""
     if any(word.dynamic for word in words):
         findings.doubt("dynamic-code")
-    before, fed = findings.cwd, findings.fed
+    before, fed, strict = findings.cwd, findings.fed, findings.strict
+    findings.strict = strict and here
     scan_text(" ".join(word.text for word in words), findings, depth + 1)
     findings.fed = fed
     if not here:
-        findings.cwd = before
+        findings.cwd, findings.strict = before, strict
 
 
 def _move(words: Sequence[Word], findings: Findings) -> None:

@@ -45,6 +45,8 @@ _CALLED = re.compile(r"\$\{[\s|]\s*([^{}]*?)[\s;]*\}")
 _BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
 _TWO_HERE = re.compile(r"(?<!<)<<(?!<)[^\n]*(?<!<)<<(?!<)")
 """Two here-documents of one line: the parser may take the body of one for that of the other."""
+_EXITS = re.compile(r"(\{\s(.*[;\n])?\s*)?exit(\s+[\w$?]+)?(?(1)\s*[;\n]\s*\})", re.DOTALL)
+"""It ends the shell; `return` does not outside of functions, nor `break` outside of loops."""
 _COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
 
 
@@ -159,10 +161,13 @@ class _Walk:
                 self._in_scope(child, itself=True)
             else:
                 self.visit(child)
+            self._found.settle()
 
     def _in_scope(self, node: "Node", *, itself: bool = False) -> None:
         """What happens in a shell of its own: its directory and its variables end with it."""
         cwd, fed, values = self._found.cwd, self._found.fed, dict(self._found.values)
+        strays, strict = self._found.strays, self._found.strict
+        self._found.strays = ()
         if itself:
             self.visit(node)
         else:
@@ -170,16 +175,32 @@ class _Walk:
                 if node.type == "pipeline":
                     self._found.cwd, self._found.fed = cwd, fed or number > 0
                 self.visit(child)
+                self._found.settle()
         self._found.cwd, self._found.fed, self._found.values = cwd, fed, values
+        self._found.strays, self._found.strict = strays, strict
 
     def _list(self, node: "Node") -> None:
         """`a && b` goes on where `a` left; after `a || b` it may be in either place."""
         is_or = any(child.type == "||" for child in node.children)
-        for child in node.children:
-            if is_or and child is not node.children[0]:
-                self._branch(child, itself=True)
+        first, *others = (child for child in node.children if child.is_named)
+        strict, self._found.strict = self._found.strict, False  # a failure of it ends nothing
+        self.visit(first)
+        self._found.strict |= strict
+        for child in others:
+            if is_or:
+                self._otherwise(child)
             else:
+                strays, self._found.strays = self._found.strays, ()
                 self.visit(child)
+                self._found.strays += strays
+
+    def _otherwise(self, node: "Node") -> None:
+        """What runs where a `cd` may have failed; when it ends the line, none has."""
+        reached = self._found.cwd
+        self._found.settle()
+        self._branch(node, itself=True)
+        if _EXITS.fullmatch(text_of(node)):
+            self._found.cwd = reached
 
     def _branch(self, node: "Node", *, itself: bool = False) -> None:
         before = dict(self._found.values)
