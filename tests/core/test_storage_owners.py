@@ -22,7 +22,7 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
-from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, ToolPart
+from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Running, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage.changes import PutMessage, PutPart, PutSession
 from pegboard.storage.owners import Owners, died_with_the_machine
@@ -138,6 +138,27 @@ async def test_a_dead_process_s_session_is_taken_over(path: Path, storage: Sqlit
     assert fence.epoch == 2
     assert await storage.running() == ()
     await storage.commit(PutMessage(rows.question("msg_9")), fence=fence)
+
+
+async def test_what_a_process_left_that_died_meanwhile_looks_like_it(
+    path: Path, storage: SqliteStorage
+) -> None:
+    with holder(path) as child:
+        (running,) = await storage.turns("ses_1")
+        child.kill()
+        child.wait()
+
+        (ended,) = await storage.turns("ses_1")
+        as_json = await storage.turns_json("ses_1")
+
+    before, after = running.parts[1], ended.parts[1]
+    assert isinstance(before, ToolPart)
+    assert isinstance(before.state, Running)
+    assert isinstance(after, ToolPart)
+    assert isinstance(after.state, Failed)
+    assert after.state.error == INTERRUPTED_CALL
+    assert INTERRUPTED_CALL.encode() in as_json
+    assert await storage.running() == ()
 
 
 async def test_what_a_dead_process_left_is_interrupted_at_the_next_opening(path: Path) -> None:

@@ -152,7 +152,8 @@ class Storage(Protocol):
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
         """The messages with their parts, in the order of their creation; ids play no role.
 
-        `limit` keeps that many of the last.
+        `limit` keeps that many of the last. What a process left unfinished that has died is
+        marked as interrupted first.
         """
         ...
 

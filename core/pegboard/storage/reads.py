@@ -46,6 +46,12 @@ def session(db: apsw.Connection, session_id: str) -> Session:
     raise NotFoundError("session", session_id)
 
 
+def owner(db: apsw.Connection, session_id: str) -> str | None:
+    """Who runs the session, or ran it when its process died; None also for an unknown one."""
+    row = db.execute("SELECT owner FROM session WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else row[0]
+
+
 def sessions(db: apsw.Connection, wanted: SessionFilter) -> tuple[Session, ...]:
     """The sessions that pass the filter, those updated last first."""
     return tuple(records.to_session(*row) for row in _session_rows(db, wanted))

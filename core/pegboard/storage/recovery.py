@@ -10,7 +10,7 @@ from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
 from pegboard.schema.part import Failed, Pending, Running, Span, ToolPart
 from pegboard.schema.session import Idle
-from pegboard.storage import records
+from pegboard.storage import reads, records
 from pegboard.storage.changes import (
     Change,
     Emit,
@@ -90,6 +90,15 @@ def claim(
         "UPDATE session SET owner = ?, epoch = ? WHERE id = ?", (owner, fence.epoch, session_id)
     )
     return fence, events
+
+
+def bury(
+    db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
+) -> tuple[None, tuple[Event, ...]]:
+    """Marks a session as interrupted if the process that ran it has died."""
+    holder = reads.owner(db, session_id)
+    events = interrupt(db, session_id) if holder is not None and not is_alive(holder) else ()
+    return None, events
 
 
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:

@@ -154,10 +154,12 @@ class SqliteStorage:
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
         """See `Storage.turns`."""
+        await self._bury(session_id)
         return await self._read(reads.turns, session_id, limit)
 
     async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
         """See `Storage.turns_json`."""
+        await self._bury(session_id)
         return await self._read(reads.turns_json, session_id, limit)
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
@@ -215,6 +217,13 @@ class SqliteStorage:
                 reader.close()
             await self._writer.aclose()
             self._owners.close()
+
+    async def _bury(self, session_id: str) -> None:
+        """See to it that what a process left unfinished that died meanwhile looks like it."""
+        owners = self._owners
+        owner = await self._read(reads.owner, session_id)
+        if owner is not None and not await asyncio.to_thread(owners.is_alive, owner):
+            await self._writer.run(lambda db: recovery.bury(db, session_id, owners.is_alive))
 
     async def _read(
         self,
