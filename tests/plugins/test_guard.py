@@ -114,6 +114,17 @@ async def all_of_command(project, command, **facts):
         '(X=a); rm -rf "$X/"',
         "X=a; X=~; rm -rf $X",
         "cd ~ && rm -rf $PWD",
+        "ls | xargs -n1 sudo rm -rf",
+        "ls | xargs env A=b nice rm -rf",
+        "ls | xargs -I{} rm -rf {}",
+        "ls | xargs -I{} sh -c 'rm -rf {}'",
+        "ls | xargs -I X sh -c 'rm -rf ./X'",
+        "ls | parallel 'rm -rf {}'",
+        "ls | parallel 'rm -rf'",
+        'ls | while read -r f; do rm -rf "./$f"; done',
+        'rm -rf "$HOME/$X"',
+        'rm -rf "../$X"',
+        "find . -exec sh -c 'rm -rf {}' \\;",
     ],
 )
 async def test_the_destruction_of_what_is_vital_is_refused(project, command):
@@ -143,6 +154,13 @@ async def test_the_destruction_of_what_is_vital_is_refused(project, command):
         "D=build && mkdir -p $D && rm -rf $D/x",
         "for d in a b; do if ls $d; then rm -rf $d; fi; done",
         "ls ~",
+        "ls | xargs rm -f",
+        "find . -name '*.pyc' | xargs rm -f",
+        "ls | parallel 'gzip {}'",
+        "ls | xargs -I{} sh -c 'rm -rf build/{}'",
+        "find . -name '*.egg-info' -exec sh -c 'rm -rf {}' \\;",
+        'ls | while read -r f; do rm -rf "build/$f"; done',
+        'ls | while read -r f; do mv "./$f" build; done',
     ],
 )
 async def test_other_deletions_are_not_its_business(project, command):

@@ -44,6 +44,8 @@ _DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
 _BINS = frozenset({"rimraf", "trash", "trash-put", "del-cli"})
 """They delete whole folders without being told to."""
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
+_DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(_DELETERS))})\s")
+_EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
@@ -253,10 +255,20 @@ def _destroy(
     else:
         return
     for word in targets:
-        if word.dynamic and not (word.text and not word.open):
+        emptied = _emptied(word, findings)
+        if not emptied.text or word.open:
             findings.destroys[""] = None
         else:
             findings.destroy(word)
+            findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
+
+
+def _emptied(word: Word, findings: Findings) -> Word:
+    """What is left of a word when nothing is put for what only the shell, or a caller, knows."""
+    text = _EXPANSION.sub("", word.text) if word.dynamic else word.text
+    if findings.placeholder:
+        text = text.replace(findings.placeholder, "")
+    return Word(text, bare=word.bare)
 
 
 def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
@@ -264,7 +276,7 @@ def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
     start = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
     deletes = "-delete" in texts or (
         any(text.startswith(("-exec", "-ok")) for text in texts)
-        and any(text.rpartition("/")[2] in _DELETERS for text in texts)
+        and any(text.rpartition("/")[2] in _DELETERS or _DELETING.search(text) for text in texts)
     )
     if not deletes or _is_narrow(texts):
         return []

@@ -30,7 +30,8 @@ class Findings:
     that have wildcards. `fed`: what is visited reads from a pipe or from the line itself.
     `branches`: it may be skipped, so that a change of directory may happen or not. In `strays` it
     is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
-    `made` are the folders that the line itself makes.
+    `made` are the folders that the line itself makes. For the `placeholder` in the code of a shell
+    its caller puts what it is fed.
     """
 
     home: str
@@ -51,6 +52,7 @@ class Findings:
     branches: int = 0
     strays: tuple[str, ...] = ()
     strict: bool = False
+    placeholder: str = ""
     calculates: bool = False
     untold: bool = False
     """A variable got a value that could run a command when it is calculated with."""

@@ -17,6 +17,7 @@ from pegboard_plugins.bash.wrappers import (
     FINDERS,
     INTERPRETERS,
     SHELLS,
+    fills,
     is_wrapper,
     unwrapped,
 )
@@ -215,17 +216,24 @@ def _wrapper(
     inner = list(unwrapped(base, words))
     if base in FEEDERS and (inner or base not in FINDERS):
         findings.doubt("dynamic-args")
+    placeholder = findings.placeholder
     for each in inner:
         if base in FEEDERS:
             _fed([*each, _ANYTHING], findings)
+            findings.placeholder = fills(words)
         judge(each, findings, depth + 1, scan_text)
+        findings.placeholder = placeholder
     findings.cwd, findings.fed, findings.strays = before, fed, strays
 
 
 def _fed(words: Sequence[Word], findings: Findings) -> None:
     """The files of a command whose arguments come from its input."""
-    if words[0] is not CODE and len(words) > 1:
-        apply(words[0].text.rpartition("/")[2], words[1:], findings)
+    if words[0] is CODE or len(words) < len(("rm", "file")):
+        return
+    base = words[0].text.rpartition("/")[2]
+    apply(base, words[1:], findings)
+    for inner in unwrapped(base, words[1:]) if is_wrapper(base) else ():
+        _fed(inner, findings)
 
 
 def _environment(words: Sequence[Word]) -> list[tuple[str, Word]]:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from pegboard_plugins.bash.words import Word
 
@@ -100,6 +101,7 @@ _CODE_OPTIONS = {"flock": "-c", "su": "-c", "script": "-c", "runuser": "-c", "np
 FINDERS = frozenset({"fd", "fdfind"})
 FEEDERS = FINDERS | {"xargs", "parallel"}
 """They give the command arguments from their input, or from what they find."""
+_FILLED = "{}"
 _FINDER_ACTION = re.compile(r"-[A-Za-z]*[xX]|--exec(-batch)?")
 _SPLIT = re.compile(r"(?:-[iv0]*S|--s[a-z-]*(?:=|$))(.*)", re.DOTALL)
 """`-S` of env among other letters, or its long name shortened; what is glued to it."""
@@ -155,11 +157,22 @@ def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
             yield _command_of(name, inner)
 
 
+def fills(words: Sequence[Word]) -> str:
+    """What a feeder replaces in its command by what it is fed."""
+    for word, after in pairwise([*words, Word("")]):
+        if word.text.startswith("-I"):
+            return word.text.removeprefix("-I") or after.text
+    return _FILLED
+
+
 def _command_of(name: str, inner: Sequence[Word]) -> Sequence[Word]:
     """What the rest of a wrapper's words means: parallel's end at `:::`, watch gives a shell."""
     if name == "parallel":
         end = next((at for at, word in enumerate(inner) if word.text.startswith(":::")), None)
-        return inner[:end]
+        inner = inner[:end]
+        if len(inner) == 1 and " " in inner[0].text:
+            return [CODE, *inner, *([] if _FILLED in inner[0].text else [Word(_FILLED)])]
+        return inner
     if name == "watch":
         return [CODE, *inner]
     return inner
