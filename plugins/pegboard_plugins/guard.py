@@ -2,8 +2,9 @@
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute paths or globs that would be gone with all that is in them,
-empty for one that nobody can know before; `writes` are absolute paths, and at those of `lands`
-a whole folder or a link may come to be. An `edit` names its paths in its patterns.
+empty for one that nobody can know before; `hazards` are commands that destroy what they do not
+name, each with the reason; `writes` are absolute paths, and at those of `lands` a whole folder
+or a link may come to be. An `edit` names its paths in its patterns.
 """
 
 import asyncio
@@ -54,14 +55,24 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 
     Asked is too before an agent calls Pegboard, with which it could trust and allow by itself.
     """
+    destroys = _texts(request, "destroys")
+    said = None
+    if destroys or _written(session, request) or _texts(request, "lands"):
+        said = await asyncio.to_thread(_opinion, session, request, destroys)
+    if said is not None and said.action == "deny":
+        return said
+    return _question(session, request) or said
+
+
+def _question(session: SessionView, request: PermissionRequest) -> Verdict | None:
+    """What is asked before a command that calls Pegboard, or destroys what it does not name."""
     for text in request.patterns if request.permission == "bash" else ():
         if _OWN.match(text) and not _named(session, request, PROTECTED, text):
             return Verdict(action="ask", reason=_DECIDES, source="guard", firm=True)
-    destroys = _texts(request, "destroys")
-    changes = (*_written(session, request), *_texts(request, "lands"))
-    if not destroys and not changes:
-        return None
-    return await asyncio.to_thread(_opinion, session, request, destroys)
+    for text, reason in _hazards(request):
+        if not _named(session, request, DESTROY, text):
+            return Verdict(action="ask", reason=f"{text}: {reason}", source="guard", firm=True)
+    return None
 
 
 def _opinion(
@@ -114,6 +125,13 @@ def _written(session: SessionView, request: PermissionRequest) -> list[str]:
 def _texts(request: PermissionRequest, key: str) -> list[str]:
     value = request.metadata.get(key)
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def _hazards(request: PermissionRequest) -> list[tuple[str, str]]:
+    """Commands that destroy what they do not name, and why each is to be asked for."""
+    value = request.metadata.get("hazards")
+    found = value.items() if isinstance(value, dict) else ()
+    return [(str(text), str(reason)) for text, reason in found]
 
 
 def _home(session: SessionView) -> Path:

@@ -54,6 +54,7 @@ async def of_command(project, command, **facts):
         writes=[str(path) for path in found.writes],
         destroys=list(found.destroys),
         lands=[str(path) for path in found.lands],
+        hazards=dict(found.hazards),
         **facts,
     )
 
@@ -149,7 +150,7 @@ async def test_the_destruction_of_what_is_vital_is_refused(project, command):
         "mv build/* .",
         'T=$(mktemp -d); cd "$T" && ls; rm -rf "$T"',
         "for f in a b; do rm -rf $f; done",
-        "git clean -fdx",
+        "git clean -fdx build",
         "if ls; then D=build; rm -rf $D; fi",
         "D=build && mkdir -p $D && rm -rf $D/x",
         "for d in a b; do if ls $d; then rm -rf $d; fi; done",
@@ -327,3 +328,69 @@ async def test_the_users_rule_about_pegboards_commands_decides(project):
     rule = Rule("protected", "pegboard run *", "allow")
 
     assert await of_command(project, "pegboard run x", rules=[rule]) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git clean -fdx", "git clean -xfd .", "git clean -ffd -e .env", "sudo git clean -d -f"),
+        *("git clean --force -x", "cd build && git -C .. clean -fdx", "git clean -fd :/"),
+        *("kill $PPID", "kill -9 ${PPID}", "kill -9 -1", "kill -s KILL -- -1", "kill 1"),
+        *("kill $(pgrep -f pegboard)", "kill $(ps -o ppid= $$)", "pkill -f pegboard"),
+        *("pkill peg", "pkill -f python3", "killall pegboard", "pkill -9 -u me", "killall -u me"),
+        *("pkill -v bash", "sh -c 'kill -9 $PPID'", "git -C clean/.. -C .. clean -fdx :/"),
+        *("pkill -f '(.|.|.|.)*!'", "pkill -f '(node|pegboard)'"),
+    ],
+)
+async def test_what_destroys_more_than_it_names_is_asked_for_every_time(project, command):
+    (project / ".git").mkdir()
+
+    verdict = await of_command(project, command, rules=[Rule("*", "*", "allow")])
+
+    assert (verdict.action, verdict.firm) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git clean -n", "git clean -fdxn", "git clean -f", "git clean -fdx build", "git status"),
+        *("cd build && git clean -fdx", "git -C build clean -fdx", "git log --grep clean -d"),
+        *("kill 123", "kill -1 123", "kill %1", "kill $!", 'kill "$SERVER"', "kill -l 1"),
+        *("kill -0 $PPID", "kill $(lsof -ti :8000)", "pkill -f 'python -m http.server'"),
+        *(
+            "pkill -f '(uvicorn|gunicorn)'",
+            "pkill node",
+            "pkill -P $$",
+            "pkill -f uvicorn",
+            "killall -v node",
+            "pkill -u me node",
+        ),
+        *("tar -C build --remove-files -cf /tmp/x.tar x", "tar czf x.tgz .", "zip -r x.zip ."),
+    ],
+)
+async def test_what_ends_or_deletes_what_it_names_is_not_asked_for(project, command):
+    (project / ".git").mkdir()
+
+    assert await of_command(project, command) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("tar --remove-files -cf /tmp/x.tar .", "tar czf x.tgz --remove-files *"),
+        *("tar -C .. --remove-files -cf /tmp/x.tar project", "zip -rm x.zip ."),
+        *("git clean -fdx; rm -rf ~", "pegboard run x; rm -rf ~"),
+    ],
+)
+async def test_what_is_gone_into_an_archive_or_beside_a_question_is_refused(project, command):
+    (project / ".git").mkdir()
+
+    assert (await of_command(project, command)).action == "deny"
+
+
+async def test_the_users_rule_about_a_command_that_destroys_decides(project):
+    (project / ".git").mkdir()
+    named = Rule("destroy", "git clean -fdx", "allow")
+
+    assert await of_command(project, "git clean -fdx", rules=[named]) is None
+    assert (await of_command(project, "git clean -ffdx", rules=[named])).firm

@@ -85,6 +85,7 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
         "destroys": list(scanned.destroys),
+        "hazards": dict(scanned.hazards),
         "linked": [str(path) for path in scanned.linked],
         "lands": [str(path) for path in scanned.lands],
     }

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
@@ -46,6 +47,7 @@ _BINS = frozenset({"rimraf", "trash", "trash-put", "del-cli"})
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 _DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(_DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
+_ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
@@ -253,7 +255,7 @@ def _destroy(
     elif base.startswith("mkfs"):
         targets = named[-1:]
     else:
-        return
+        targets = _packed(base, texts, operands)
     for word in targets:
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
@@ -269,6 +271,24 @@ def _emptied(word: Word, findings: Findings) -> Word:
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
     return Word(text, bare=word.bare)
+
+
+def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
+    """What is gone once it is in an archive, from each folder that the archiver goes to."""
+    if base in ("tar", "gtar", "bsdtar"):
+        is_gone = any(text.startswith("--remove-f") for text in texts)
+    else:
+        is_gone = base == "zip" and any(map(_ZIP_MOVES.fullmatch, texts))
+    if not is_gone:
+        return []
+    inside, folder = [], ""
+    for before, word in pairwise([Word(""), *operands]):
+        text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
+        if before.text in ("-C", "--directory"):
+            folder = f"{text}/"
+        elif not word.text.startswith("-"):
+            inside.append(replace(word, text=text))
+    return inside
 
 
 def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:

@@ -30,6 +30,7 @@ class Findings:
     that have wildcards. `fed`: what is visited reads from a pipe or from the line itself.
     `branches`: it may be skipped, so that a change of directory may happen or not. In `strays` it
     is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
+    `hazards` are the commands that destroy what they do not name, each with the reason.
     `made` are the folders that the line itself makes. For the `placeholder` in the code of a shell
     its caller puts what it is fed.
     """
@@ -44,6 +45,7 @@ class Findings:
     handed: dict[str, None] = field(default_factory=dict)
     linked: dict[str, None] = field(default_factory=dict)
     globs: dict[str, None] = field(default_factory=dict)
+    hazards: dict[str, str] = field(default_factory=dict)
     made: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)

@@ -242,7 +242,7 @@ def _is_plain_script(script: str) -> bool:
 
 def git_config(texts: Sequence[str]) -> str:
     """The file in which a `git config` sets what git may run; empty for another command."""
-    words = _git_words(texts)
+    words = git_words(texts)
     if words[:1] != ["config"] or not _any(_GIT_HOOKED.pattern, texts) or len(words) <= len("ck"):
         return ""
     if words[1] in ("get", "list") or _any(r"--get.*|--list|-l", texts):
@@ -253,7 +253,7 @@ def git_config(texts: Sequence[str]) -> str:
     return "~/.gitconfig" if "--global" in texts else ".git/config"
 
 
-def _git_words(texts: Sequence[str]) -> list[str]:
+def git_words(texts: Sequence[str]) -> list[str]:
     """The subcommand and what follows, without options, and before it without their values."""
     rest = list(texts)
     while rest and rest[0].startswith("-"):
@@ -266,7 +266,7 @@ def _of_git(texts: Sequence[str]) -> list[str]:
     for at, text in enumerate(texts):
         if text == "-c" and not _GIT_CONFIG.match(" ".join(texts[at + 1 : at + 2])):
             found.append("exec-flag")
-    words = _git_words(texts)
+    words = git_words(texts)
     if _any(_GIT_EXECUTES.pattern, texts) or not _GIT_ACTS.isdisjoint(words[:1]):
         found.append("exec-flag")
     if {"rebase", "grep"} & set(words[:1]) and _any(r"-[xO].*", texts):

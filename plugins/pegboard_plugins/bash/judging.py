@@ -8,6 +8,7 @@ from pegboard_plugins.bash.effects import apply
 from pegboard_plugins.bash.environment import assigned, hijacks
 from pegboard_plugins.bash.findings import MADE_UP, Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
+from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.prefixes import module
 from pegboard_plugins.bash.words import Word
 from pegboard_plugins.bash.wrappers import (
@@ -62,6 +63,7 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
         sayings_of_all += sayings(named, rest[len(("-m", named)) :])
     for doubt in sayings_of_all:
         findings.doubt(doubt)
+    endanger(base, rest, findings)
     _builtin(base, rest, findings)
     _sources(base, rest, findings)
     _in_its_folder(base, rest, findings)

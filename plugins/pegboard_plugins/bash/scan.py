@@ -25,7 +25,8 @@ class Scan:
     `writes` are those of the paths that would be written. `destroys` would be gone with all
     that is in them: absolute paths or globs, empty for one that only the shell would know.
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
-    are the paths with wildcards, of which `paths` has the folder.
+    are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
+    destroy what they do not name, each with the reason to ask.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -36,6 +37,7 @@ class Scan:
     lands: tuple[Path, ...] = ()
     linked: tuple[Path, ...] = ()
     globs: tuple[str, ...] = ()
+    hazards: tuple[tuple[str, str], ...] = ()
 
 
 def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -> Scan:
@@ -66,6 +68,7 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         lands=tuple(Path(path) for path in findings.lands),
         linked=tuple(Path(path) for path in findings.linked),
         globs=tuple(findings.globs),
+        hazards=tuple(findings.hazards.items()),
     )
 
 

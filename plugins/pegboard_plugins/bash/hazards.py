@@ -1,0 +1,100 @@
+"""Commands that destroy what they do not name: all untracked files, or Pegboard's own process."""
+
+import os
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.flags import git_words
+from pegboard_plugins.bash.words import Word
+
+_DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
+_DEEP = re.compile(r"-[a-zA-Z]*[dxX][a-zA-Z]*")
+_EVERYWHERE = re.compile(r":/|:\(.*|\*")
+_SIGNAL = re.compile(r"-(?:\d+|[A-Za-z][A-Za-z0-9]*)")
+_SIGNAL_OPTIONS = frozenset({"-s", "-n", "--signal"})
+_NOT_ONES_OWN = re.compile(r"-1|0*1|.*(?:ppid|pegboard).*", re.IGNORECASE | re.DOTALL)
+_SELECTS = re.compile(r"-[GPUgstu]|--(?:parent|group|pgroup|session|terminal|signal)")
+_BY_USER = re.compile(r"-[a-zA-Z]*[uU]|--(?:euid|uid|user)(?:=.*)?")
+_OWN = "pegboard"
+_OWN_LINE = "python3 -m pegboard run"
+_MOST_QUANTIFIERS = 3
+_ENDS = "it would end Pegboard, or more than was started here"
+
+
+def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """Note a command whose victims only the system or git knows; `words` are its arguments."""
+    texts = [word.text for word in words]
+    if base == "git" and git_words(texts)[:1] == ["clean"]:
+        reason = _cleaning(words, findings)
+    elif base == "kill":
+        reason = _killing(texts)
+    elif base in ("pkill", "killall"):
+        reason = _killing_by_name(base, texts)
+    else:
+        return
+    if reason:
+        findings.hazards[" ".join([base, *texts])] = reason
+
+
+def _cleaning(words: Sequence[Word], findings: Findings) -> str:
+    """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
+    texts = [word.text for word in words]
+    words_before = pairwise(["", *texts])
+    at = next(
+        at for at, (before, text) in enumerate(words_before) if text == "clean" and before != "-C"
+    )
+    options = [text for text in texts[at:] if text.startswith("-")]
+    if any(map(_DRY.fullmatch, options)) or not any(map(_DEEP.fullmatch, options)):
+        return ""
+    named = [
+        word
+        for before, word in pairwise(words[at:])
+        if not word.text.startswith("-") and before.text not in ("-e", "--exclude")
+    ]
+    folder = next((texts[at + 1] for at in range(at) if texts[at] == "-C"), ".")
+    for word in named or [Word(".")]:
+        inside = Word(f"{folder}/{word.text}", bare=False)
+        is_all = word.open or _EVERYWHERE.fullmatch(word.text) is not None
+        if is_all or any(os.path.lexists(f"{path}/.git") for path in findings.places(inside)):
+            return "it would delete all files that git does not track, which nothing brings back"
+    return ""
+
+
+def _killing(texts: Sequence[str]) -> str:
+    """Why a `kill` is one: what it ends was not started by the line."""
+    rest = list(texts)
+    if rest[:1] and rest[0] in ("-l", "-L", "-0"):
+        return ""
+    if rest[:1] and rest[0] in _SIGNAL_OPTIONS:
+        rest = rest[2:]
+    elif rest[:1] and _SIGNAL.fullmatch(rest[0]):
+        rest = rest[1:]
+    return _ENDS if any(_NOT_ONES_OWN.fullmatch(text) for text in rest) else ""
+
+
+def _killing_by_name(base: str, texts: Sequence[str]) -> str:
+    """Why one by name is: the names fit Pegboard, or there are none, but only a user."""
+    named = [
+        text
+        for before, text in pairwise(["", *texts])
+        if not text.startswith("-") and not _SELECTS.fullmatch(before)
+    ]
+    is_whole = base == "pkill" and any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
+    lines = (_OWN, _OWN_LINE) if is_whole else (_OWN,)
+    is_other = base == "pkill" and not {"-v", "--inverse"}.isdisjoint(texts)
+    is_users = not named and any(map(_BY_USER.fullmatch, texts))
+    fits = any(_fits(name, line) for name in named for line in lines)
+    return _ENDS if fits or is_other or is_users else ""
+
+
+def _fits(pattern: str, line: str) -> bool:
+    """Whether the pattern matches; of one that could take for ever to tell, any word of it."""
+    if "(" in pattern or len(re.findall(r"[*+?{]", pattern)) > _MOST_QUANTIFIERS:
+        words = re.findall(r"\w+", pattern)
+        return not words or any(word in line for word in words)
+    try:
+        return re.search(pattern, line) is not None
+    except re.error:  # the program does not take it, either
+        return False
