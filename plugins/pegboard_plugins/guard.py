@@ -109,8 +109,8 @@ def _refusal(target: str, reason: str) -> str:
             " what would be gone"
         )
     return (
-        f"refused: {target} {reason}. Name what is inside and not needed; only the user can"
-        f' allow it, with permission.{DESTROY}."{target}" = "allow" in the configuration'
+        f"refused: {target} {reason}. Name what is inside and not needed, and go on after a cd"
+        f' that may fail with &&; only the user can allow it, with permission.{DESTROY}."{target}" = "allow" in the configuration'
     )
 
 

@@ -159,6 +159,8 @@ def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
         named = [word for word in operands if not word.text.startswith("-")]
         if any(word.text in _GIT_PLACERS for word in named[:2]):
             _place(named, findings)
+            name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
+            findings.made |= dict.fromkeys(findings.places(Word(name)))  # as `git clone` names it
     if base in _LINKERS:
         sources = operands[:-1]
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))

@@ -49,6 +49,7 @@ def test_behind_a_cd_that_would_fail_the_line_is_where_it_was(project, command):
         *("cd gone && make || exit\nrm -rf *", "set -e; cd gone; rm -rf *"),
         *("set -euo pipefail\ncd gone\nrm -rf *", "set -o errexit; cd gone; rm -rf *"),
         *("mkdir -p gone/x; cd gone; rm -rf *", "git clone u gone; cd gone; rm -rf *"),
+        *("git clone https://e/gone.git; cd gone; rm -rf *", "git clone e:gone; cd gone; rm -rf *"),
         *("cp -r build gone; cd gone; rm -rf *", "T=$(mktemp -d); cd $T; rm -rf *"),
         *("rm -rf build; mkdir build; cd build; rm -rf *", "cd build/sub; rm -rf *; cd ../.."),
         *("(cd gone; ls); rm -rf build/*", "env -C gone ls; rm -rf build/*"),
