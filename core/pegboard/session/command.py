@@ -239,6 +239,16 @@ async def _outputs(
     }
 
 
+def _written(output: str, metadata: Mapping[str, object]) -> str:
+    """What a snippet that went well wrote, which stands inside of a sentence.
+
+    Of one that failed, or wrote more than its metadata keep, all that the tool says of it.
+    """
+    wrote = str(metadata.get("output", "")).strip("\n")
+    went_well = metadata.get("exit") == 0
+    return wrote if went_well and (not wrote or output.startswith(f"{wrote}\n\n[")) else output
+
+
 async def _output(
     run: Run, view: SessionView, command: Command, snippet: str, arguments: str
 ) -> str:
@@ -253,8 +263,8 @@ async def _output(
     await caller(ToolCall(call_id, "bash", json.dumps(given)))
     [part] = processor.calls()
     match part.state:
-        case Completed(output=output):
-            return output
+        case Completed(output=output, metadata=metadata):
+            return _written(output, metadata)
         case Failed(error=error, metadata=metadata):
             text = f"/{command.name} was not sent: `{snippet}` did not run: {error}"
             if not (metadata or {}).get("denied"):
