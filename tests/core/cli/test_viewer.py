@@ -198,7 +198,10 @@ def test_a_plugin_s_failure_is_one_line() -> None:
     assert err == shown
 
 
-def test_the_spinner_names_what_runs_and_never_writes_over_text() -> None:
+def test_the_spinner_names_what_runs_and_never_writes_over_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")  # a dumb terminal has no spinner
     out, err = Terminal(), Terminal()
     screen = TerminalScreen(out, err, colours=False)
     tally = Tally(SESSION)
