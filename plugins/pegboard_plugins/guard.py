@@ -110,7 +110,8 @@ def _refusal(target: str, reason: str) -> str:
         )
     return (
         f"refused: {target} {reason}. Name what is inside and not needed, and go on after a cd"
-        f' that may fail with &&; only the user can allow it, with permission.{DESTROY}."{target}" = "allow" in the configuration'
+        f" that may fail with &&; only the user can allow it, with permission.{DESTROY}."
+        f'"{target}" = "allow" in the configuration'
     )
 
 
