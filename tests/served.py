@@ -29,9 +29,20 @@ class Served:
     process: "subprocess.Popen[str]"
     env: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What lets a client in."""
+        return {"authorization": f"Bearer {self.token}"}
+
+    @property
+    def resident_mb(self) -> float:
+        """The memory that the server has now."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text("ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
     def client(self, **settings: Any) -> httpx.Client:
         """A client that is let in."""
-        headers = {"authorization": f"Bearer {self.token}", **settings.pop("headers", {})}
+        headers = {**self.headers, **settings.pop("headers", {})}
         return httpx.Client(base_url=self.url, headers=headers, timeout=30, **settings)
 
     @property

@@ -9,6 +9,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.family import MARK
 from pegboard.process import child_env, run_process
+from processes import alive
 
 
 def run(command, folder, *, timeout_s=20.0, limit_bytes=1 << 20, on_output=None, env=None):
@@ -21,19 +22,6 @@ def run(command, folder, *, timeout_s=20.0, limit_bytes=1 << 20, on_output=None,
         on_output=on_output,
         spill_dir=Path(folder) / "spill",
     )
-
-
-def alive(word):
-    """Processes that have this word on their command line, by /proc."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        try:
-            line = (folder / "cmdline").read_bytes() if folder.name.isdigit() else b""
-        except OSError:
-            continue
-        if word.encode() in line and folder.name != str(os.getpid()):
-            found.append(line.decode(errors="replace"))
-    return found
 
 
 async def test_output_comes_in_order_with_the_exit_code(tmp_path):

@@ -29,30 +29,21 @@ def model_port() -> Iterator[int]:
         yield port
 
 
-def headers(server: Served) -> dict[str, str]:
-    return {"authorization": f"Bearer {server.token}"}
-
-
-def resident_mb(server: Served) -> float:
-    status = Path(f"/proc/{server.process.pid}/statm").read_text("ascii")
-    return int(status.split()[1]) * 4096 / 1e6
-
-
 async def test_every_client_hears_every_event_once_and_in_order(
     tmp_path: Path, model_port: int
 ) -> None:
     with served(tmp_path, model_port) as server:
-        before = resident_mb(server)
+        before = server.resident_mb
         async with (
-            crowd(server.url, headers(server), model="fake-model", text=TEXT) as prompts,
-            following(server.url, CLIENTS, headers(server)) as followers,
+            crowd(server.url, server.headers, model="fake-model", text=TEXT) as prompts,
+            following(server.url, CLIENTS, server.headers) as followers,
         ):
             sessions = await prompts.sessions(SESSIONS)
             await prompts.all_at_once(sessions)
             await caught_up(followers)
 
             calls = [await tools_of(prompts, session) for session in sessions]
-        grown = resident_mb(server) - before
+        grown = server.resident_mb - before
 
     assert [len(each) for each in calls] == [STEPS - 1] * SESSIONS
     for follower in followers:
@@ -82,8 +73,8 @@ async def test_a_kill_in_the_middle_loses_nothing_that_was_told(
 
     with served(tmp_path, model_port) as again:
         async with (
-            crowd(again.url, headers(again), model="fake-model", text="%say on") as prompts,
-            following(again.url, 1, {**headers(again), "last-event-id": "0-7"}) as (follower,),
+            crowd(again.url, again.headers, model="fake-model", text="%say on") as prompts,
+            following(again.url, 1, {**again.headers, "last-event-id": "0-7"}) as (follower,),
         ):
             found = [await tools_of(prompts, session) for session in begun]
             answers = [await prompts.prompt(session) for session in begun]
@@ -99,8 +90,8 @@ async def until_killed(server: Served) -> tuple[set[str], list[str]]:
     """What clients had heard to be done, and the sessions whose prompts were acknowledged."""
     begun: list[str] = []
     async with (
-        crowd(server.url, headers(server), model="fake-model", text=TEXT) as prompts,
-        following(server.url, CLIENTS, headers(server)) as followers,
+        crowd(server.url, server.headers, model="fake-model", text=TEXT) as prompts,
+        following(server.url, CLIENTS, server.headers) as followers,
     ):
         sessions = await prompts.sessions(SESSIONS)
         async with asyncio.TaskGroup() as group:

@@ -23,19 +23,10 @@ CLIENTS = 1000
 MOST_WAITING = 100
 
 
-def headers(server: Served) -> dict[str, str]:
-    return {"authorization": f"Bearer {server.token}"}
-
-
-def resident_mb(server: Served) -> float:
-    status = Path(f"/proc/{server.process.pid}/statm").read_text("ascii")
-    return int(status.split()[1]) * 4096 / 1e6
-
-
 async def test_prompts_beyond_a_hundred_are_refused_and_the_others_answered_in_order(
     server: Served,
 ) -> None:
-    async with crowd(server.url, headers(server), model="fake-model") as prompts:
+    async with crowd(server.url, server.headers, model="fake-model") as prompts:
         (session,) = await prompts.sessions(1)
         first = asyncio.create_task(prompts.client.post(**_prompt(session, "%slow 30")))
         await _until_running(prompts.client, session)
@@ -56,7 +47,7 @@ async def test_prompts_beyond_a_hundred_are_refused_and_the_others_answered_in_o
 
 
 async def test_a_session_that_is_deleted_ends_its_turn_and_refuses_more(server: Served) -> None:
-    async with crowd(server.url, headers(server), model="fake-model") as prompts:
+    async with crowd(server.url, server.headers, model="fake-model") as prompts:
         (session,) = await prompts.sessions(1)
         slow = asyncio.create_task(prompts.client.post(**_prompt(session, "%slow 600")))
         await _until_running(prompts.client, session)
@@ -77,12 +68,12 @@ async def test_a_thousand_clients_listen_in_bounded_memory(model_port: int, tmp_
     with served(tmp_path, model_port) as server:
         before = _sockets(server)
         async with (
-            crowd(server.url, headers(server), model="fake-model", text="%say hello") as prompts,
-            following(server.url, CLIENTS, headers(server)) as followers,
+            crowd(server.url, server.headers, model="fake-model", text="%say hello") as prompts,
+            following(server.url, CLIENTS, server.headers) as followers,
         ):
             await prompts.prompt((await prompts.sessions(1))[0])
             await _until_all_have(followers[0].last, followers)
-            grown = resident_mb(server)
+            grown = server.resident_mb
         await _until_closed(server, before + 20)
 
     assert grown < 200
@@ -99,11 +90,11 @@ def test_a_gigabyte_of_events_passes_a_client_that_never_reads(
         head = f"GET /event HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
         with socket.create_connection(("127.0.0.1", port)) as deaf:
             deaf.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
-            before = resident_mb(server)
+            before = server.resident_mb
             for _ in range(1024):
                 text = {"text": "x" * (1 << 20)}
                 assert client.post("/tui/append-prompt", json=text).json() is True
-            grown = resident_mb(server) - before
+            grown = server.resident_mb - before
 
     assert grown < 48
 
@@ -127,7 +118,7 @@ async def test_ten_thousand_sessions_are_listed_a_page_at_a_time(
     model_port: int, tmp_path: Path
 ) -> None:
     with served(tmp_path, model_port) as server:
-        async with crowd(server.url, headers(server), model="fake-model") as prompts:
+        async with crowd(server.url, server.headers, model="fake-model") as prompts:
             for _ in range(100):
                 await asyncio.gather(*[prompts.sessions(1) for _ in range(100)])
             began = time.perf_counter()

@@ -129,19 +129,13 @@ def test_a_client_that_never_reads_fills_no_memory(server, client):
     with socket.create_connection(("127.0.0.1", port)) as deaf:
         deaf.sendall(f"{head}\r\n\r\n".encode())
         assert b"server.connected" in _read(deaf)
-        before_mb = _resident_mb(server)
+        before_mb = server.resident_mb
         for _ in range(150):
             text = {"text": "x" * (1 << 20)}
             assert client.post("/tui/append-prompt", json=text).json() is True
-        grown_mb = _resident_mb(server) - before_mb
+        grown_mb = server.resident_mb - before_mb
 
     assert grown_mb < 48
-
-
-def _resident_mb(server: Served) -> float:
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
 
 
 async def test_a_slow_client_loses_what_waits_and_knows_it() -> None:
