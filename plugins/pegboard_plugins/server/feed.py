@@ -1,10 +1,9 @@
-"""Events on their way to clients: encoded once, kept for a while, queued for each listener."""
+"""Events on their way to clients: encoded once, kept for a while, read by each listener."""
 
 import asyncio
 import secrets
 import time
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -12,16 +11,21 @@ from typing import Literal
 from pegboard import IdSource
 from pegboard.schema.wire import encode
 
-QUEUED_FRAMES = 4000
-QUEUED_BYTES = 2 << 20
-"""What waits for one client; beyond it the client is told to read anew."""
 KEPT_FRAMES = 4000
 KEPT_BYTES = 8 << 20
+"""What is kept for all clients together. One that is further behind is told to read anew."""
+TAKEN_FRAMES = 256
+TAKEN_BYTES = 64 << 10
+"""What one client gets at a time, but for a frame that is larger: more is not held for it."""
+FRESH_FRAMES = 256
+FRESH_BYTES = 1 << 20
+"""After so much the publisher lets clients read."""
+TURNS = 100
+"""Of the event loop, in which a client that reads has surely read."""
 NEW_S = 1.0
 READING_S = 0.15
 LONGEST_NUMBER = 15
 """Digits of a frame's number; a text with more of them is none."""
-"""What a client that comes back can be given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,49 +46,104 @@ class Frame:
         )
 
 
-class Listener:
-    """One client's frames; `directory` None hears all directories."""
+class _Kept:
+    """The newest frames, at least one of them; their numbers follow each other."""
 
-    def __init__(self, directory: str | None) -> None:
+    def __init__(self) -> None:
+        self.last = 0
+        self.oldest = 1
+        self._frames: dict[int, Frame] = {}
+        self._bytes = 0
+
+    def add(self, frame: Frame) -> None:
+        """Keep the next frame, and let go of those for which there is no room."""
+        self.last = frame.number
+        self._frames[frame.number] = frame
+        self._bytes += len(frame.event)
+        while self.oldest < self.last and (
+            len(self._frames) > KEPT_FRAMES or self._bytes > KEPT_BYTES
+        ):
+            self._bytes -= len(self._frames.pop(self.oldest).event)
+            self.oldest += 1
+
+    def since(self, number: int) -> Iterator[Frame]:
+        """The frames from this number on, which is not older than the oldest."""
+        return (self._frames[each] for each in range(number, self.last + 1))
+
+
+class Listener:
+    """One client's place in what is kept; `directory` None hears all directories.
+
+    Nothing is queued for it: one that does not read costs no memory, and falls behind.
+    """
+
+    def __init__(self, kept: _Kept, directory: str | None) -> None:
         self.directory = directory
         self.closed = False
         self.missed = 0
         self.since = time.monotonic()
-        self._frames: deque[Frame] = deque()
-        self._bytes = 0
+        self._kept = kept
+        self._next = kept.last + 1
+        self._has_more = False
+        self._asks = False
         self._ready = asyncio.Event()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it has not yet taken what it could: it waits for its turn, not its client."""
+        return self._asks and self._has_more
 
     def hears(self, frame: Frame) -> bool:
         """Whether the frame is for this client."""
         return self.directory is None or frame.directory in (None, self.directory)
 
-    def deliver(self, frame: Frame) -> None:
-        """Queue a frame; a client too slow loses all that waits, and `missed` counts it."""
-        if len(self._frames) >= QUEUED_FRAMES or self._bytes + len(frame.event) > QUEUED_BYTES:
-            self.missed += len(self._frames)
-            self._frames.clear()
-            self._bytes = 0
-        self._frames.append(frame)
-        self._bytes += len(frame.event)
-        self._ready.set()
+    def tell(self, frame: Frame) -> None:
+        """A new frame is kept."""
+        if self.hears(frame):
+            self._has_more = True
+            self._ready.set()
+        elif not self._has_more:
+            self._next = frame.number + 1
+
+    def go_back(self, number: int) -> None:
+        """Take again what comes after the frame with this number."""
+        self._next = number + 1
+        self._has_more = number < self._kept.last
 
     def close(self) -> None:
-        """End the stream, once what is queued is read."""
+        """End the stream, once what is there is read."""
         self.closed = True
         self._ready.set()
 
     async def frames(self, limit_s: float) -> tuple[Frame, ...]:
-        """What has come, after at most this time; nothing when nothing came."""
-        if not (self._frames or self.closed or self.missed):
-            self._ready.clear()
-            try:
+        """What comes next, after at most this time; nothing when nothing came.
+
+        `missed` counts what was no longer kept, that of other directories included.
+        """
+        self._asks = True
+        try:
+            if not (self._has_more or self.closed or self.missed):
+                self._ready.clear()
                 await asyncio.wait_for(self._ready.wait(), limit_s)
-            except TimeoutError:
-                return ()
-        found = tuple(self._frames)
-        self._frames.clear()
-        self._bytes = 0
-        return found
+        except TimeoutError:
+            return ()
+        finally:
+            self._asks = False
+        return tuple(self._take())
+
+    def _take(self) -> Iterator[Frame]:
+        if self._next < self._kept.oldest:
+            self.missed += self._kept.oldest - self._next
+            self._next = self._kept.oldest
+        count = size = 0
+        for frame in self._kept.since(self._next):
+            if self.hears(frame):
+                count, size = count + 1, size + len(frame.event)
+                if count > 1 and (count > TAKEN_FRAMES or size > TAKEN_BYTES):
+                    return
+                yield frame
+            self._next = frame.number + 1
+        self._has_more = False
 
 
 class Feed:
@@ -93,19 +152,38 @@ class Feed:
     def __init__(self) -> None:
         self.ids = IdSource()
         self._listeners: dict[Listener, None] = {}
-        self._kept: deque[Frame] = deque()
-        self._kept_bytes = 0
-        self._last = 0
+        self._kept = _Kept()
+        self._fresh_frames = 0
+        self._fresh_bytes = 0
         self._run = secrets.token_hex(4)
 
     def publish(self, event: bytes, *, directory: str | None, project: str | None = None) -> None:
         """Hand an event to all who hear it; never waits."""
-        self._last += 1
-        frame = Frame(self._last, directory, project, event)
-        self._keep(frame)
+        frame = Frame(self._kept.last + 1, directory, project, event)
+        self._kept.add(frame)
+        self._fresh_frames += 1
+        self._fresh_bytes += len(event)
         for listener in self._listeners:
-            if listener.hears(frame):
-                listener.deliver(frame)
+            listener.tell(frame)
+
+    async def publish_all(
+        self, events: Iterable[bytes], *, directory: str, project: str | None
+    ) -> None:
+        """Hand many events on, and let clients read in between.
+
+        One whose connection is full is not waited for.
+        """
+        for event in events:
+            self.publish(event, directory=directory, project=project)
+            if self._fresh_frames >= FRESH_FRAMES or self._fresh_bytes >= FRESH_BYTES:
+                self._fresh_frames = self._fresh_bytes = 0
+                await self._read_up()
+
+    async def _read_up(self) -> None:
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+            if not any(listener.is_late for listener in self._listeners):
+                return
 
     def say(
         self, kind: str, properties: Mapping[str, object], *, directory: Path | None = None
@@ -122,7 +200,7 @@ class Feed:
 
         What is not kept any more counts as missed.
         """
-        listener = Listener(str(directory) if directory else None)
+        listener = Listener(self._kept, str(directory) if directory else None)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None
@@ -164,22 +242,13 @@ class Feed:
     @property
     def last(self) -> int:
         """The number of the newest frame."""
-        return self._last
-
-    def _keep(self, frame: Frame) -> None:
-        self._kept.append(frame)
-        self._kept_bytes += len(frame.event)
-        while len(self._kept) > KEPT_FRAMES or self._kept_bytes > KEPT_BYTES:
-            self._kept_bytes -= len(self._kept.popleft().event)
+        return self._kept.last
 
     def _resume(self, listener: Listener, after: str) -> None:
         run, _, digits = after.partition("-")
-        oldest = self._kept[0].number if self._kept else self._last + 1
         is_number = digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST_NUMBER
         number = int(digits) if is_number else -1
-        if run != self._run or not oldest - 1 <= number <= self._last:
+        if run == self._run and self._kept.oldest - 1 <= number <= self._kept.last:
+            listener.go_back(number)
+        else:
             listener.missed = 1
-            return
-        for frame in self._kept:
-            if frame.number > number and listener.hears(frame):
-                listener.deliver(frame)

@@ -200,7 +200,8 @@ class Pool:
                     self._feed.say("server.resync", {"missed": missed}, directory=Path(place))
                 for event in batch:
                     _note(event, statuses)
-                    self._feed.publish(self._json(event), directory=place, project=project)
+                shown = map(self._json, batch)
+                await self._feed.publish_all(shown, directory=place, project=project)
 
     def _json(self, event: Event) -> bytes:
         """The event with an id, which those that are not stored lack."""

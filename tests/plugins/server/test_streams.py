@@ -1,5 +1,6 @@
 """Event streams: framing, resuming, slow clients, clients that go."""
 
+import asyncio
 import json
 import socket
 import time
@@ -8,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from pegboard import AppOptions
-from pegboard_plugins.server.feed import KEPT_FRAMES, QUEUED_FRAMES, Feed
+from pegboard_plugins.server.feed import (
+    FRESH_FRAMES,
+    KEPT_BYTES,
+    KEPT_FRAMES,
+    TAKEN_BYTES,
+    TAKEN_FRAMES,
+    Feed,
+    Frame,
+    Listener,
+)
 from pegboard_plugins.server.lifecycle import UNHEARD_MS, Settings, _listening
 from pegboard_plugins.server.sse import HEARTBEAT_S
 from served import Served, served
@@ -135,21 +145,99 @@ def test_a_client_that_never_reads_fills_no_memory(server, client):
             assert client.post("/tui/append-prompt", json=text).json() is True
         grown_mb = server.resident_mb - before_mb
 
-    assert grown_mb < 48
+    assert grown_mb < 32
 
 
-async def test_a_slow_client_loses_what_waits_and_knows_it() -> None:
+async def test_a_slow_client_loses_what_is_no_longer_kept_and_knows_it() -> None:
     feed = Feed()
     slow = feed.listen(None)
-    for at in range(QUEUED_FRAMES + 5):
+    for at in range(KEPT_FRAMES + 5):
         feed.publish(b'{"n":%d}' % at, directory=None)
 
-    frames = await slow.frames(1)
+    heard = await all_of(slow)
 
-    assert slow.missed == QUEUED_FRAMES
-    assert [frame.event for frame in frames] == [
-        b'{"n":%d}' % at for at in range(QUEUED_FRAMES, QUEUED_FRAMES + 5)
+    assert slow.missed == 5
+    assert [frame.event for frame in heard] == [
+        b'{"n":%d}' % at for at in range(5, KEPT_FRAMES + 5)
     ]
+
+
+async def test_what_a_client_gets_at_a_time_is_bounded() -> None:
+    feed = Feed()
+    small, large = feed.listen(Path("/small")), feed.listen(Path("/large"))
+    for _ in range(TAKEN_FRAMES + 1):
+        feed.publish(b"{}", directory="/small")
+    for _ in range(3):
+        feed.publish(b"x" * (TAKEN_BYTES - 1), directory="/large")
+
+    assert [len(await small.frames(1)) for _ in range(2)] == [TAKEN_FRAMES, 1]
+    assert [len(await large.frames(1)) for _ in range(3)] == [1, 1, 1]
+
+
+async def test_an_event_larger_than_all_that_is_kept_arrives() -> None:
+    feed = Feed()
+    listener = feed.listen(None)
+    feed.publish(b"{}", directory=None)
+    feed.publish(b"x" * (KEPT_BYTES + 1), directory=None)
+
+    heard = await all_of(listener)
+
+    assert (listener.missed, [len(frame.event) for frame in heard]) == (1, [KEPT_BYTES + 1])
+
+
+async def test_what_other_directories_tell_puts_nobody_behind() -> None:
+    feed = Feed()
+    listener = feed.listen(Path("/a"))
+    for _ in range(KEPT_FRAMES + 1):
+        feed.publish(b"{}", directory="/b")
+    feed.publish(b'{"mine":1}', directory="/a")
+
+    heard = await all_of(listener)
+
+    assert (listener.missed, [frame.event for frame in heard]) == (0, [b'{"mine":1}'])
+
+
+async def test_who_reads_loses_nothing_of_a_burst_beside_one_who_does_not() -> None:
+    feed = Feed()
+    reading, deaf = feed.listen(None), feed.listen(None)
+    burst = [b'{"n":%d}' % at for at in range(3 * KEPT_FRAMES)]
+
+    async with asyncio.TaskGroup() as group:
+        listening = group.create_task(all_of(reading, until=len(burst)))
+        await asyncio.sleep(0)
+        await feed.publish_all(burst, directory="/a", project=None)
+
+    assert [frame.event for frame in listening.result()] == burst
+    assert reading.missed == 0
+    await all_of(deaf)
+    assert deaf.missed == len(burst) - KEPT_FRAMES
+
+
+async def test_a_publisher_lets_others_work_between_its_events() -> None:
+    feed = Feed()
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    working = asyncio.create_task(work())
+    await feed.publish_all([b"{}"] * (10 * FRESH_FRAMES), directory="/a", project=None)
+    working.cancel()
+
+    assert turns >= 9
+
+
+async def all_of(listener: Listener, *, until: int = 0) -> list[Frame]:
+    """What is there for a client; with `until` as many frames, which may be yet to come."""
+    heard = list(await listener.frames(10))
+    while until and len(heard) < until:
+        heard += await listener.frames(10)
+    while not until and (more := await listener.frames(0.01)):
+        heard += more
+    return heard
 
 
 async def test_what_is_kept_for_resuming_is_bounded() -> None:
@@ -161,7 +249,7 @@ async def test_what_is_kept_for_resuming_is_bounded() -> None:
     in_time = feed.listen(None, after=feed.frame_id(KEPT_FRAMES))
 
     assert too_late.missed == 1
-    assert len(await in_time.frames(1)) == 10
+    assert len(await all_of(in_time)) == 10
 
 
 async def test_a_listener_hears_its_directory_and_what_is_for_all() -> None:
