@@ -144,11 +144,16 @@ class Crowd:
 
 @asynccontextmanager
 async def crowd(
-    url: str, headers: Mapping[str, str], *, model: str, text: str = "go"
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    model: str,
+    text: str = "go",
+    within_s: float = WITHIN_S,
 ) -> AsyncIterator[Crowd]:
-    """A crowd with as many connections as it wants."""
+    """A crowd with as many connections as it wants; each answer is due in time."""
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     async with httpx.AsyncClient(
-        base_url=url, headers=headers, timeout=WITHIN_S, limits=limits
+        base_url=url, headers=headers, timeout=within_s, limits=limits
     ) as client:
         yield Crowd(client, model, text)

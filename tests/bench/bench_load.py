@@ -34,6 +34,7 @@ from served import make_project
 from wire.real_clients import QUIET
 
 WITHIN_S = 60
+ANSWERED_WITHIN_S = 600
 ASK_AGAIN_S = 5
 CROWDS = (20, 100)
 STEPS = 9
@@ -135,7 +136,7 @@ async def talking(
     headers = dict(next(basic.auth_flow(httpx.Request("GET", url))).headers)
     allowed = {"authorization": headers["authorization"]}
     async with (
-        crowd(url, allowed, model=model) as prompts,
+        crowd(url, allowed, model=model, within_s=ANSWERED_WITHIN_S) as prompts,
         following(url, listeners, allowed) as followers,
     ):
         yield prompts, followers
