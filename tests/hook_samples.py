@@ -17,6 +17,7 @@ from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.schema.permission import PermissionRequest
 from pegboard.tools import PendingCall, ToolResult
+from pegboard.workspace import Workspace
 from session_views import MODEL, view
 
 VIEW = view(Path("/project"))
@@ -51,7 +52,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_tools": {"config": Config(), "search_backends": ()},
     "register_providers": {"config": Config(), "env": {}},
     "register_agents": {"config": Config()},
-    "register_commands": {"config": Config()},
+    "register_commands": {
+        "config": Config(),
+        "workspace": Workspace(
+            directory=Path("/project"), worktree=Path("/project"), project_id="0", git_dir=None
+        ),
+        "home": Path("/home"),
+        "config_dir": Path("/config"),
+    },
     "register_routes": {},
     "register_storage": {},
     "register_compactors": {},

@@ -104,6 +104,7 @@ if TYPE_CHECKING:
     from pegboard.walk import printable_name as printable_name
     from pegboard.walk import ripgrep as ripgrep
     from pegboard.walk import walk_files as walk_files
+    from pegboard.workspace import Workspace as Workspace
     from pegboard.workspace import branch as branch
 
 _MODULES = {
@@ -184,7 +185,7 @@ _MODULES = {
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "trust": ("Decision",),
     "walk": ("printable_name", "ripgrep", "walk_files"),
-    "workspace": ("branch",),
+    "workspace": ("Workspace", "branch"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605 - built from the one table, so that it cannot differ

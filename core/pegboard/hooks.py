@@ -8,6 +8,7 @@ but for the two errors with which `tool_execute_before` stops a call.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from pegboard import answers
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pegboard.search_backends import SearchBackend
     from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
+    from pegboard.workspace import Workspace
 
 _T = TypeVar("_T")
 
@@ -103,9 +105,17 @@ class Hooks:
         """The agents of all plugins, one by one."""
         return await self._items("register_agents", {"config": config}, answers.agents)
 
-    async def register_commands(self, *, config: "Config") -> "tuple[Answer[Command], ...]":
+    async def register_commands(
+        self, *, config: "Config", workspace: "Workspace", home: Path, config_dir: Path
+    ) -> "tuple[Answer[Command], ...]":
         """The slash commands of all plugins, one by one."""
-        return await self._items("register_commands", {"config": config}, answers.commands)
+        arguments = {
+            "config": config,
+            "workspace": workspace,
+            "home": home,
+            "config_dir": config_dir,
+        }
+        return await self._items("register_commands", arguments, answers.commands)
 
     async def register_routes(self) -> tuple[Answer[object], ...]:
         """The routers of all plugins, one by one."""

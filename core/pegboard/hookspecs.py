@@ -17,6 +17,7 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.hookmarks import hookspec as _hookspec
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pegboard.search_backends import SearchBackend
     from pegboard.storage.protocol import OpenStorage
     from pegboard.tools import PendingCall, Tool, ToolResult
+    from pegboard.workspace import Workspace
 
 
 @_hookspec("collect")
@@ -84,11 +86,17 @@ def register_agents(config: "Config") -> "Sequence[Agent] | None":
 
 
 @_hookspec("collect")
-def register_commands(config: "Config") -> "Sequence[Command] | None":
+def register_commands(
+    config: "Config", workspace: "Workspace", home: Path, config_dir: Path
+) -> "Sequence[Command] | None":
     """The plugin's slash commands.
 
     Called once when the App opens. The user's `command` table is applied on top. Collect: a
-    plugin that raises is reported and left out; a later command of a name replaces an earlier.
+    plugin that raises is reported and left out; a later command of a name replaces an earlier,
+    but a skill's takes no name that another has.
+
+    - workspace: the directory that the App is of.
+    - home, config_dir: the user's folder, and that of their settings.
 
     Since 0.1.
     """

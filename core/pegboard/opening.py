@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -174,7 +174,7 @@ class _Assembly:
             warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,
-            home=Path(self._env.get("HOME") or Path.home()),
+            home=self._home(),
             config_dir=self._places.config,
             private=self._private(workspace),
             trusted=decision.trusted,
@@ -194,9 +194,26 @@ class _Assembly:
             decision=decision,
             bus=self._bus,
             failures=self._failures,
-            commands=await _commands(hooks, config),
+            commands=await self._commands(workspace, config),
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
+
+    def _home(self) -> Path:
+        return Path(self._env.get("HOME") or Path.home())
+
+    async def _commands(self, workspace: Workspace, config: Config) -> dict[str, Command]:
+        """The slash commands by name: the plugins' ones, the skills, then the user's."""
+        assert self._hooks is not None
+        answers = await self._hooks.register_commands(
+            config=config,
+            workspace=workspace,
+            home=self._home(),
+            config_dir=self._places.config,
+        )
+        skills = [each.value for each in answers if each.value.source == "skill"]
+        found = {each.value.name: each.value for each in answers if each.value.source != "skill"}
+        found |= {skill.name: skill for skill in skills if skill.name not in found}
+        return found | {command.name: command for command in _configured_commands(config)}
 
     async def _enclosure(self, workspace: Workspace, config: Config) -> "Enclosure | None":
         """Where processes are enclosed, None where the user has not asked for it."""
@@ -209,7 +226,7 @@ class _Assembly:
             config=config,
             workspace=workspace,
             places=self._places,
-            home=Path(self._env.get("HOME") or Path.home()),
+            home=self._home(),
             private=self._private(workspace),
         )
         return await enclosure_for(site, self._hooks)
@@ -347,13 +364,9 @@ async def _agents(hooks: Hooks, config: Config) -> Mapping[str, Agent]:
     return agents_from(config, [answer.value for answer in answers])
 
 
-async def _commands(hooks: Hooks, config: Config) -> dict[str, Command]:
-    """The slash commands by name: the plugins' ones, then the user's."""
-    found = {
-        answer.value.name: answer.value for answer in await hooks.register_commands(config=config)
-    }
+def _configured_commands(config: Config) -> Iterator[Command]:
     for name, said in config.command.items():
-        found[name] = Command(
+        yield Command(
             name=name,
             template=said.template,
             hints=_hints(said.template),
@@ -363,7 +376,6 @@ async def _commands(hooks: Hooks, config: Config) -> dict[str, Command]:
             source="command",
             subtask=said.subtask,
         )
-    return found
 
 
 def _hints(template: str) -> tuple[str, ...]:

@@ -23,10 +23,12 @@ from pegboard import (
     ToolDefinition,
     ToolError,
     ToolResult,
+    Workspace,
     hookimpl,
     judge,
     tool,
 )
+from pegboard.schema.agent import Command
 
 FILE = "SKILL.md"
 IN_PROJECT = (
@@ -55,6 +57,15 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """The folders around which skills are looked for."""
+
+    directory: Path
+    worktree: Path
+    home: Path | None
+    config_dir: Path | None
+
+
 async def _requests(context: ToolContext, name: str) -> None:
     await context.ask("skill", [name], always=[name])
 
@@ -62,7 +73,7 @@ async def _requests(context: ToolContext, name: str) -> None:
 @tool(asks=_requests)
 async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
-    skills = await asyncio.to_thread(find_skills, context.session)
+    skills = await asyncio.to_thread(find_skills, _site(context.session))
     found = skills.get(name)
     if found is None:
         raise ToolError(f"there is no skill {name!r}; there are: {', '.join(skills) or 'none'}")
@@ -80,32 +91,41 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     )
 
 
-def find_skills(session: SessionView) -> dict[str, Skill]:
+def _site(session: SessionView) -> Site:
+    return Site(
+        directory=session.directory,
+        worktree=session.worktree,
+        home=session.home,
+        config_dir=session.config_dir,
+    )
+
+
+def find_skills(site: Site) -> dict[str, Skill]:
     """The skills by name; of two with one name that of the project, and of the nearer folder.
 
     In a project no link leads out of it.
     """
     found: dict[str, Skill] = {}
-    for root in _users_folders(session):
+    for root in _users_folders(site):
         found |= {skill.name: skill for skill in _skills_below(root, within=None)}
-    for root in _project_folders(session):
-        found |= {skill.name: skill for skill in _skills_below(root, within=session.worktree)}
+    for root in _project_folders(site):
+        found |= {skill.name: skill for skill in _skills_below(root, within=site.worktree)}
     return found
 
 
-def _users_folders(session: SessionView) -> Iterator[Path]:
-    if session.home is not None:
-        yield from (session.home / name for name in IN_HOME)
-    if session.config_dir is not None:
-        yield from (session.config_dir / name for name in IN_CONFIG)
+def _users_folders(site: Site) -> Iterator[Path]:
+    if site.home is not None:
+        yield from (site.home / name for name in IN_HOME)
+    if site.config_dir is not None:
+        yield from (site.config_dir / name for name in IN_CONFIG)
 
 
-def _project_folders(session: SessionView) -> Iterator[Path]:
+def _project_folders(site: Site) -> Iterator[Path]:
     """From the worktree's root down to the directory."""
     above = [
         folder
-        for folder in (session.directory, *session.directory.parents)
-        if folder.is_relative_to(session.worktree)
+        for folder in (site.directory, *site.directory.parents)
+        if folder.is_relative_to(site.worktree)
     ]
     for folder in reversed(above):
         yield from (folder / name for name in IN_PROJECT)
@@ -177,11 +197,36 @@ async def register_tools() -> list[Tool]:
 
 
 @hookimpl
+async def register_commands(
+    workspace: Workspace, home: Path, config_dir: Path
+) -> tuple[Command, ...]:
+    """Each skill as a slash command, for who wants it used at once."""
+    site = Site(
+        directory=workspace.directory,
+        worktree=workspace.worktree,
+        home=home,
+        config_dir=config_dir,
+    )
+    skills = await asyncio.to_thread(find_skills, site)
+    return tuple(
+        Command(
+            name=each.name,
+            template=f"{each.text.strip()}\n\nPaths in this skill are relative to {each.folder}/",
+            hints=(),
+            description=each.description,
+            source="skill",
+            location=str(each.folder / FILE),
+        )
+        for each in skills.values()
+    )
+
+
+@hookimpl
 async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
     """The skill tool's description with the skills that the session may read."""
     if tool.name != "skill":
         return None
-    skills = await asyncio.to_thread(find_skills, session)
+    skills = await asyncio.to_thread(find_skills, _site(session))
     allowed = [
         each
         for name, each in skills.items()

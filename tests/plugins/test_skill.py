@@ -1,8 +1,9 @@
 import pytest
 
-from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.app import CommandOrder
+from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins import rules, skill
+from pegboard_plugins import commands, rules, skill
 from played import Played, call, calls, opened, text
 
 HI = [TextInput(text="Hi.")]
@@ -173,3 +174,32 @@ async def test_long_descriptions_and_lists_are_cut(tmp_path):
     description = request.tools[0].description
     assert len(description) < 52 * 300
     assert description.endswith("- and: s50, s51")
+
+
+async def test_a_skill_is_a_slash_command_with_its_file(tmp_path):
+    path = write(tmp_path / "project/.pegboard/skills", "tea", text="Boil water. !`rm -rf x`")
+    provider = Played(text("done"))
+
+    async with opened(tmp_path, provider, skill, config=CONFIG) as app:
+        command = app.commands["tea"]
+        session = await app.create_session()
+        await app.command(session.id, CommandOrder(name="tea", arguments="green"))
+        sent = (await app.turns(session.id))[0].parts[0]
+
+    assert (command.source, command.description) == ("skill", "Makes tea.")
+    assert command.location == str(path)
+    assert isinstance(sent, TextPart)
+    assert sent.text == (
+        f"Boil water. !`rm -rf x`\n\nPaths in this skill are relative to {path.parent}/\n\ngreen"
+    )
+
+
+async def test_a_skill_takes_no_name_that_another_command_has(tmp_path):
+    for name in ("init", "tea", "brew"):
+        write(tmp_path / "project/.pegboard/skills", name)
+    config = {**CONFIG, "command": {"tea": {"template": "Mine."}}}
+
+    async with opened(tmp_path, Played(), commands, skill, config=config) as app:
+        sources = {name: each.source for name, each in app.commands.items()}
+
+    assert sources == {"init": None, "review": None, "brew": "skill", "tea": "command"}

@@ -31,7 +31,10 @@ class Agent(Wire, frozen=True):
 
 
 class Command(Wire, frozen=True):
-    """A slash command: a template that becomes a prompt."""
+    """A slash command: a template that becomes a prompt.
+
+    `location` is the file that a skill's text stands in, None for any other command.
+    """
 
     name: str
     template: str
@@ -41,3 +44,4 @@ class Command(Wire, frozen=True):
     model: str | None = None
     source: Literal["command", "mcp", "skill"] | None = None
     subtask: bool | None = None
+    location: str | None = None

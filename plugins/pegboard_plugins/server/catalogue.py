@@ -54,23 +54,23 @@ async def agents(app: Here) -> Response:
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
-    """The slash commands."""
-    return answer(tuple(app.commands.values()))
+    """The slash commands, without what the protocol does not say of them."""
+    return answer(tuple(replace(each, location=None) for each in app.commands.values()))
 
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
 async def skills(app: Here) -> Response:
-    """The skills that are slash commands too."""
-    found = (each for each in app.commands.values() if each.source == "skill")
+    """The skills that are slash commands too, each with its file."""
     return answer(
         tuple(
             Skill(
                 name=each.name,
                 description=each.description or "",
-                location=str(app.workspace.directory),
+                location=each.location,
                 content=each.template,
             )
-            for each in found
+            for each in app.commands.values()
+            if each.source == "skill" and each.location is not None
         )
     )
 

@@ -1,0 +1,29 @@
+"""What clients are told of skills."""
+
+from pathlib import Path
+
+import httpx
+
+
+def test_a_skill_is_told_of_with_its_file(client: httpx.Client, tmp_path: Path) -> None:
+    path = tmp_path / ".pegboard/skills/tea/SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: tea\ndescription: Makes tea.\n---\n\nBoil water.\n")
+    content = f"Boil water.\n\nPaths in this skill are relative to {path.parent}/"
+    asked = {"directory": str(tmp_path)}
+
+    skills = client.get("/skill", params=asked).json()
+    commands = client.get("/command", params=asked).json()
+
+    assert skills == [
+        {"name": "tea", "description": "Makes tea.", "location": str(path), "content": content}
+    ]
+    assert [each for each in commands if each["name"] == "tea"] == [
+        {
+            "name": "tea",
+            "description": "Makes tea.",
+            "source": "skill",
+            "template": content,
+            "hints": [],
+        }
+    ]
