@@ -13,7 +13,7 @@ from pegboard.schema.event import (
     SessionFailed,
     SessionUpdated,
 )
-from pegboard.schema.message import AssistantMessage, Failure
+from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
 from pegboard.schema.part import ToolPart
 from pegboard.schema.session import CacheTokens, Tokens
 
@@ -61,7 +61,7 @@ class Tally:
     @property
     def steps(self) -> int:
         """How often a model was asked, subagents included."""
-        return len(self._ours())
+        return sum(not _is_refused(answer) for answer in self._ours())
 
     @property
     def cost(self) -> float:
@@ -80,6 +80,11 @@ class Tally:
     def _ours(self) -> tuple[AssistantMessage, ...]:
         answers = self._answers.values()
         return tuple(answer for answer in answers if answer.session_id in self._depths)
+
+
+def _is_refused(answer: AssistantMessage) -> bool:
+    """Whether a budget kept the step from asking its model."""
+    return isinstance(answer.error, BudgetFailure) and answer.tokens == Tokens()
 
 
 def sum_tokens(all_tokens: Iterable[Tokens]) -> Tokens:

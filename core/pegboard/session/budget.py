@@ -121,7 +121,7 @@ class Account(msgspec.Struct, kw_only=True):
         if deadline_at is not None and now >= deadline_at:
             raise self.too_late()
         if self.limits.steps is not None and self.steps >= self.limits.steps:
-            raise _over(f"{self.limits.steps} steps for {self.purpose}")
+            raise _over(f"steps than {self.limits.steps} for {self.purpose}")
 
     def check_call(self) -> None:
         """Nothing, if another tool may be called; a refusal ends the turn before its next step.
@@ -129,13 +129,13 @@ class Account(msgspec.Struct, kw_only=True):
         :raises BudgetError: when it may not.
         """
         if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
-            error = _over(f"{self.limits.tool_calls} tool calls for {self.purpose}")
+            error = _over(f"tool calls than {self.limits.tool_calls} for {self.purpose}")
             self.refused = str(error)
             raise error
 
     def too_late(self) -> BudgetError:
         """The error when the minutes are over."""
-        return _over(f"{self.limits.minutes or 0:g} minutes for {self.purpose}")
+        return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
     def deadline_at(self) -> float | None:
         """When the minutes are over, by the loop's clock."""
@@ -221,7 +221,7 @@ class Budget(msgspec.Struct):
         while True:
             best, reason = self._room(need, with_held=False)
             if best < min(SHORTEST_ANSWER_TOKENS, need.answer_tokens):
-                raise _over(reason)
+                raise _over(f"than {reason}")
             room, _ = self._room(need, with_held=True)
             if room >= need.answer_tokens:
                 return self._held(request, need, need.answer_tokens)
@@ -312,4 +312,4 @@ def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
 
 
 def _over(limit: str) -> BudgetError:
-    return BudgetError(f"the budget allows no more than {limit}")
+    return BudgetError(f"the budget allows no more {limit}")

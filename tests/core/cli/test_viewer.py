@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from core.cli.events import (
@@ -28,6 +29,7 @@ from pegboard.schema.event import (
     SessionCreated,
     SessionStatusChanged,
 )
+from pegboard.schema.message import BudgetFailure, TextData
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Span, TextPart
 from pegboard.schema.session import Retry, Tokens
 
@@ -257,3 +259,14 @@ def test_colours_need_a_terminal_and_no_objection() -> None:
     assert isinstance(open_screen(Terminal(), Terminal(), {"TERM": "dumb"}), PlainScreen)
     assert wants_colours({})
     assert not wants_colours({"NO_COLOR": "1"})
+
+
+def test_a_step_that_a_budget_refused_is_not_counted() -> None:
+    tally = Tally(SESSION)
+    spent = BudgetFailure(data=TextData(message="the budget allows no more steps than 1"))
+    refused = msgspec.structs.replace(answer("msg_3", cost=0), error=spent, tokens=Tokens())
+    cut = msgspec.structs.replace(answer("msg_2"), error=spent)
+    for each in (cut, refused):
+        tally.note(said(each))
+
+    assert tally.steps == 1

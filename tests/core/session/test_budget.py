@@ -194,7 +194,7 @@ async def test_steps_are_limited_and_the_stop_is_an_outcome_of_the_message(
         events = await listening
         again = await app.prompt(session.id, HI)
 
-    assert failure(turn) == f"the budget allows no more than 3 steps for this {scope}"
+    assert failure(turn) == f"the budget allows no more steps than 3 for this {scope}"
     assert [e for e in events if isinstance(e.properties, SessionFailed)]
     assert failure(again)
     assert len(provider.requests) == (3 if scope == "session" else 6)
@@ -280,7 +280,7 @@ async def test_when_the_minutes_are_over_the_step_ends_and_its_tool_with_it(
         async with asyncio.timeout(10):
             turn = await app.prompt(session.id, HI)
 
-    assert failure(turn) == "the budget allows no more than 0.005 minutes for this run"
+    assert failure(turn) == "the budget allows no more minutes than 0.005 for this run"
     assert ended == ["stopped"]
     [part] = [part for part in turn.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Failed)
@@ -358,7 +358,7 @@ async def test_a_limit_for_a_subagent_ends_it_alone(tmp_path: Path) -> None:
     assert turn.info.error is None
     [part] = [part for each in turns for part in each.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Completed)
-    assert part.state.output == "failed: the budget allows no more than 0 steps for this subagent"
+    assert part.state.output == "failed: the budget allows no more steps than 0 for this subagent"
 
 
 async def test_without_limits_nothing_is_held_or_stored(tmp_path: Path) -> None:
