@@ -211,7 +211,7 @@ async def test_the_counts_of_a_session_outlive_its_app(tmp_path: Path) -> None:
         third = await app.prompt(session.id, HI)
 
     assert len(provider.requests) == 1
-    assert "2 steps" in failure(third)
+    assert "steps than 2" in failure(third)
 
 
 async def test_tool_calls_are_limited_and_the_one_too_many_does_not_run(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ async def test_tool_calls_are_limited_and_the_one_too_many_does_not_run(tmp_path
 
     assert len(ran) == 2
     assert [type(part.state) for part in parts] == [Completed, Completed, Failed]
-    assert "2 tool calls for this run" in failure(turn)
+    assert "tool calls than 2 for this run" in failure(turn)
     assert len(provider.requests) == 1
 
 
