@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pegboard.app import App as App
     from pegboard.bus import encode_event as encode_event
+    from pegboard.client.address import is_loopback as is_loopback
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pegboard.context import ToolContext as ToolContext
     from pegboard.diffs import Diff as Diff
     from pegboard.diffs import diff_texts as diff_texts
+    from pegboard.enough import run_until as run_until
     from pegboard.errors import AbortedError as AbortedError
     from pegboard.errors import ContextOverflowError as ContextOverflowError
     from pegboard.errors import InvalidInputError as InvalidInputError
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "app": ("App",),
     "bus": ("encode_event",),
+    "client.address": ("is_loopback",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
     "config.edit": ("ConfigEdit", "update_user_config"),
     "context": (
@@ -121,6 +124,7 @@ _MODULES = {
         "ToolContext",
     ),
     "diffs": ("Diff", "diff_texts"),
+    "enough": ("run_until",),
     "errors": (
         "AbortedError",
         "ContextOverflowError",

@@ -1,14 +1,18 @@
 """What a client makes of a server's bytes and files, without a server."""
 
+import fcntl
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from contract import sync_client
+from pegboard import is_loopback
 from pegboard.client import Client, ServerError, ServerUnreachableError
 from pegboard.client.answers import value_of
 from pegboard.client.events import FrameReader, event_of
@@ -29,30 +33,100 @@ def test_importing_the_client_loads_no_engine_and_no_http() -> None:
     assert not heavy & set(done.stdout.split())
 
 
-def test_a_server_is_found_by_its_file(tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.mkdir()
-    env = {f"PEGBOARD_{name}_DIR": str(tmp_path / "state") for name in ("STATE", "CONFIG")}
+FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "token": "t", "directory": "/one"}
+
+
+@pytest.fixture
+def tell(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """Writes the file of a server, which lives as long as the test unless it is `dead`."""
+    with ExitStack() as lives:
+
+        def write(number: int, *, mode: int = 0o600, dead: bool = False, **facts: str) -> Path:
+            file = tmp_path / f"server-{number}.json"
+            file.write_text(json.dumps({**FACTS, "url": f"http://127.0.0.1:{number}", **facts}))
+            file.chmod(mode)
+            if not dead:
+                fcntl.flock(lives.enter_context(file.open()), fcntl.LOCK_EX)
+            return file
+
+        yield write
+
+
+def key(directory: str, env: dict[str, str], **more: str) -> str | None:
+    return Client.discover(directory, env=env, **more)._link.address.authorization()
+
+
+def test_a_server_is_found_by_its_file(tmp_path: Path, tell: Callable[..., Path]) -> None:
+    env = {f"PEGBOARD_{name}_DIR": str(tmp_path) for name in ("STATE", "CONFIG")}
     with pytest.raises(ServerUnreachableError, match="pegboard serve"):
         Client.discover(env=env)
-    facts = {"url": "http://127.0.0.1:1", "pid": os.getpid(), "token": "t", "directory": "/one"}
-    _tell(state / "server-1.json", facts)
-    _tell(state / "server-2.json", {**facts, "url": "http://127.0.0.1:2", "directory": "/two"})
-    _tell(state / "server-3.json", {**facts, "url": "http://127.0.0.1:3"}, mode=0o644)
-    _tell(state / "server-4.json", {**facts, "pid": 2**22 + 1})
+    tell(1)
+    tell(2, directory="/two")
+    tell(3, mode=0o644)
+    tell(4, dead=True)
+    (tmp_path / "server-5.json").symlink_to(tmp_path / "server-1.json")
+    os.mkfifo(tmp_path / "server-6.json", 0o600)
 
-    assert len(running(state)) == 2
+    assert len(running(tmp_path)) == 2
     assert Client.discover("/one/below", env=env).url == "http://127.0.0.1:1"
     assert Client.discover("/two", env=env).url == "http://127.0.0.1:2"
-    same = Client.discover("/two", url="http://localhost:1", env=env)
-    assert same._link.address.authorization() == "Bearer t"
-    other = Client.discover("/two", url="http://elsewhere:1", env=env)
-    assert other._link.address.authorization() is None
+    assert key("/two", env, url="http://localhost:1/") == "Bearer t"
+    assert key("/two", env, url="http://elsewhere:1") is None
 
 
-def _tell(file: Path, facts: dict[str, object], mode: int = 0o600) -> None:
-    file.write_text(json.dumps(facts))
-    file.chmod(mode)
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.2:1", "http://[::1]:1", "https://127.0.0.1:1", "http://127.0.0.1:4"]
+)
+def test_another_address_of_this_machine_may_be_a_stranger_s(
+    tmp_path: Path, tell: Callable[..., Path], url: str
+) -> None:
+    tell(1)
+    tell(4, dead=True)
+
+    assert key("/one", {"PEGBOARD_STATE_DIR": str(tmp_path)}, url=url) is None
+
+
+def test_a_name_of_this_machine_is_not_looked_up(tmp_path: Path, tell: Callable[..., Path]) -> None:
+    tell(1)
+    client = Client.discover(url="http://LocalHost:1", env={"PEGBOARD_STATE_DIR": str(tmp_path)})
+
+    assert client.url == "http://127.0.0.1:1"
+
+
+def test_the_password_of_the_environment_is_not_for_who_comes_after_a_server(
+    tmp_path: Path, tell: Callable[..., Path]
+) -> None:
+    env = {"PEGBOARD_STATE_DIR": str(tmp_path), "PEGBOARD_SERVER_PASSWORD": "p"}
+    file = tell(1)
+    client = Client.discover("/one", env=env)
+    file.unlink()
+
+    assert client._link.address.authorization() is None
+    assert str(key("/one", env, url="http://127.0.0.1:1")).startswith("Basic ")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_it"),
+    [
+        ("localhost", True),
+        ("LOCALHOST.", True),
+        ("127.0.0.1", True),
+        ("127.255.255.254", True),
+        ("::1", True),
+        ("0:0:0:0:0:0:0:1", True),
+        ("::1%lo", True),
+        ("::ffff:127.0.0.1", True),
+        ("", False),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("127.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("localhost.example", False),
+        ("127.0.0.1.nip.io", False),
+    ],
+)
+def test_only_this_machine_reaches_what_is_loopback(host: str, is_it: bool) -> None:
+    assert is_loopback(host) is is_it
 
 
 def test_frames_are_cut_where_they_end_and_nowhere_else() -> None:

@@ -1,6 +1,6 @@
 """The servers of this user that run, by the files in which they tell of themselves."""
 
-import ipaddress
+import fcntl
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard.client.address import START
+from pegboard.client.address import START, ip_address, is_loopback
 from pegboard.errors import ServerUnreachableError
 from pegboard.paths import Places
 
@@ -50,32 +50,37 @@ def find_server(
 
     That is the one that was started for the directory, or for the nearest folder around it, else
     the one that was started last. It is opened by the password if there is one, else by the token
-    of its file, else by the password of the environment. A token is never sent to another address
-    than that of its file.
+    of its file; one without a file by the password of the environment. A token is never sent to
+    another address than that of its file, and that password not to one that has had a file.
 
     :raises ServerUnreachableError: when no URL is given and no server runs.
     """
     said = os.environ if env is None else env
     state = Places.of(said).state
-    place = url or _nearest(running(state), Path(directory or Path.cwd()).absolute()).url
+    servers = running(state)
+    if url is None:
+        known = [_nearest(servers, Path(directory or Path.cwd()).absolute())]
+    else:
+        known = [each for each in servers if _is_meant(each.url, url)]
+    place = known[0].url if known else str(url).rstrip("/")
     return Access(
         url=place,
         token=partial(token_of, place, state) if password is None else None,
         username=_first(said, USERS),
-        password=password or _first(said, PASSWORDS),
+        password=password or (None if known else _first(said, PASSWORDS)),
     )
 
 
 def token_of(url: str, state: Path) -> str | None:
     """The token of the server at this URL, if this user has started it."""
-    same = (each.token for each in running(state) if _is_same(each.url, url))
-    return next(same, None)
+    return next((each.token for each in running(state) if each.url == url), None)
 
 
 def running(state: Path) -> tuple[Running, ...]:
     """The servers whose files are in this folder, the newest first.
 
-    A file that others may read or write is no server's, and one without its process is a rest.
+    A file that others may read or write is no server's. A server holds its file locked as long
+    as it lives: what is not locked is a rest, and somebody else may have its port.
     """
     found = [(at, each) for file in state.glob("server-*.json") for at, each in _read(file)]
     return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))
@@ -83,15 +88,23 @@ def running(state: Path) -> tuple[Running, ...]:
 
 def _read(file: Path) -> list[tuple[float, Running]]:
     try:
-        with file.open("rb") as opened:
-            facts = os.fstat(opened.fileno())
-            if facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS:
+        # No link, and nothing that lets one wait for who writes into it.
+        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(opened, "rb") as content:
+            facts = os.fstat(opened)
+            if facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS or not _is_locked(opened):
                 return []
-            server = msgspec.json.decode(opened.read(), type=Running)
-        os.kill(server.pid, 0)
+            return [(facts.st_mtime, msgspec.json.decode(content.read(), type=Running))]
     except (OSError, msgspec.DecodeError):
         return []
-    return [(facts.st_mtime, server)]
+
+
+def _is_locked(opened: int) -> bool:
+    try:
+        fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _nearest(servers: tuple[Running, ...], directory: Path) -> Running:
@@ -103,22 +116,17 @@ def _nearest(servers: tuple[Running, ...], directory: Path) -> Running:
     return max(around, key=lambda each: len(each.directory)) if around else servers[0]
 
 
-def _is_same(known: str, url: str) -> bool:
-    """Whether both are one server: this machine has several names."""
+def _is_meant(known: str, url: str) -> bool:
+    """Whether the URL means this server.
+
+    `localhost` does, for it may stand for several addresses, of which strangers can have some;
+    one address of this machine does not mean another.
+    """
     one, other = urlsplit(known), urlsplit(url)
-    same_host = one.hostname == other.hostname or (
-        _is_loopback(one.hostname or "") and _is_loopback(other.hostname or "")
-    )
-    return one.scheme == other.scheme and one.port == other.port and same_host
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    host, named = one.hostname or "", other.hostname or ""
+    is_same = host == named or (ip_address(host) or host) == (ip_address(named) or named)
+    is_ours = is_loopback(host) and is_loopback(named) and ip_address(named) is None
+    return (one.scheme, one.port) == (other.scheme, other.port) and (is_same or is_ours)
 
 
 def _first(env: Mapping[str, str], names: tuple[str, ...]) -> str | None:

@@ -1,8 +1,6 @@
 """A server's life: its socket, its runtime file, its start, and its end."""
 
 import asyncio
-import ipaddress
-import json
 import logging
 import os
 import re
@@ -10,7 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -18,14 +16,15 @@ from types import FrameType
 import uvicorn
 from msgspec.structs import replace
 
-from pegboard import AppOptions, InvalidInputError, Places
+from pegboard import AppOptions, InvalidInputError, Places, is_loopback
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.connection import BoundedProtocol
 from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.guard import Doors, Guard
 from pegboard_plugins.server.house import House
-from pegboard_plugins.server.keys import Keys, write_private
+from pegboard_plugins.server.keys import Keys
+from pegboard_plugins.server.notice import Notice, put_up
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
 
@@ -71,7 +70,7 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
         _log.warning("no password: every program on this machine can use this server")
     with _listening(settings) as listener:
         port = listener.getsockname()[1]
-        url = f"http://{_in_url(settings.host)}:{port}"
+        url = _url(settings.host, port)
         places = _places(settings, env)
         house = _house(settings, places)
         doors = Doors(
@@ -80,18 +79,23 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
             origins=frozenset(settings.origins),
             admits=house.terminals.admits,
         )
+        facts = {
+            "url": _url(listener.getsockname()[0], port) if is_loopback(settings.host) else url,
+            "pid": os.getpid(),
+            "directory": str(settings.directory),
+            "token": credentials.token,
+        }
         file = places.state / f"server-{port}.json"
-        facts = {"url": url, "pid": os.getpid(), "directory": str(settings.directory)}
-        await asyncio.to_thread(_announce, file, {**facts, "token": credentials.token})
-        try:
-            await _run(house, doors, listener, lambda: ready(url))
-        finally:
-            with suppress(FileNotFoundError):
-                file.unlink()
+        with await asyncio.to_thread(put_up, file, facts) as notice:
+            await _run(house, doors, listener, lambda: ready(url), notice)
 
 
 async def _run(
-    house: House, doors: Doors, listener: socket.socket, ready: Callable[[], None]
+    house: House,
+    doors: Doors,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    notice: Notice,
 ) -> None:
     app = application(house)
     config = uvicorn.Config(
@@ -107,7 +111,7 @@ async def _run(
         backlog=BACKLOG,
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
-    server = _Server(config, house, ready)
+    server = _Server(config, house, ready, notice)
     sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
     try:
         await add_plugin_routes(app, house)
@@ -121,10 +125,13 @@ async def _run(
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends event streams when it is to stop."""
 
-    def __init__(self, config: uvicorn.Config, house: House, ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, house: House, ready: Callable[[], None], notice: Notice
+    ) -> None:
         super().__init__(config)
         self._house = house
         self._ready = ready
+        self._notice = notice
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
@@ -158,7 +165,8 @@ class _Server(uvicorn.Server):
         await self._house.pool.abort_all()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop: streams would otherwise never end."""
+        """Begin to stop: streams would otherwise never end, and the port is soon another's."""
+        self._notice.take_down()
         self._house.feed.hang_up("all")
         super().handle_exit(sig, frame)
 
@@ -219,16 +227,6 @@ def _check(settings: Settings, credentials: Credentials) -> None:
         )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 def _hosts(settings: Settings, port: int) -> frozenset[str]:
     """What a `Host` header may say."""
     own = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(settings.host) else []
@@ -237,6 +235,10 @@ def _hosts(settings: Settings, port: int) -> frozenset[str]:
     with_port |= {f"{name.lower()}:{port}" for name in names if name.startswith("[")}
     as_given = {name.lower() for name in settings.known_hosts}
     return frozenset(with_port | as_given | (names if port == _PLAIN_HTTP else set()))
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{_in_url(host)}:{port}"
 
 
 def _in_url(host: str) -> str:
@@ -259,11 +261,6 @@ def _listening(settings: Settings) -> socket.socket:
             "--port 0 takes a free one"
         ) from error
     return listener
-
-
-def _announce(file: Path, facts: Mapping[str, object]) -> None:
-    """Tell the user's own clients where the server is and what opens it."""
-    write_private(file, json.dumps(facts).encode())
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:

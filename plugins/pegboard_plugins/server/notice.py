@@ -1,0 +1,62 @@
+"""The file in which a server tells the user's own clients where it is and what opens it."""
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+
+class Notice:
+    """A file that is locked as long as its server lives, so that a rest of one is known as such.
+
+    `taken` is the file, open. On leaving the context the file is taken down.
+    """
+
+    def __init__(self, path: Path, taken: int) -> None:
+        self._path = path
+        self._file: int | None = taken
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.take_down()
+
+    def take_down(self) -> None:
+        """Remove the file, unless it is another server's by now; nothing the second time."""
+        if self._file is None:
+            return
+        try:
+            if os.path.samestat(os.fstat(self._file), self._path.lstat()):
+                self._path.unlink()
+        except FileNotFoundError:
+            pass
+        finally:
+            os.close(self._file)
+            self._file = None
+
+
+def put_up(path: Path, facts: Mapping[str, object]) -> Notice:
+    """The notice with these facts in the place of an older one; only its owner can read it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    # With a name that nobody can guess, and the mode 0600.
+    file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(file, msgspec.json.encode(facts))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        os.close(file)
+        raise
+    return Notice(path, file)
