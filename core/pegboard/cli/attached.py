@@ -21,7 +21,7 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Part
+from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
@@ -76,6 +76,7 @@ class AttachedEngine:
         self._rests = asyncio.Event()
         self._shown: dict[str, Part] = {}
         self._asked: set[str] = set()
+        self._sandbox = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -84,8 +85,8 @@ class AttachedEngine:
 
     @property
     def sandbox(self) -> str:
-        """That of the server, which it does not tell."""
-        return ""
+        """That of the server, once a call has told of it: nothing else does."""
+        return self._sandbox
 
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
@@ -199,6 +200,7 @@ class AttachedEngine:
                 self._rests.set()
             case PartUpdated(part=part):
                 self._shown[part.id] = part
+                self._sandbox = _sandbox_of(part) or self._sandbox
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if request.id in self._asked:
                     return
@@ -296,6 +298,14 @@ class AttachedEngine:
     async def _newest_id(self, session_id: str) -> str:
         turns = await self._client.messages(session_id, limit=1)
         return turns[-1].info.id if turns else ""
+
+
+def _sandbox_of(part: Part) -> str:
+    """How tightly the processes of a call were enclosed; empty where it tells nothing."""
+    if not isinstance(part, ToolPart) or isinstance(part.state, Pending):
+        return ""
+    level = (part.state.metadata or {}).get("sandbox")
+    return level if isinstance(level, str) else ""
 
 
 @contextmanager

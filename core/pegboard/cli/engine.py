@@ -50,7 +50,7 @@ class Engine(Protocol):
 
     @property
     def sandbox(self) -> str:
-        """How tightly the processes of tools are enclosed; empty where only the server knows."""
+        """How tightly the processes of tools are enclosed; empty as long as it is not known."""
         ...
 
     async def commands(self) -> Iterable[str]:

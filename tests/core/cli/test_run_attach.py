@@ -11,6 +11,7 @@ import pytest
 
 from cable import cable
 from core.cli.commands import CommandLine, Done, finished
+from pegboard.cli.exits import Exit
 from pegboard.client import Client
 from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard.schema.permission import PermissionRequest
@@ -63,8 +64,24 @@ async def test_records_are_those_of_a_local_run(user: CommandLine, server: Serve
     assert (done.code, local.code) == (0, 0)
     assert kinds(done) == kinds(local)
     ours, theirs = done.records[-1], local.records[-1]
-    assert theirs.pop("sandbox") == "off"  # of a server that is its own business
+    assert theirs.pop("sandbox") == "off"  # which no call of a server tells
     assert {**ours, "timestamp": 0, "sessionID": ""} == {**theirs, "timestamp": 0, "sessionID": ""}
+
+
+async def test_the_server_s_sandbox_is_told_once_a_call_is_enclosed(tmp_path: Path) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    (config / "pegboard.toml").write_text('sandbox = "workspace"\n')
+    with model() as port, served(tmp_path, port) as server:
+        user = CommandLine(server.places, server.directory)
+        words = ("--format", "json")
+        before = await attach(user, server, *words, "%say nothing to hold")
+        done = await attach(user, server, *words, "%bash echo free-1;;%say Done.")
+
+    assert "sandbox" not in before.records[-1]
+    if done.code == Exit.CONFIG:
+        pytest.skip(done.err)
+    assert done.records[-1]["sandbox"] == "workspace"
 
 
 async def local_run(server: Served, *words: str) -> Done:
