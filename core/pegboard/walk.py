@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections import deque
 from collections.abc import Container, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ _EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
 
 
 def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:
-    """The paths of all files below `folder`, hidden ones too, those of outer folders first.
+    """The paths of all files below `folder`, hidden ones too, outer ones first, then by name.
 
     Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, from the
     repository's root down, and the user's own excludes. A folder that is itself ignored is walked
@@ -78,7 +79,7 @@ def _walk(folder: str, ignore: _Specs, git: _Specs, skip: Container[str]) -> Ite
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return list(entries)
+            return sorted(entries, key=attrgetter("name"))
     except OSError:
         return []
 

@@ -21,6 +21,7 @@ from pegboard import (
     may_name,
     printable_name,
     ripgrep,
+    run_until,
     tool,
     walk_files,
 )
@@ -33,8 +34,6 @@ TIME_LIMIT_S = 60.0
 TELL_S = 1.0
 MOST_WAITING = 16 << 20
 """Letters of names that wait for their ages to be looked up, if a disk is slow."""
-UNUSED_BYTES = 16 << 20
-"""Output is taken as it comes; what is kept of it besides must not need a file of its own."""
 
 _SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
 """What ripgrep understands as we do; its `?` is a byte."""
@@ -163,28 +162,19 @@ class _Newest:
 async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> bool:
     """Whether ripgrep has listed all; it is ended when that is enough."""
     sorting = _Sorting(context, newest)
-    listing = asyncio.create_task(
-        context.run(
-            argv,
-            cwd=folder,
-            timeout_s=TIME_LIMIT_S,
-            limit_bytes=UNUSED_BYTES,
-            on_output=sorting.hear,
-        )
-    )
-    watching = asyncio.create_task(sorting.enough.wait())
     try:
-        # The listing has its own time limit.
-        await asyncio.wait({listing, watching}, return_when=asyncio.FIRST_COMPLETED)
-        ended = listing.done() and not listing.result().timed_out
+        ending = await run_until(
+            context,
+            argv,
+            enough=sorting.enough,
+            on_output=sorting.hear,
+            timeout_s=TIME_LIMIT_S,
+            cwd=folder,
+        )
         await sorting.end()
-        return ended and not sorting.enough.is_set()
+        return ending is not None and not ending.timed_out and not sorting.enough.is_set()
     finally:
-        # All end at once: a process that is cancelled is killed.
-        tasks = [task for task in (listing, watching, sorting.looking) if task]
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
+        await sorting.close()
 
 
 class _Sorting:
@@ -219,6 +209,12 @@ class _Sorting:
         """Waits until all that came is looked at."""
         if self.looking:
             await self.looking
+
+    async def close(self) -> None:
+        """Looks at no more."""
+        if self.looking:
+            self.looking.cancel()
+            await asyncio.wait({self.looking})
 
     async def _look(self) -> None:
         while self._pieces and not self.enough.is_set():

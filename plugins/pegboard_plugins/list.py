@@ -6,7 +6,9 @@ finds files.
 
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from heapq import nsmallest
 from itertools import takewhile
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from pegboard import (
     is_resolved,
     may_name,
     printable_name,
+    ripgrep,
+    run_until,
     tool,
     walk_files,
 )
@@ -27,6 +31,11 @@ from pegboard.schema.config import Config
 LIMIT_FILES = 100
 WALK_FILES = 200_000
 """A walk ends here, also when all of it is to be ignored."""
+TIME_LIMIT_S = 60.0
+FIRST_DEPTH = 3
+"""So many folders deep there are, most often, enough files."""
+_LOST = "\ufffd"
+"""What stands for bytes of a name that are no letters: the walk knows them."""
 LEFT_OUT = frozenset(
     {
         ".cache", ".coverage", ".git", ".idea", ".mypy_cache", ".pytest_cache", ".ruff_cache",
@@ -55,7 +64,7 @@ async def list_files(
     folder = await _requests(context, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
-    found, more = await asyncio.to_thread(_found, folder, tuple(ignore or ()))
+    found, more = await _found(context, folder, tuple(ignore or ()))
     files = await asyncio.to_thread(_nameable, context, folder, found)
     title = os.path.relpath(folder, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     note = [f"({LIMIT_FILES} files are shown, there are more: list a folder below)"] * more
@@ -68,22 +77,99 @@ async def list_files(
     )
 
 
-def _found(folder: Path, ignore: Sequence[str]) -> tuple[list[tuple[str, ...]], bool]:
-    """The files by the names on their way, and whether there are more."""
-    from pathspec import GitIgnoreSpec  # 20 ms that a start without a call does not pay
+async def _found(
+    context: ToolContext, folder: Path, ignore: Sequence[str]
+) -> tuple[list[tuple[str, ...]], bool]:
+    """The outermost files by the names on their way, and whether there are more."""
+    wanted = await asyncio.to_thread(_wanted, ignore)
+    rg = await asyncio.to_thread(ripgrep, folder)
+    found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
+    if not rg or any(_LOST in name for name in found):
+        found, whole = await asyncio.to_thread(_walked, folder, wanted)
+    ways = [tuple(name.split("/")) for name in found[:LIMIT_FILES]]
+    return sorted(ways, key=_order), not whole or len(found) > LIMIT_FILES
 
-    root = f"{str(folder).rstrip('/')}/"
+
+def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
+    if not ignore:
+        return lambda _: True
+    from pathspec import GitIgnoreSpec  # 20 ms that a call without patterns does not pay
+
     unwanted = GitIgnoreSpec.from_lines(ignore)
-    found: list[tuple[str, ...]] = []
-    for seen, file in enumerate(walk_files(folder, skip=LEFT_OUT)):
-        names = file.removeprefix(root).split("/")
+    return lambda name: not unwanted.match_file(name)
+
+
+async def _listed(
+    context: ToolContext, folder: Path, rg: Sequence[str], wanted: Callable[[str], bool]
+) -> tuple[list[str], bool]:
+    """The outermost files, one more than the limit at most, and whether all were looked at.
+
+    ripgrep names files in no order, so it has to name all of a depth; most often a few folders
+    deep there are enough, and those below need not be walked.
+    """
+    left_out = (f"--glob=!{name}/" for name in sorted(LEFT_OUT))
+    argv = [*rg, "--files", "--null", *left_out]
+    outer = _Listing(wanted)
+    whole = await outer.hear(context, folder, [*argv, f"--max-depth={FIRST_DEPTH}"])
+    if not whole or len(outer.names) > LIMIT_FILES:
+        return outer.names, whole
+    every = _Listing(wanted)
+    whole = await every.hear(context, folder, argv)
+    return every.names, whole
+
+
+class _Listing:
+    """The outermost of the wanted files that ripgrep names, one more than the limit at most."""
+
+    def __init__(self, wanted: Callable[[str], bool]) -> None:
+        self.names: list[str] = []
+        self._wanted = wanted
+        self._deepest = sys.maxsize
+        self._enough = asyncio.Event()
+        self._seen = 0
+        self._rest = ""
+
+    async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
+        """Whether ripgrep has named all; after very many it is ended."""
+        ending = await run_until(
+            context,
+            argv,
+            enough=self._enough,
+            on_output=self._take,
+            timeout_s=TIME_LIMIT_S,
+            cwd=folder,
+        )
+        return ending is not None and not ending.timed_out and not self._enough.is_set()
+
+    def _take(self, text: str) -> None:
+        if self._enough.is_set():
+            return
+        *names, self._rest = (self._rest + text).split("\0")
+        self._seen += len(names)
+        near = (name for name in names if name.count("/") <= self._deepest and self._wanted(name))
+        self.names = nsmallest(LIMIT_FILES + 1, (*self.names, *near), key=_outer)
+        if len(self.names) > LIMIT_FILES:
+            self._deepest = self.names[-1].count("/")
+        if self._seen > WALK_FILES:
+            self._enough.set()
+
+
+def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:
+    """What `_listed` answers, without ripgrep."""
+    start = len(f"{str(folder).rstrip('/')}/")
+    found: list[str] = []
+    for seen, path in enumerate(walk_files(folder, skip=LEFT_OUT)):
         if seen >= WALK_FILES or len(found) > LIMIT_FILES:
-            break
-        if not unwanted.match_file("/".join(names)):
-            found.append(tuple(names))
-    else:
-        return sorted(found, key=_order)[:LIMIT_FILES], len(found) > LIMIT_FILES
-    return sorted(found[:LIMIT_FILES], key=_order), True
+            return found, False
+        if wanted(path[start:]):
+            found.append(path[start:])
+    return found, True
+
+
+def _outer(name: str) -> tuple[int, list[str]]:
+    """Files of outer folders first, each by name, as `walk_files` gives them."""
+    names = name.split("/")
+    return len(names), names
 
 
 def _nameable(

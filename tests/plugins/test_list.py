@@ -6,6 +6,14 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.list import list_files, register_tools
 from tool_context import Context, call
+from with_ripgrep import KINDS, offer
+
+pytestmark = pytest.mark.usefixtures("_with_and_without_ripgrep")
+
+
+@pytest.fixture(params=KINDS)
+def _with_and_without_ripgrep(request, tmp_path_factory, monkeypatch):
+    offer(request.param, tmp_path_factory.mktemp("bin"), monkeypatch)
 
 
 def make(folder, *names):
@@ -88,6 +96,22 @@ async def test_names_that_break_lines_stay_on_theirs(tmp_path):
     assert sorted(result.output.splitlines()[1:]) == ["  \\xff", "  a\\nb"]
 
 
+async def test_a_file_that_is_named_as_such_a_folder_is_shown(tmp_path):
+    make(tmp_path, "a/build", "b/build/x")
+
+    result = await call(list_files, Context(tmp_path))
+
+    assert result.output.splitlines()[1:] == ["  a/", "    build"]
+
+
+async def test_a_pattern_may_take_files_back(tmp_path):
+    make(tmp_path, "a.log", "keep.log", "sub/b.log", "sub/c")
+
+    result = await call(list_files, Context(tmp_path), ignore=["*.log", "!keep.log"])
+
+    assert result.output.splitlines()[1:] == ["  sub/", "    c", "  keep.log"]
+
+
 async def test_the_folder_is_asked_for(tmp_path):
     make(tmp_path, "a")
     context = Context(tmp_path, denied=["list"])
@@ -108,3 +132,12 @@ async def test_a_file_is_no_folder(tmp_path):
 async def test_the_tool_is_offered_where_the_configuration_names_it():
     assert await register_tools(Config()) == []
     assert await register_tools(Config(plugins={"list": PluginConfig()})) == [list_files]
+
+
+async def test_of_very_many_files_no_more_are_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("pegboard_plugins.list.WALK_FILES", 50)
+    make(tmp_path, *(f"{number}.log" for number in range(200)))
+
+    result = await call(list_files, Context(tmp_path), ignore=["*.log"])
+
+    assert result.metadata == {"count": 0, "truncated": True}

@@ -10,20 +10,13 @@ from pegboard.schema.permission import Rule
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from tool_context import Context, call
+from with_ripgrep import KINDS, both, lay, offer
 
-RG = shutil.which("rg") or shutil.which("rg", path=f"{sys.prefix}/bin")
 
-
-@pytest.fixture(params=["ripgrep", "python"])
+@pytest.fixture(params=KINDS)
 def context(request, tmp_path, monkeypatch):
     """A context of a project, with ripgrep on the PATH and without it."""
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    if request.param == "ripgrep":
-        assert RG, "the extra `dev` brings ripgrep"
-        (tools / "rg").symlink_to(RG)
-    monkeypatch.setenv("PATH", str(tools))
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    offer(request.param, tmp_path / "bin", monkeypatch)
     project = tmp_path / "project"
     for number, (name, text) in enumerate(FILES.items()):
         path = project / name
@@ -240,7 +233,7 @@ async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch,
 
     answers = [
         await call(grep, Context(tmp_path / "project"), **wanted)
-        for _ in both(tmp_path, monkeypatch)
+        for _ in both(tmp_path / "bin", monkeypatch)
     ]
 
     assert answers[0] == answers[1]
@@ -273,28 +266,10 @@ async def test_with_and_without_ripgrep_the_same_files_fit(tmp_path, monkeypatch
 
     answers = [
         await call(glob, Context(tmp_path / "project"), pattern=pattern)
-        for _ in both(tmp_path, monkeypatch)
+        for _ in both(tmp_path / "bin", monkeypatch)
     ]
 
     assert answers[0] == answers[1]
-
-
-def lay(folder, files):
-    for number, (name, content) in enumerate(files.items()):
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-        os.utime(path, (number, number))
-
-
-def both(folder, monkeypatch):
-    """Without ripgrep first, then with it."""
-    monkeypatch.setattr(sys, "prefix", str(folder))
-    monkeypatch.setenv("PATH", str(folder / "bin"))
-    (folder / "bin").mkdir()
-    yield
-    (folder / "bin" / "rg").symlink_to(RG)
-    yield
 
 
 async def test_lines_of_protected_files_are_left_out(context):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import ProcessResult, ToolContext, ToolError
+from pegboard import ProcessResult, ToolContext, ToolError, run_until
 from pegboard_plugins.grep.lines import Place
 
 MOST_MATCHES = 5000
@@ -74,21 +74,13 @@ class Search:
         :raises ToolError: when it failed, or took too long.
         """
         argv = _ripgrep(rg, self._query) if rg else _python(self._query)
-        searching = asyncio.create_task(
-            self._context.run(
-                argv, timeout_s=TIME_LIMIT_S, limit_bytes=1 << 14, on_output=self._hear
-            )
+        ending = await run_until(
+            self._context,
+            argv,
+            enough=self._enough,
+            on_output=self._hear,
+            timeout_s=TIME_LIMIT_S,
         )
-        watching = asyncio.create_task(self._enough.wait())
-        try:
-            # The search has its own time limit.
-            await asyncio.wait({searching, watching}, return_when=asyncio.FIRST_COMPLETED)
-            ending = searching.result() if searching.done() else None
-        finally:
-            # Both end at once: a process that is cancelled is killed.
-            for task in (searching, watching):
-                task.cancel()
-            await asyncio.wait({searching, watching})
         if ending is not None:
             _check(ending)
         return ending
