@@ -297,6 +297,7 @@ class _Assembly:
             directory=workspace.directory,
             worktree=workspace.worktree,
             config_files=loaded.untrusted,
+            plugin_paths=loaded.plugin_paths,
             answer=self._options.trust,
             lock=Path(lock) if lock else None,
         )

@@ -201,25 +201,37 @@ def _from_distributions(*, builtins: bool, installed: bool) -> Iterator[_Candida
 def _from_files(
     directory: Path, config_dir: Path, config: Config, decision: Decision
 ) -> Iterator[_Candidate]:
-    """The user's files, those that the configuration names, and the project's."""
+    """The user's files, those that the configuration names, and the project's.
+
+    A file outside of the project that both name is the user's.
+    """
     forbidden = "" if decision.trusted else f"not run: {decision.reason}"
-    for file in user_code(config_dir):
-        yield _from_file(file, "user")
+    users = [_from_file(file, "user") for file in user_code(config_dir)]
     for entry in config.plugin_paths:
-        yield from _from_path(directory / entry, decision)
+        users += _from_path(directory / entry, decision)
+    yield from users
+    known = {candidate.location for candidate in users}
     for file in decision.code:
-        yield _from_file(file, "project", forbidden=forbidden)
+        if str(file.path) not in known:
+            yield _from_file(file, "project", forbidden=forbidden)
 
 
 def _from_path(path: Path, decision: Decision) -> Iterator[_Candidate]:
-    """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair."""
+    """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
+
+    Of what the project names no file is looked at again: one may have come since the decision.
+    """
     name = path.name
     if path.suffix != ".py" and name.replace(".", "_").isidentifier() and not path.exists():
         yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
-        return
-    for file in plugin_files(path):
-        if file.path not in decision.files:
-            yield _from_file(file, "user")
+    elif path in decision.named:
+        if not any(path in (file.path, file.path.parent) for file in decision.code):
+            missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
+            yield _from_file(missing, "project")
+    else:
+        for file in plugin_files(path):
+            if file.path not in decision.files or not file.path.is_relative_to(decision.root):
+                yield _from_file(file, "user")
 
 
 def _from_file(file: CodeFile, origin: Origin, *, forbidden: str = "") -> _Candidate:

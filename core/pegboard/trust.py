@@ -24,14 +24,16 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a project's code may run, and the code that the decision is about.
 
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
-    configuration that set more than an untrusted project may. `changed` are those that were
-    allowed with other content, `reason` is one line for the user.
+    configuration that set more than an untrusted project may. `named` is where these say that
+    plugins are. `changed` are those that were allowed with other content, `reason` is one line
+    for the user.
     """
 
     trusted: bool
     root: Path
     files: Mapping[Path, bytes] = {}
     code: tuple[CodeFile, ...] = ()
+    named: tuple[Path, ...] = ()
     changed: tuple[Path, ...] = ()
     reason: str = ""
 
@@ -55,29 +57,33 @@ class TrustStore:
     def __init__(self, path: Path) -> None:
         self._file = TrustFile(path)
 
-    def decide(
+    def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
         self,
         *,
         directory: Path,
         worktree: Path,
         config_files: Sequence[Path] = (),
+        plugin_paths: Sequence[Path] = (),
         answer: "bool | Decision | None" = None,
         lock: Path | None = None,
     ) -> Decision:
         """The decision about all that the project would run from this directory.
 
         `config_files` are the project's files of configuration of which something needs trust;
-        plugins that they name belong to the set. `answer` is the user's word for this time
-        only, about whatever is there, or for the files of an earlier decision as they were
-        then. `lock` is a file of digests, made by `write_lock`, which the user vouches for.
+        the plugins at the `plugin_paths` that they name belong to the set. `answer` is the
+        user's word for this time only, about whatever is there, or for the files of an earlier
+        decision as they were then. `lock` is a file of digests, made by `write_lock`, which the
+        user vouches for.
 
         :raises TrustError: when the lock file cannot be used.
         """
         root = worktree.resolve()
-        code = _code(directory.resolve(), root, config_files)
+        code = _code(directory.resolve(), root, plugin_paths)
         files = {file.path: file.content for file in code}
         files |= {path: read(path)[0] for path in config_files}
-        decision = Decision(trusted=answer is True, root=root, files=files, code=code)
+        decision = Decision(
+            trusted=answer is True, root=root, files=files, code=code, named=tuple(plugin_paths)
+        )
         if isinstance(answer, bool):
             reason = "trusted for this time" if answer else "not trusted this time"
             return replace(decision, reason=reason)
@@ -162,41 +168,13 @@ def _read_lock(path: Path, root: Path) -> dict[str, str]:
         raise TrustError(f"the lock file {path} cannot be used ({error}); write it anew") from error
 
 
-def _code(directory: Path, root: Path, config_files: Iterable[Path]) -> tuple[CodeFile, ...]:
+def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[CodeFile, ...]:
     """The project's code, each file once."""
-    named = (file for config in config_files for path in _named(config) for file in path)
+    named = (file for path in plugin_paths if path.exists() for file in plugin_files(path))
     found: dict[Path, CodeFile] = {}
     for file in (*project_code(directory, root), *named):
         found.setdefault(file.path, file)
     return tuple(found.values())
-
-
-def _named(config: Path) -> Iterator[tuple[CodeFile, ...]]:
-    """The plugin files that a file of the configuration names."""
-    if config.suffix not in (".toml", ".json", ".jsonc"):
-        return
-    paths = _parsed(config).get("plugin_paths")
-    for entry in paths if isinstance(paths, list) else ():
-        path = config.parent / Path(str(entry)).expanduser()
-        if path.exists():
-            yield plugin_files(path)
-
-
-def _parsed(config: Path) -> Mapping[str, object]:
-    """The file's table; one that cannot be parsed names nothing, and is reported elsewhere."""
-    content = read(config)[0]
-    try:
-        if config.suffix == ".toml":
-            import tomllib  # 6 ms that only a project with such a file pays
-
-            value: object = tomllib.loads(content.decode())
-        else:
-            import json5  # 30 ms that only a project with such a file pays
-
-            value = json5.loads(content.decode())
-    except ValueError:
-        return {}
-    return value if isinstance(value, Mapping) else {}
 
 
 def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:

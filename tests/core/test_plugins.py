@@ -245,7 +245,11 @@ async def test_a_path_that_the_project_brings_runs_as_the_project_s(places: Plac
     plugin = places.write("project/plugs/own.py", SHOUT.format(text="own"))
     toml = places.write("project/pegboard.toml", "plugin_paths = ['plugs/own.py']")
     decision = TrustStore(places.root / "trust.json").decide(
-        directory=places.project, worktree=places.project, config_files=(toml,), answer=True
+        directory=places.project,
+        worktree=places.project,
+        config_files=(toml,),
+        plugin_paths=(plugin,),
+        answer=True,
     )
     plugin.write_text(SHOUT.format(text="changed since"))
 

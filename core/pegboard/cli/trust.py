@@ -107,6 +107,7 @@ async def _decision(directory: Path, places: "Places") -> "Decision":
         directory=workspace.directory,
         worktree=workspace.worktree,
         config_files=loaded.untrusted,
+        plugin_paths=loaded.plugin_paths,
     )
 
 

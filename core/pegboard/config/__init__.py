@@ -43,7 +43,8 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     `sources` maps a dotted key to the file or variable that set it last. `files` are all that
     were read. `untrusted` are the project's files of which something does not count for lack
-    of trust, each with a line in `warnings`, and those that they take texts from.
+    of trust, each with a line in `warnings`, and those that they take texts from. `plugin_paths`
+    is where only the project's files say that plugins are.
     """
 
     config: Config
@@ -51,6 +52,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...]
     warnings: tuple[str, ...]
     untrusted: tuple[Path, ...]
+    plugin_paths: tuple[Path, ...] = ()
 
 
 async def load_config(
@@ -88,6 +90,7 @@ class _Reading:
     merged: Merged = field(default_factory=Merged)
     files: list[Path] = field(default_factory=list)
     untrusted: list[Path] = field(default_factory=list)
+    plugin_paths: dict[Path, bool] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
     def loaded(self, overrides: Mapping[str, object]) -> LoadedConfig:
@@ -99,6 +102,7 @@ class _Reading:
             files=tuple(self.files),
             warnings=tuple(self.warnings),
             untrusted=tuple(self.untrusted),
+            plugin_paths=tuple(path for path, users in self.plugin_paths.items() if not users),
         )
 
     def _layers(self, overrides: Mapping[str, object]) -> Iterator[Layer]:
@@ -168,8 +172,11 @@ class _Reading:
             )
         else:
             self._include(layer.text, folder)
+        if layer.project and "plugin_paths" in raw:  # as they are shown before a yes
+            raw = {**raw, "plugin_paths": layer.value["plugin_paths"]}
         value = normalised(layer, raw, home=self._home(), folder=folder)
         self._warn_of_the_unusable(layer, value)
+        self._note_plugins(value.get("plugin_paths"), users=not layer.project)
         if layer.project:
             value, looser = without_loosening(value, self.merged.value)
             self.warnings.extend(
@@ -203,6 +210,12 @@ class _Reading:
             self.warnings.append(
                 f"{layer.name}: only files can be instructions; ignored: {', '.join(urls)}"
             )
+
+    def _note_plugins(self, paths: object, *, users: bool) -> None:
+        """Remember who names a plugin: one that the user names is the user's, whoever else does."""
+        for path in paths if isinstance(paths, list) else ():
+            if isinstance(path, str):
+                self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users
 
     def _leave_out(self, file: Path, what: str) -> None:
         self.untrusted.append(file)
