@@ -183,7 +183,7 @@ def _settings(front: str) -> dict[str, Any]:
 
     try:
         value = yaml.safe_load(front)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, RecursionError):
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
         pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
         return {key.strip(): text.strip() for key, text in pairs}

@@ -71,6 +71,27 @@ async def test_a_mistake_names_file_line_and_key(
     assert says in str(error)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pegboard.toml", "a = " + "[" * 5000),
+        ("opencode.json", '{"a": ' + "[" * 100_000),
+        ("opencode.json", "{'a': " + "[" * 5000),
+        ("opencode.json", '{"a": ' + "[" * 200 + "]" * 200 + "}"),
+    ],
+    ids=["TOML", "JSON", "JSON5", "JSON that can be read"],
+)
+async def test_a_project_s_file_that_is_too_deep_is_an_error(
+    place: Place, name: str, text: str
+) -> None:
+    file = place.write(place.project / name, text)
+
+    with pytest.raises(ConfigError, match="too deep within one another") as raised:
+        await place.load()
+
+    assert raised.value.file == file
+
+
 async def test_errors_never_show_values(place: Place) -> None:
     place.write(
         place.user / "pegboard.toml", '[provider.x]\noptions = "sk-secret"\nname = "{env:KEY}"\n'

@@ -152,6 +152,7 @@ async def test_a_byte_order_mark_hides_no_skill(tmp_path):
         "---\nname: tea\n---\n",
         "---\nname: a/b\ndescription: x\n---\n",
         "---\n[\n---",
+        "---\na: " + "[" * 5000 + "\n---",
     ],
 )
 async def test_a_file_that_is_no_skill_is_left_out(tmp_path, content):

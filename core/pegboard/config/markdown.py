@@ -66,12 +66,12 @@ def _settings(front: str, file: Path) -> dict[str, Any]:
 
     try:
         value = yaml.safe_load(front)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, RecursionError) as error:
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
         quoted = _UNQUOTED.sub(lambda match: f"{match[1]}: {json.dumps(match[2])}", front)
         try:
             value = yaml.safe_load(quoted)
-        except yaml.YAMLError:
+        except (yaml.YAMLError, RecursionError):
             mark = getattr(error, "problem_mark", None)
             problem = getattr(error, "problem", None) or "cannot be parsed"
             line = mark.line + _LINE_OF_THE_FIRST if mark else None

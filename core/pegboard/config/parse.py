@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,9 @@ from pegboard.errors import ConfigError
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_MOST_DEPTH = 50
+"""Tables and lists within one another; what goes through them takes a call for each."""
+_TOO_DEEP = "has tables and lists too deep within one another"
 _LINE = re.compile(r"line (\d+)|<string>:(\d+)")
 
 
@@ -24,6 +27,8 @@ def read_layer(file: Path, *, project: bool = False, content: bytes | None = Non
     text = read_text(file, content)
     syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
     value = from_toml(text, file) if file.suffix == ".toml" else from_json(text, file)
+    if not _is_flat(value, _MOST_DEPTH):
+        raise ConfigError(_TOO_DEEP, file=file)
     return Layer(name=str(file), value=value, syntax=syntax, file=file, text=text, project=project)
 
 
@@ -65,6 +70,8 @@ def from_toml(text: str, file: Path | None) -> Mapping[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _invalid("TOML", str(error).partition(" (at ")[0], error, text, file) from error
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
 
 
 def from_json(text: str, file: Path | None) -> Mapping[str, Any]:
@@ -78,6 +85,8 @@ def from_json(text: str, file: Path | None) -> Mapping[str, Any]:
         value = json.loads(plain) if plain.strip() else {}
     except json.JSONDecodeError as error:
         value = _from_json5(text, file, error)
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
     if not isinstance(value, dict):
         raise ConfigError("must be an object of keys and values", file=file)
     return value
@@ -90,6 +99,15 @@ def _from_json5(text: str, file: Path | None, cause: json.JSONDecodeError) -> ob
         return json5.loads(text)
     except ValueError as error:
         raise _invalid("JSON", cause.msg, cause, text, file) from error
+    except RecursionError as error:
+        raise ConfigError(_TOO_DEEP, file=file) from error
+
+
+def _is_flat(value: object, room: int) -> bool:
+    inner = value.values() if isinstance(value, Mapping) else value
+    if not isinstance(inner, Iterable) or isinstance(inner, str):
+        return True
+    return room > 0 and all(_is_flat(each, room - 1) for each in inner)
 
 
 def _blanked(match: re.Match[str]) -> str:
