@@ -7,6 +7,7 @@ importing the package costs nothing.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pegboard.addresses import is_public_address as is_public_address
     from pegboard.app import App as App
     from pegboard.bus import encode_event as encode_event
     from pegboard.client.address import is_loopback as is_loopback
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
     from pegboard.workspace import branch as branch
 
 _MODULES = {
+    "addresses": ("is_public_address",),
     "app": ("App",),
     "bus": ("encode_event",),
     "client.address": ("is_loopback",),

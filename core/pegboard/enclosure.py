@@ -15,6 +15,7 @@ import msgspec
 from pegboard.errors import ConfigError, ToolError
 from pegboard.hooks import Hooks
 from pegboard.paths import Places
+from pegboard.proxy import Proxy
 from pegboard.sandbox import Enclosing, Sandbox, SandboxPolicy
 from pegboard.schema.config import Config
 from pegboard.sensitive import home_secrets
@@ -33,9 +34,10 @@ _SUBMODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
 class Enclosure:
     """Where the processes of an App's tools run; made by `enclosure_for`."""
 
-    def __init__(self, box: Sandbox, policy: SandboxPolicy) -> None:
+    def __init__(self, box: Sandbox, policy: SandboxPolicy, proxy: Proxy | None = None) -> None:
         self._box = box
         self._policy = policy
+        self._proxy = proxy
 
     @property
     def level(self) -> Enclosing:
@@ -43,9 +45,16 @@ class Enclosure:
         return self._policy.level
 
     @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that it lets through; none where it lets through all, or nothing."""
+        return self._policy.hosts
+
+    @property
     def described(self) -> str:
         """The level with who holds it and what it means for the network, on one line."""
         network = "network" if self._policy.network else "no network"
+        if count := len(self.hosts):
+            network = f"network to {count} host{'s' if count > 1 else ''}"
         caveat = f"; {self._box.caveat}" if self._box.caveat else ""
         return f"{self.level} ({self._box.name}, {network}{caveat})"
 
@@ -75,7 +84,9 @@ class Enclosure:
                 entering.exception()  # it is not lost on who was cancelled meanwhile
 
     async def aclose(self) -> None:
-        """Remove the processes' temporary files."""
+        """End what goes to the network, and remove the processes' temporary files."""
+        if self._proxy is not None:
+            await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
 
 
@@ -104,17 +115,25 @@ async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
     :raises ConfigError: when none can.
     """
     policy = await asyncio.to_thread(policy_of, site)
-    reasons = []
+    proxy = Proxy(policy.hosts) if policy.hosts else None
     try:
-        for answer in await hooks.register_sandboxes():
-            reason = await asyncio.to_thread(answer.value.why_not, policy)
-            if reason is None:
-                return Enclosure(answer.value, policy)
-            reasons.append(f"{answer.value.name}: {reason}")
+        if proxy is not None:
+            policy = msgspec.structs.replace(policy, proxy=await proxy.open())
+        return Enclosure(await _able(hooks, policy), policy, proxy)
     except BaseException:
+        if proxy is not None:
+            await proxy.aclose()
         shutil.rmtree(policy.temp, ignore_errors=True)
         raise
-    shutil.rmtree(policy.temp, ignore_errors=True)
+
+
+async def _able(hooks: Hooks, policy: SandboxPolicy) -> Sandbox:
+    reasons = []
+    for answer in await hooks.register_sandboxes():
+        reason = await asyncio.to_thread(answer.value.why_not, policy)
+        if reason is None:
+            return answer.value
+        reasons.append(f"{answer.value.name}: {reason}")
     why = "; ".join(reasons) or "no plugin brings a sandbox"
     raise ConfigError(f'"{policy.level}" cannot be held here ({why}): {WAY_OUT}', key="sandbox")
 
@@ -143,6 +162,7 @@ def policy_of(site: Site) -> SandboxPolicy:
             key="sandbox",
         )
     hidden = _hidden(site, home)
+    network = site.config.sandbox_network
     return SandboxPolicy(
         level=level,
         worktree=root,
@@ -152,7 +172,8 @@ def policy_of(site: Site) -> SandboxPolicy:
         home=home,
         temp=Path(tempfile.mkdtemp(prefix="pegboard-sandbox-")).resolve(),
         keep=site.places.state.resolve() / "sandbox",
-        network=site.config.sandbox_network and level != "strict",
+        network=network is True and level != "strict",
+        hosts=() if isinstance(network, bool) else network,
     )
 
 

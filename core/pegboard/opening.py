@@ -20,6 +20,7 @@ from pegboard.desk import Desk
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
+from pegboard.hosts import tightened
 from pegboard.ids import IdSource
 from pegboard.limits import Bounds
 from pegboard.models import find_model
@@ -156,6 +157,7 @@ class _Assembly:
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
         config = _no_looser(config, loaded.config)
+        commands = await self._commands(workspace, config)
         runs = Runs()
         engine = Engine(
             workspace=workspace,
@@ -180,7 +182,7 @@ class _Assembly:
             trusted=decision.trusted,
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),
-            enclosure=await self._enclosure(workspace, config),
+            enclosure=await self._enclosure(workspace, config),  # nothing fails after it
             bounds=Bounds(config.limits),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
@@ -194,7 +196,7 @@ class _Assembly:
             decision=decision,
             bus=self._bus,
             failures=self._failures,
-            commands=await self._commands(workspace, config),
+            commands=commands,
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
 
@@ -330,7 +332,7 @@ def _no_looser(config: Config, said: Config) -> Config:
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
         limits=config.limits.tightened(said.limits),
-        sandbox_network=config.sandbox_network and said.sandbox_network,
+        sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
         sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
     )
 

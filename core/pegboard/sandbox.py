@@ -24,6 +24,10 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     no socket that has a path, no other process and, without `network`, no network; the abstract
     sockets of the machine count as network.
 
+    `hosts` is a list of hosts that it reaches without `network`, and no others: `proxy` is the
+    socket at which a proxy for HTTP and tunnels holds it to them. What the process is started
+    with says where that is, in the variables that programs know: HTTPS_PROXY and the like.
+
     `strict` is more: the folders of users (`home`, `/home`, `/root`) are empty but for what is
     named above, and process, IPC and network namespaces are its own.
 
@@ -39,6 +43,8 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
     temp: Path
     keep: Path
     network: bool = False
+    hosts: tuple[str, ...] = ()
+    proxy: Path | None = None
 
 
 class Sandbox(Protocol):

@@ -41,9 +41,14 @@ def surroundings(session: SessionView) -> str:
 def _sandbox(session: SessionView) -> str:
     """What a model would otherwise find out by commands that fail."""
     config = session.config
-    network = config.sandbox_network and config.sandbox == "workspace"
+    network = "no network"
+    if isinstance(config.sandbox_network, tuple):
+        hosts = ", ".join(config.sandbox_network)
+        network = f"of the network only these hosts, by the proxy in $HTTPS_PROXY: {hosts}"
+    elif config.sandbox_network and config.sandbox == "workspace":
+        network = "network"
     home = "; the home folder is empty" if config.sandbox == "strict" else ""
     return (
         "- Sandbox: what commands start can write below the root of the project (not .git and"
-        f" Pegboard's own files) and in $TMPDIR; {'network' if network else 'no network'}{home}"
+        f" Pegboard's own files) and in $TMPDIR; {network}{home}"
     )

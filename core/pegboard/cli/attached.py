@@ -88,6 +88,11 @@ class AttachedEngine:
         """That of the server, once a call has told of it: nothing else does."""
         return self._sandbox
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those of the server, of which no call tells more than the number."""
+        return ()
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return [command.name for command in await self._client.commands()]

@@ -53,6 +53,11 @@ class Engine(Protocol):
         """How tightly the processes of tools are enclosed; empty as long as it is not known."""
         ...
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that they reach, where there is a list of them and it is known."""
+        ...
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         ...

@@ -31,6 +31,11 @@ class LocalEngine:
         """The level in force."""
         return self._app.config.sandbox
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The list in force."""
+        return self._app.policy.hosts
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return self._app.commands

@@ -218,11 +218,13 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         prompt = await _prompt(engine, options, text, parts)
         try:
             result = await take_turn(engine, prompt, view, tally, ask)
-            return msgspec.structs.replace(result, sandbox=engine.sandbox)
+            return msgspec.structs.replace(result, sandbox=engine.sandbox, hosts=engine.hosts)
         except (ModelNotFoundError, NotFoundError, ServerError) as error:
             kept = await _kept(engine, session.id, options.attach, error)
             code = exit_of(error.exit_code)
-            return Result(exit=code, error=f"{error}{kept}", sandbox=engine.sandbox)
+            return Result(
+                exit=code, error=f"{error}{kept}", sandbox=engine.sandbox, hosts=engine.hosts
+            )
 
 
 @asynccontextmanager

@@ -20,13 +20,15 @@ from pegboard.schema.wire import to_json
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How a prompt ended: `text` is the last answer, `error` says what failed.
 
-    `sandbox` is how tightly the processes of tools were enclosed, as far as that is known.
+    `sandbox` is how tightly the processes of tools were enclosed, as far as that is known, and
+    `hosts` what they reached of the network, where there is a list.
     """
 
     exit: Exit
     text: str = ""
     error: str = ""
     sandbox: str = ""
+    hosts: tuple[str, ...] = ()
 
 
 class View(Protocol):
@@ -131,6 +133,8 @@ def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
     }
     if result.sandbox:
         facts["sandbox"] = result.sandbox
+    if result.hosts:
+        facts["sandbox_hosts"] = result.hosts
     if tally.failure is not None:
         facts["error"] = to_json(tally.failure)
     elif result.error:

@@ -9,6 +9,8 @@ import msgspec
 from pegboard.config.layer import Layer
 from pegboard.config.substitute import expanded
 from pegboard.errors import ConfigError
+from pegboard.hosts import KEY as NETWORK
+from pegboard.hosts import host_pattern
 from pegboard.nearest import nearest
 from pegboard.permissions import rules_from_config
 from pegboard.schema.config import (
@@ -73,7 +75,7 @@ def normalised(
     for name in ("run", "subagent"):
         limits = _table(layer, (known.get("budget") or {}).get(name), f"budget.{name}")
         _check_keys(layer, limits, Limits, f"budget.{name}.")
-    return _with_paths(layer, _with_rules(layer, known), home, folder)
+    return _with_paths(layer, _with_hosts(layer, _with_rules(layer, known)), home, folder)
 
 
 def _check_keys(
@@ -126,6 +128,18 @@ def _rules(layer: Layer, value: object, key: str) -> list[dict[str, Any]]:
 
 def _plain(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
     return [msgspec.to_builtins(rule) for rule in rules]
+
+
+def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
+    """Each host of a list in its one form; a list of none is no network."""
+    hosts = value.get(NETWORK)
+    if not isinstance(hosts, list | tuple):
+        return value
+    try:
+        known = [str(host_pattern(each if isinstance(each, str) else repr(each))) for each in hosts]
+    except ConfigError as error:
+        raise layer.error(str(error).removeprefix(f"{NETWORK}: "), NETWORK) from error
+    return {**value, NETWORK: list(dict.fromkeys(known)) or False}
 
 
 def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from pathlib import PurePath
 from typing import Any, get_args
 
 from pegboard.config.substitute import references
+from pegboard.hosts import KEY as NETWORK
+from pegboard.hosts import tightened
 from pegboard.schema.config import ProcessLimits, SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
@@ -13,7 +15,8 @@ _NO_GUARDS = frozenset({"format", "lsp"})
 """Plugins that a project may switch off, as OpenCode's files do."""
 _TIGHTENING = ("permission", "instructions", "agent")
 _SANDBOX = get_args(SandboxLevel)
-_LOOSENING = ("sandbox_network", "sandbox_allow_commands")
+_ALLOW_COMMANDS = "sandbox_allow_commands"
+_OF_PROCESSES = ("sandbox", "limits", NETWORK, _ALLOW_COMMANDS)
 # Documents: so that no project has a `.env` or a key sent to the model before it is trusted.
 _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
@@ -81,7 +84,7 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     below the project that are named as instructions. Models do not: they decide who reads the code.
     Neither do plugins, not even their disabling: one may be the user's guard.
     """
-    said = {name: value[name] for name in ("sandbox", "limits", *_LOOSENING) if name in value}
+    said = {name: value[name] for name in _OF_PROCESSES if name in value}
     ignored = [name for name in value if name not in (*_TIGHTENING, *said)]
     if "permission" in value:
         said["project_permission"] = value["permission"]
@@ -107,17 +110,28 @@ def without_loosening(
 
     Words that are no level stay, for the check of types to find.
     """
-    looser = [name for name in _LOOSENING if value.get(name) is True]
+    looser = [name for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True]
     level, before = value.get("sandbox"), below.get("sandbox", "off")
     known = level in _SANDBOX and before in _SANDBOX
     if known and _SANDBOX.index(level) < _SANDBOX.index(before):
         looser.append("sandbox")
     kept = {name: each for name, each in value.items() if name not in looser}
+    if isinstance(hosts := value.get(NETWORK), list):
+        limit = below.get(NETWORK, False)
+        kept[NETWORK] = _network(hosts, limit=limit)
+        beyond = [each for each in hosts if _network([each], limit=limit) != [each]]
+        looser += [f"{NETWORK} ({', '.join(beyond)})"] if beyond else []
     if isinstance(said := value.get("limits"), Mapping):
         high = [name for name, limit in said.items() if _is_higher(name, limit, below)]
         kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
         looser += [f"limits.{name}" for name in high]
     return kept, tuple(looser)
+
+
+def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
+    """What a project's list and what holds without it have in common."""
+    found = tightened(tuple(hosts), tuple(limit) if isinstance(limit, list) else limit is True)
+    return list(found) if isinstance(found, tuple) else found
 
 
 def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:

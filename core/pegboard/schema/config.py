@@ -176,8 +176,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
     `sandbox` says how far the processes of tools may reach, `sandbox_network` whether the network
-    is among it, `limits` how much they may take. `sandbox_allow_commands`: an enclosed command
-    asks for nothing that it cannot do.
+    is among it, or which hosts of it, `limits` how much they may take.
+    `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. No project can set it.
@@ -198,7 +198,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     project_permission: tuple[Rule, ...] = ()
     auto_approve: bool = False
     sandbox: SandboxLevel = "off"
-    sandbox_network: bool = False
+    sandbox_network: bool | tuple[str, ...] = False
     sandbox_allow_commands: bool = False
     limits: ProcessLimits = ProcessLimits()
     plugins: dict[str, PluginConfig] = {}

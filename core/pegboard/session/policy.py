@@ -23,6 +23,12 @@ class Policy:
         enclosure = self._engine.enclosure
         return "" if enclosure is None else enclosure.described
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that enclosed processes reach, where there is a list of them."""
+        enclosure = self._engine.enclosure
+        return () if enclosure is None else enclosure.hosts
+
     async def explain(
         self, tool: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> Explanation:

@@ -241,8 +241,10 @@ class CallContext:
 
     def _say_level(self) -> None:
         """The call's part tells how tightly its processes are enclosed, where they are."""
-        if self._engine.enclosure is not None:
-            self.progress(metadata={"sandbox": self._engine.enclosure.level})
+        enclosure = self._engine.enclosure
+        if enclosure is not None:
+            hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
+            self.progress(metadata={"sandbox": enclosure.level, **hosts})
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
         """What a plugin stored under this key in the session, None if nothing."""

@@ -3,11 +3,13 @@
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard import SandboxPolicy, ToolError
+from pegboard_plugins.sandbox import relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 
@@ -26,6 +28,12 @@ _NEEDED_OF_RUN = (
 )
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by a private one
 _USERS = ("/home", "/root")
+_PROXY, _RELAY = "/run/pegboard-proxy", "/run/pegboard-relay.py"
+"""Where the way to the proxy is found inside."""
+PORT = 61743
+"""Of the proxy inside; above the ports that a system gives out by itself."""
+_PROXY_VARIABLES = ("http_proxy", "https_proxy", "all_proxy")
+_OWN_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _POINTERS = (
     *("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"),
     *("DISPLAY", "WAYLAND_DISPLAY", "DOCKER_HOST", "TMP", "TEMP"),
@@ -73,7 +81,15 @@ class Bubblewrap:
                     f"{path} is a link, which no sandbox can guard: put the real thing there"
                 )
         with placeholders(policy):
-            yield (program, *_options(policy), "--chdir", str(cwd), "--", *argv)
+            options = (*_options(policy), "--chdir", str(cwd), "--")
+            yield (program, *options, *_relayed(policy), *argv)
+
+
+def _relayed(policy: SandboxPolicy) -> Sequence[str]:
+    """What stands in front of a command that has a list of hosts."""
+    if policy.proxy is None:
+        return ()
+    return (sys.executable, "-I", "-S", _RELAY, _PROXY, str(PORT))
 
 
 def _options(policy: SandboxPolicy) -> Iterator[str]:
@@ -87,6 +103,8 @@ def _options(policy: SandboxPolicy) -> Iterator[str]:
         for capability in _KEPT_BY_ROOT:
             yield from ("--cap-add", capability)
     yield from _environment()
+    if policy.proxy is not None:
+        yield from _way_out(policy)
     yield from _mounts(policy)
 
 
@@ -98,6 +116,19 @@ def _environment() -> Iterator[str]:
     yield from ("--setenv", "GIT_OPTIONAL_LOCKS", "0")
 
 
+def _way_out(policy: SandboxPolicy) -> Iterator[str]:
+    """The variables that lead programs to the proxy: libcurl's, which nearly all know."""
+    named = {each.rpartition(":")[0] or each for each in policy.hosts}
+    direct = ",".join(each for each in _OWN_LOOPBACK if not {each, f"[{each}]"} & named)
+    url = f"http://{relay.HOST}:{PORT}"
+    for name in _PROXY_VARIABLES:
+        for each in (name, name.upper()):
+            yield from ("--setenv", each, url)
+    for each in ("no_proxy", "NO_PROXY"):
+        yield from ("--setenv", each, direct)
+    yield from ("--setenv", "NODE_USE_ENV_PROXY", "1")  # for its own `fetch`, from Node.js 22.21 on
+
+
 def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     """From the outside to the inside: a later mount lies over an earlier one."""
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
@@ -105,9 +136,7 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     replaced = [_RUN, *temporary, *users]
     hidden = [path for path in policy.hidden if os.access(path, os.F_OK)]
     outside = [path for path in hidden if not _within(path, [*replaced, policy.worktree])]
-    yield from _empty(_RUN)
-    for name in _NEEDED_OF_RUN:
-        yield from ("--ro-bind-try", name, name)
+    yield from _run(policy)
     for path in temporary:
         yield from ("--bind", str(policy.temp), str(path))
     for path in users:
@@ -122,6 +151,16 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
         if path.is_relative_to(policy.worktree):
             yield from _empty(path)
     yield from _sockets(policy, [*replaced, *hidden])
+
+
+def _run(policy: SandboxPolicy) -> Iterator[str]:
+    """A folder without the daemons' sockets, read-only from the last mount in it on."""
+    yield from ("--tmpfs", str(_RUN))
+    for name in _NEEDED_OF_RUN:
+        yield from ("--ro-bind-try", name, name)
+    if policy.proxy is not None:
+        yield from ("--ro-bind", str(policy.proxy), _PROXY, "--ro-bind", relay.__file__, _RELAY)
+    yield from ("--remount-ro", str(_RUN))
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:

@@ -13,6 +13,7 @@ import errno
 import json
 import os
 import platform
+import signal
 import stat
 import struct
 import sys
@@ -61,6 +62,7 @@ def landlock_version() -> int:
 def main(said: str, argv: Sequence[str]) -> None:
     """Give up what the policy does not name, and become `argv`."""
     policy = json.loads(said)
+    _forget_interpreter()
     _call("prctl", _SET_DEATH_SIGNAL, _KILL, 0, 0, 0)
     if os.getppid() != policy["parent"]:
         raise SystemExit("the program that wanted this process is gone")
@@ -74,6 +76,15 @@ def main(said: str, argv: Sequence[str]) -> None:
         os.environ.pop(name, None)
     os.environ.update(TMPDIR=temp, XDG_CACHE_HOME=f"{temp}/.cache", GIT_OPTIONAL_LOCKS="0")
     os.execv(argv[0], list(argv))  # noqa: S606 - that is its trade
+
+
+def _forget_interpreter() -> None:
+    """Signals and variables as they were before an interpreter set its own (PEP 538)."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+    with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
+        if b"LC_CTYPE" not in {each.partition(b"=")[0] for each in file.read().split(b"\0")}:
+            os.environ.pop("LC_CTYPE", None)
 
 
 def _libc() -> ctypes.CDLL:

@@ -25,6 +25,8 @@ class Landlock:
         """Why it cannot hold the policy: the level, the kernel, the machine, or a failed trial."""
         if policy.level == "strict":
             return "it has no process namespaces"
+        if policy.hosts:
+            return "it has no network of its own, in which a list of hosts could be held"
         if not sys.platform.startswith("linux") or platform.machine() not in confine.MACHINES:
             return f"it is not for {sys.platform} on {platform.machine()}"
         version = confine.landlock_version()

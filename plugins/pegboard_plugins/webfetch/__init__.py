@@ -9,9 +9,17 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import (
+    Attachment,
+    Tool,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    hookimpl,
+    is_public_address,
+    tool,
+)
 from pegboard.schema.config import Config, PluginConfig
-from pegboard_plugins.webfetch.addresses import is_public
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
 
 Format = Literal["markdown", "text", "html"]
@@ -166,4 +174,4 @@ async def register_tools(config: Config) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
     options = config.plugins.get("webfetch", PluginConfig()).options
     anywhere = options.get("allow_private") is True
-    return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public))]
+    return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public_address))]

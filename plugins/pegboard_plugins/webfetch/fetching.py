@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegboard import ToolError
+from pegboard import ToolError, is_public_address
 from pegboard_plugins.webfetch.addresses import (
     Resolve,
     checked_addresses,
-    is_public,
     system_addresses,
 )
 
@@ -61,7 +60,10 @@ class Fetcher:
     """
 
     def __init__(
-        self, *, allowed: Callable[[str], bool] = is_public, resolve: Resolve = system_addresses
+        self,
+        *,
+        allowed: Callable[[str], bool] = is_public_address,
+        resolve: Resolve = system_addresses,
     ) -> None:
         self._allowed = allowed
         self._resolve = resolve

@@ -7,8 +7,9 @@ import zlib
 
 import pytest
 
+from pegboard import is_public_address
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard_plugins.webfetch.addresses import is_public, system_addresses
+from pegboard_plugins.webfetch.addresses import system_addresses
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Wish
 from web_server import page, redirect, serving
 
@@ -53,12 +54,12 @@ async def fetched(url, *, allowed=anywhere, resolve=system_addresses, **facts):
     ],
 )
 def test_addresses_that_are_not_on_the_public_internet(address):
-    assert not is_public(address)
+    assert not is_public_address(address)
 
 
 @pytest.mark.parametrize("address", ["1.1.1.1", "2606:4700::1111", "64:ff9b::101:101"])
 def test_addresses_on_the_public_internet(address):
-    assert is_public(address)
+    assert is_public_address(address)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_addresses_on_the_public_internet(address):
 async def test_this_machine_is_refused_however_it_is_spelt(host):
     async with serving({"/": page(b"secret")}) as web:
         with pytest.raises(ToolError, match="not on the public internet"):
-            await fetched(web.url(host=host), allowed=is_public)
+            await fetched(web.url(host=host), allowed=is_public_address)
 
     assert web.connections == 0
 
@@ -80,7 +81,7 @@ async def test_a_host_with_one_private_address_among_public_ones_is_refused():
     names = Names(mixed_test=[["1.1.1.1", "10.0.0.1"]])
 
     with pytest.raises(ToolError, match=r"mixed\.test has the address 10\.0\.0\.1"):
-        await fetched("http://mixed.test/", allowed=is_public, resolve=names)
+        await fetched("http://mixed.test/", allowed=is_public_address, resolve=names)
 
 
 async def test_the_connection_goes_to_the_address_that_was_checked():

@@ -1,0 +1,153 @@
+"""Lists of hosts: what one allows, and what two of them have in common."""
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from pegboard.errors import ConfigError
+
+Network = bool | tuple[str, ...]
+"""How much of the network there is: all, none, or the hosts of a list."""
+KEY = "sandbox_network"
+WEB_PORTS = (80, 443)
+LONGEST_NAME = 253
+"""RFC 1035 2.3.4, without the dot at the end."""
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# Resolvers take `127.1`, `2130706433` and `0x7f.1` for addresses: none of them is a name.
+_NUMBER_AT_THE_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_BRACKETED = re.compile(r"\[([^\[\]]*)\](?::(.*))?")
+_PORT = re.compile(r"[1-9][0-9]{0,4}")
+_HIGHEST_PORT = 65535
+
+
+class HostPattern(msgspec.Struct, frozen=True):
+    """A host, or with `below` all below it at any depth; `port` is None for 80 and 443."""
+
+    host: str
+    below: bool = False
+    port: int | None = None
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port is None else f":{self.port}"
+        return f"{'*.' if self.below else ''}{host}{port}"
+
+    def allows(self, host: str, port: int) -> bool:
+        """Whether the host, in the form of `known_host`, is meant at this port."""
+        if port != self.port if self.port else port not in WEB_PORTS:
+            return False
+        return host.endswith(f".{self.host}") if self.below else host == self.host
+
+    def common(self, other: "HostPattern") -> "HostPattern | None":
+        """What both mean, None if that is nothing."""
+        narrow, wide = sorted((self, other), key=lambda each: (each.below, -len(each.host)))
+        fits = narrow == msgspec.structs.replace(wide, port=narrow.port) or (
+            wide.below and narrow.host.endswith(f".{wide.host}")
+        )
+        port = self.port or other.port
+        differ = self.port != other.port and bool(self.port and other.port)
+        beside = self.port != other.port and port not in WEB_PORTS
+        if not fits or differ or beside:
+            return None
+        return msgspec.structs.replace(narrow, port=port)
+
+
+def host_pattern(text: str) -> HostPattern:
+    """The pattern as it is written in the configuration.
+
+    :raises ConfigError: when it is none.
+    """
+    try:
+        return _pattern(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"{text!r} is no host: {error}; it takes a name, `*.` and a name, or an IP address,"
+            ' and may end in a port: "pypi.org", "*.pypi.org", "127.0.0.1:8080"',
+            key=KEY,
+        ) from error
+
+
+def _pattern(text: str) -> HostPattern:
+    if text == "*":
+        raise ValueError("all hosts are `true`")
+    if any(each in text for each in "/@?#\\"):
+        raise ValueError("it has a scheme, a path or a user")
+    below = text.startswith("*.")
+    host, port = split_port(text[2:] if below else text)
+    known = known_host(host)
+    if below and is_literal(known):
+        raise ValueError("nothing is below an address")
+    return HostPattern(known, below, port)
+
+
+def split_port(text: str) -> tuple[str, int | None]:
+    """The host and the port of `HOST`, `HOST:PORT`, `[IPv6]` and `[IPv6]:PORT`.
+
+    :raises ValueError: when the port is none.
+    """
+    if bracketed := _BRACKETED.fullmatch(text):
+        host, port = bracketed[1], bracketed[2]
+        if ":" not in host:
+            raise ValueError("only an IPv6 address stands in brackets")
+    elif text.count(":") > 1:
+        return text, None
+    else:
+        host, colon, rest = text.partition(":")
+        port = rest if colon else None
+    if port is None:
+        return host, None
+    if not _PORT.fullmatch(port) or int(port) > _HIGHEST_PORT:
+        raise ValueError(f"{port!r} is no port")
+    return host, int(port)
+
+
+def known_host(text: str) -> str:
+    """The one form of a host: an address, or a name in small ASCII letters without a last dot.
+
+    :raises ValueError: when it is neither.
+    """
+    from ipaddress import ip_address  # 3 ms that only a list costs
+
+    try:
+        if "%" not in text:
+            return str(ip_address(text))
+    except ValueError:
+        pass
+    name = text.removesuffix(".").lower()
+    if not name.isascii():
+        import idna  # 5 ms that only such a name costs
+
+        # IDNA 2008, as browsers and curl look names up; Python's own codec has the older one.
+        name = idna.encode(name, uts46=True).decode("ascii")
+    if len(name) > LONGEST_NAME or not _NAME.fullmatch(name):
+        raise ValueError("it is no name of a host" if name else "it is empty")
+    if _NUMBER_AT_THE_END.fullmatch(name):
+        raise ValueError("it is no address, and no name ends in a number")
+    return name
+
+
+def is_literal(host: str) -> bool:
+    """Whether a host in the form of `known_host` is an address."""
+    return ":" in host or host.rpartition(".")[2].isdigit()
+
+
+def is_allowed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
+    """Whether one of the patterns means this host, in the form of `known_host`, at this port."""
+    return any(pattern.allows(host, port) for pattern in patterns)
+
+
+def tightened(said: Network, limit: Network) -> Network:
+    """What both allow: False where lists have nothing in common.
+
+    :raises ConfigError: when one of two lists has a pattern that is none.
+    """
+    if limit is True or said is False:
+        return said
+    if limit is False or said is True:
+        return limit
+    limits = [host_pattern(each) for each in limit]
+    pairs = ((host_pattern(each), other) for each in said for other in limits)
+    found = [common for one, other in pairs if (common := one.common(other)) is not None]
+    return tuple(dict.fromkeys(map(str, found))) or False
