@@ -5,6 +5,7 @@ variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decide
 """
 
 import hashlib
+import re
 from pathlib import Path
 
 import msgspec
@@ -14,14 +15,16 @@ from pegboard.errors import InvalidInputError
 _BRANCH = "ref: refs/heads/"
 # What a repository whose references are in a reftable has in HEAD.
 _REFTABLE_BRANCH = ".invalid"
+_WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE)
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """A directory and the repository that it belongs to; all paths are resolved.
 
     `worktree` is the root of the checkout, or the directory itself where there is no git.
-    `project_id` is the same for all worktrees of a repository. `git_dir` is this worktree's
-    own, None where there is no git.
+    `project_id` is the same for all worktrees that a repository knows of: a folder that only
+    says to be one is a project of its own. `git_dir` is this worktree's own, None where there
+    is no git.
     """
 
     directory: Path
@@ -55,7 +58,7 @@ def open_workspace(directory: Path) -> Workspace:
             return Workspace(
                 directory=resolved,
                 worktree=folder,
-                project_id=_project_id(_shared_git_dir(git_dir)),
+                project_id=_project_id(_identity(folder, git_dir)),
                 git_dir=git_dir,
             )
     return Workspace(
@@ -88,6 +91,24 @@ def _git_dir(folder: Path) -> Path | None:
 def _shared_git_dir(git_dir: Path) -> Path:
     """The git directory that all worktrees of a repository share."""
     return (_pointed_to(git_dir / "commondir") or git_dir).resolve()
+
+
+def _identity(folder: Path, git_dir: Path) -> Path:
+    """The path that the project is known by, and what was approved for it.
+
+    It is that of another folder's repository only where that one names this folder.
+    """
+    shared = _shared_git_dir(git_dir)
+    own = git_dir == folder / ".git"
+    if own and shared == git_dir:
+        return git_dir
+    if git_dir.parent == shared / "worktrees":
+        known = _pointed_to(git_dir / "gitdir")
+        is_known = known is not None and known.parent.resolve() == folder
+        return shared if is_known else folder
+    said = _WORKTREE.search(_text(git_dir / "config"))
+    is_known = said is not None and (git_dir / said[1]).resolve() == folder
+    return git_dir if own or is_known else folder
 
 
 def _pointed_to(file: Path, mark: str = "") -> Path | None:

@@ -70,6 +70,57 @@ def test_a_submodule_is_a_project_of_its_own(repository: Path, tmp_path: Path) -
     assert workspace.project_id != open_workspace(outer).project_id
 
 
+def test_a_submodule_keeps_its_place_in_the_outer_repository(
+    repository: Path, tmp_path: Path
+) -> None:
+    outer = tmp_path.resolve() / "outer"
+    outer.mkdir()
+    git(outer, "init", "-q")
+    git(outer, "-c", "protocol.file.allow=always", "submodule", "add", str(repository), "inner")
+
+    before = open_workspace(outer / "inner").project_id
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / ".git").write_text(f"gitdir: {outer}/.git/modules/inner")
+
+    assert open_workspace(outer / "inner").project_id == before
+    assert open_workspace(tmp_path / "elsewhere").project_id != before
+
+
+@pytest.mark.parametrize("claim", ["file", "file to a worktree", "link", "commondir"])
+def test_a_folder_that_only_says_to_belong_to_a_repository_is_a_project_of_its_own(
+    repository: Path, tmp_path: Path, claim: str
+) -> None:
+    git(repository, "worktree", "add", "-q", "-b", "side", str(tmp_path / "second"))
+    evil = tmp_path.resolve() / "evil"
+    evil.mkdir()
+    match claim:
+        case "file":
+            (evil / ".git").write_text("gitdir: ../repository/.git\n")
+        case "file to a worktree":
+            (evil / ".git").write_text("gitdir: ../repository/.git/worktrees/second\n")
+        case "link":
+            (evil / ".git").symlink_to("../repository/.git")
+        case "commondir":
+            (evil / ".git").mkdir()
+            (evil / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
+            (evil / ".git" / "commondir").write_text("../../repository/.git\n")
+
+    workspace = open_workspace(evil)
+
+    assert workspace.git_dir is not None
+    assert workspace.project_id != open_workspace(repository).project_id
+
+
+def test_a_repository_that_is_kept_elsewhere_is_one_project(tmp_path: Path) -> None:
+    root = tmp_path.resolve() / "root"
+    root.mkdir()
+    git(root, "init", "-q", "--separate-git-dir", str(tmp_path / "kept"))
+    (root / "sub").mkdir()
+
+    assert open_workspace(root).git_dir == tmp_path.resolve() / "kept"
+    assert open_workspace(root / "sub").project_id == open_workspace(root).project_id
+
+
 def test_the_branch_is_read_from_head(repository: Path) -> None:
     git(repository, "checkout", "-q", "-b", "topic/one")
 
