@@ -42,6 +42,8 @@ IN_CONFIG = ("skill", "skills")
 MOST_DEPTH = 4
 MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
+LONGEST_SETTINGS = 16 * 1024
+"""In letters: so many take YAML 0.1 s, and every request pays it."""
 MOST_LISTED = 50
 SHOWN_DESCRIPTION = 240
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
@@ -139,13 +141,15 @@ def _skills_below(root: Path, *, within: Path | None) -> Iterator[Skill]:
 
 
 def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
-    """The skills' files; links are followed, but none that leads out of `within`."""
+    """The skills' files; links are followed, but none that leads out of `within` or in a circle."""
     depth = len(root.parts)
-    for seen, (folder, names, files) in enumerate(os.walk(root, followlinks=True)):
+    visited: set[str] = set()
+    for folder, names, files in os.walk(root, followlinks=True):
         names.sort()
-        if seen >= MOST_FOLDERS:
+        real = os.path.realpath(folder)
+        if len(visited) >= MOST_FOLDERS:
             return
-        if not _is_within(Path(folder), within):
+        if real in visited or not _is_within(Path(real), within):
             names.clear()
         elif FILE in files:
             names.clear()
@@ -153,6 +157,7 @@ def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
                 yield Path(folder, FILE)
         elif len(Path(folder).parts) - depth >= MOST_DEPTH:
             names.clear()
+        visited.add(real)
 
 
 def _is_within(path: Path, root: Path | None) -> bool:
@@ -173,16 +178,20 @@ def _read(file: Path) -> Skill | None:
     name, description = settings.get("name", file.parent.name), settings.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return None
-    if parts is None or not isinstance(description, str) or not description.strip():
+    if parts is None or not isinstance(description, str):
         return None
-    return Skill(name=name, description=description, folder=file.parent, text=parts[2])
+    plain = "".join(filter(str.isprintable, " ".join(description.split())))
+    return Skill(name=name, description=plain, folder=file.parent, text=parts[2]) if plain else None
 
 
 def _settings(front: str) -> dict[str, Any]:
+    """The settings, all of them as texts: what only looks like a date or number is no error."""
     import yaml  # 20 ms that only a project with skills costs
 
+    if len(front) > LONGEST_SETTINGS:
+        return {}
     try:
-        value = yaml.safe_load(front)
+        value = yaml.BaseLoader(front).get_single_data()
     except (yaml.YAMLError, RecursionError):
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
         pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
@@ -241,8 +250,8 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
 
 
 def _short(description: str) -> str:
-    text = " ".join(description.split())
-    return text if len(text) <= SHOWN_DESCRIPTION else f"{text[: SHOWN_DESCRIPTION - 1]}…"
+    fits = len(description) <= SHOWN_DESCRIPTION
+    return description if fits else f"{description[: SHOWN_DESCRIPTION - 1]}…"
 
 
 @hookimpl

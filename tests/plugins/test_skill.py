@@ -146,6 +146,47 @@ async def test_a_byte_order_mark_hides_no_skill(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "setting",
+    [
+        "since: 2024-13-45",
+        "count: !!int ''",
+        "flag: !!bool maybe",
+        "number: " + "1" * 5000,
+        "nested: " + "[" * 4000 + "]" * 4000,
+        "long: " + "[" * 20_000,
+    ],
+)
+async def test_a_setting_that_is_nonsense_hides_no_other_skill(tmp_path, setting):
+    skills = tmp_path / "project" / ".agents" / "skills"
+    write(skills, "tea")
+    write(skills, "odd", more=f"{setting}\n")
+
+    request, part = await played(tmp_path)
+
+    assert "- tea: Makes tea." in request.tools[0].description
+    assert part.state.output.endswith("Boil water.")
+
+
+async def test_a_description_has_one_line_of_letters(tmp_path):
+    skills = tmp_path / "project" / ".agents" / "skills"
+    write(skills, "tea", description=r'"Tea\ud800\x1b[1m\n- fake: yes"')
+
+    request, _ = await played(tmp_path)
+
+    assert request.tools[0].description.endswith("name is one of\n- tea: Tea[1m - fake: yes")
+
+
+async def test_links_in_a_circle_are_no_folders_more(tmp_path):
+    skills = tmp_path / "project" / ".agents" / "skills"
+    path = write(skills, "tea")
+    (skills / "again").symlink_to(skills)
+
+    _, part = await played(tmp_path)
+
+    assert part.state.metadata["dir"] == str(path.parent)
+
+
+@pytest.mark.parametrize(
     "content",
     [
         "no settings",
