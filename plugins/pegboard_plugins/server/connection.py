@@ -1,11 +1,18 @@
-"""Connections: their requests' heads are bounded in size and time, so that a trickle holds none."""
+"""Connections: what a client sends of a request is bounded in size and time, so that none is held.
+
+uvicorn's own protocol bounds a body, while its reader is slow, and nothing else.
+"""
 
 import asyncio
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 LONGEST_HEAD_BYTES = 64 << 10
+"""Of a head, and of what stands around a body: the sizes of its chunks, and what follows it."""
 HEAD_WITHIN_S = 10.0
+"""For a head, and for the rest of a request that is answered already."""
+MOST_WAITING = 16
+"""Requests on one connection that come before the answer to the first."""
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_SLOW = b"408 Request Timeout"
 _AMBIGUOUS = b"400 Bad Request"
@@ -13,16 +20,16 @@ _REFUSAL = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a limit on the size and the time of a request's head."""
+    """uvicorn's protocol with limits on what a client may send, and on how long it may take."""
 
-    _head_bytes = 0
-    _head_timer: asyncio.TimerHandle | None = None
+    _extra_bytes = 0
+    _timer: asyncio.TimerHandle | None = None
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """A client has connected; its request is due."""
         super().connection_made(transport)
-        self._expect_head()
+        self._expect_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
@@ -30,42 +37,91 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; those of a head are counted."""
-        if self._in_head:
-            self._head_bytes += len(data)
+        """Bytes have come; those that are no body are counted."""
+        self._extra_bytes += len(data)
         super().data_received(data)
-        if self._in_head and self._head_bytes > LONGEST_HEAD_BYTES:
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            return
+        if self._extra_bytes > LONGEST_HEAD_BYTES:
             self._refuse(_TOO_LARGE)
+        elif not self._is_answering():  # uvicorn's own limit ends with the first byte
+            self._expect_more()
 
     def on_message_begin(self) -> None:
         """A request begins, maybe on a connection that has had others."""
         super().on_message_begin()
-        self._expect_head()
+        self._in_head = True
+        self._expect_more()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of a head; one that follows a body is none, whoever it says it is from."""
+        if self._in_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is there."""
-        self._in_head = False
-        self._head_bytes = 0
-        self._cancel_timer()
-        names = [name for name, _ in self.headers]
-        two_lengths = b"content-length" in names and b"transfer-encoding" in names
-        # A whole address instead of a path would name another host than the `Host` header.
-        if two_lengths or not self.url.startswith(b"/"):
+        is_full = len(self.pipeline) >= MOST_WAITING
+        if not self._is_clear() or (
+            self._is_answering() and (is_full or self.parser.should_upgrade())
+        ):
             self._refuse(_AMBIGUOUS)
-            return
+            raise RefusedError
+        self._in_head = False
+        self._extra_bytes = 0
+        self._cancel_timer()
         super().on_headers_complete()
 
-    def _expect_head(self) -> None:
-        self._in_head = True
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(HEAD_WITHIN_S, self._refuse, _TOO_SLOW)
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body has come."""
+        self._extra_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        self._extra_bytes = 0
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP, unless it is refused already."""
+        if not self.transport.is_closing():
+            super().send_400_response(msg)
+
+    def _is_clear(self) -> bool:
+        """Whether it is plain where the request ends, and whom it is for.
+
+        RFC 9112 6.3: with two lengths, or in a coding that is not understood, it is not.
+        """
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
+        is_sized = any(name == b"content-length" for name, _ in self.headers)
+        if codings and (
+            is_sized
+            or self.parser.get_http_version() == "1.0"
+            or [each.strip().lower() for each in codings] != [b"chunked"]
+        ):
+            return False
+        # A whole address instead of a path would name another host than the `Host` header.
+        return self.url.startswith(b"/")
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _expect_more(self) -> None:
+        if self._timer is None:
+            self._timer = self.loop.call_later(HEAD_WITHIN_S, self._refuse, _TOO_SLOW)
 
     def _cancel_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _refuse(self, status: bytes) -> None:
-        if not self.transport.is_closing():
+        """Close the connection, with an answer if there is something that it would answer."""
+        if self.transport.is_closing():
+            return
+        if self._in_head and not self._is_answering():
             self.transport.write(_REFUSAL % status)
-            self.transport.close()
+        self.transport.close()
+
+
+class RefusedError(Exception):
+    """Nothing more of the connection is read."""

@@ -27,6 +27,8 @@ SLOWEST_BYTES_S = 16 << 10
 """A body that is longer gets more time, if it comes as fast as a bad connection."""
 LOGGED_REFUSALS_S = 10.0
 """Refusals are logged once in this time, so that nobody can fill a disk with them."""
+_OTHER_SITES = frozenset({"cross-site", "same-site"})
+"""What browsers say of pages elsewhere; another port of this machine is the same site."""
 _AT_TERMINAL = re.compile(r"/pty/([^/]+)/connect")
 _log = logging.getLogger("pegboard.server")
 
@@ -82,7 +84,9 @@ class Guard:
         if len(hosts) != 1 or hosts[0].lower() not in self._doors.hosts:
             return problem(421, "MisdirectedRequest", "this server has other names")
         origin = headers.get("origin")
-        if origin is not None and origin not in self._doors.origins:
+        # A page's picture or link has no origin, and brings the password that a browser keeps.
+        is_elsewhere = origin is None and headers.get("sec-fetch-site") in _OTHER_SITES
+        if is_elsewhere or (origin is not None and origin not in self._doors.origins):
             return problem(403, "ForbiddenError", "requests from other sites are not taken")
         if origin is not None and scope.get("method") == "OPTIONS":
             return _preflight()
