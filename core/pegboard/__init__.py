@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
+    from pegboard.permissions import UNKNOWN as UNKNOWN
     from pegboard.permissions import judge as judge
     from pegboard.permissions import may_name as may_name
     from pegboard.permissions import may_read as may_read
@@ -97,6 +98,9 @@ if TYPE_CHECKING:
     from pegboard.terminal import TerminalSize as TerminalSize
     from pegboard.textfile import FileText as FileText
     from pegboard.textfile import decode_text as decode_text
+    from pegboard.textfile import file_encoding as file_encoding
+    from pegboard.textfile import line_text as line_text
+    from pegboard.textfile import marked_encoding as marked_encoding
     from pegboard.textfile import new_text as new_text
     from pegboard.tools import Attachment as Attachment
     from pegboard.tools import PendingCall as PendingCall
@@ -153,7 +157,15 @@ _MODULES = {
     ),
     "opening": ("AppOptions",),
     "paths": ("Places",),
-    "permissions": ("UNCLEAR", "judge", "may_name", "may_read", "rules_from_config", "strictest"),
+    "permissions": (
+        "UNCLEAR",
+        "UNKNOWN",
+        "judge",
+        "may_name",
+        "may_read",
+        "rules_from_config",
+        "strictest",
+    ),
     "providers": (
         "Call",
         "Media",
@@ -186,7 +198,14 @@ _MODULES = {
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
-    "textfile": ("FileText", "decode_text", "new_text"),
+    "textfile": (
+        "FileText",
+        "decode_text",
+        "file_encoding",
+        "line_text",
+        "marked_encoding",
+        "new_text",
+    ),
     "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "trust": ("Decision",),

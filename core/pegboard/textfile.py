@@ -5,16 +5,27 @@ that EditorConfig asks for.
 """
 
 import codecs
+import os
 import re
 from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
+from pegboard import charset
 from pegboard.errors import ToolError
 
 BOM = "\ufeff"
+DECIDED_BYTES = 50 << 20
+"""Of a longer file, which edit does not change, the encoding is told by its start alone."""
+START_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 20
+_LINE_BYTES = 1 << 16
 _MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark begins alike
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
@@ -64,14 +75,14 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
                 )
             return text.encode("utf-8", "surrogateescape")
         try:
-            return text.encode(self.encoding)
+            content = text.encode(self.encoding)
         except UnicodeEncodeError as error:
-            letter = error.object[error.start]
-            raise ToolError(
-                _half(letter)
-                or f"{name} is in {self.encoding}, which has no {letter!r}: write it another way,"
-                " or convert the file first"
-            ) from error
+            raise _lacking(self.encoding, error.object[error.start], name) from error
+        # Shift-JIS and its like have a byte for a yen sign, which is a backslash when it is read.
+        if not self.encoding.startswith("utf") and (read := content.decode(self.encoding)) != text:
+            letter = next((a for a, b in zip(text, read, strict=False) if a != b), text[-1:])
+            raise _lacking(self.encoding, letter, name)
+        return content
 
     def replacement(self, text: str) -> "FileText":
         """A whole new text in this file's encoding, with its mark, and with its CRLF.
@@ -86,32 +97,86 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
-    """What stands in a file: UTF-8, UTF-16 or UTF-32 by its mark, or Windows-1252.
+    """What stands in a file: in UTF-8, UTF-16 or UTF-32 by its mark, or as `charset` tells it.
 
-    That one holds Latin-1's letters; it is taken where no line beyond ASCII is UTF-8, which is
-    how read shows such lines. Without `whole` the content may end within a letter.
+    Without `whole` the content may end within a letter.
 
     :raises ToolError: for a file that is not in the encoding of its mark.
     """
-    encoding = next((named for mark, named in _MARKS if content.startswith(mark)), "")
-    if encoding:
-        try:
-            return FileText(text=_decoded(content, encoding, whole=whole), encoding=encoding)
-        except UnicodeDecodeError as error:
-            raise ToolError(
-                f"{name} begins with the mark of {encoding}, and is not in it throughout: change it"
-                " with bash"
-            ) from error
+    encoding = marked_encoding(content) or _told(content, whole=whole)
+    if not encoding:
+        return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
     try:
-        return FileText(text=_decoded(content, "utf-8", whole=whole), encoding="utf-8")
+        return FileText(text=_decoded(content, encoding, whole=whole), encoding=encoding)
+    except UnicodeDecodeError as error:
+        if encoding == "utf-8":
+            return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
+        raise ToolError(
+            f"{name} begins with the mark of {encoding}, and is not in it throughout: change it"
+            " with bash"
+        ) from error
+
+
+def _told(content: bytes, *, whole: bool) -> str:
+    if _is_utf_8((content,), whole=whole):
+        return "utf-8"
+    return charset.told(lambda: (content,), whole=whole)
+
+
+def marked_encoding(start: bytes) -> str:
+    """The encoding that a byte order mark names, as Python calls it; empty without one."""
+    return next((named for mark, named in _MARKS if start.startswith(mark)), "")
+
+
+def file_encoding(file: BinaryIO) -> str:
+    """Python's name of an open file's encoding, which `decode_text` would tell of its content.
+
+    Empty for a file of more than one encoding, or of none that we know. Of a file of more than
+    `DECIDED_BYTES` the first MiB tells. The file is read piece by piece, and left anywhere.
+    """
+    size = os.fstat(file.fileno()).st_size
+    whole = size <= DECIDED_BYTES
+    pieces = partial(_pieces, file, size if whole else START_BYTES)
+    start = next(pieces(), b"")
+    if marked := marked_encoding(start):
+        return marked
+    return "utf-8" if _is_utf_8(pieces(), whole=whole) else charset.told(pieces, whole=whole)
+
+
+def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
+    """The file from its start, lines that are not very long kept whole."""
+    file.seek(0)
+    while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
+        piece += file.readline(_LINE_BYTES)
+        limit -= len(piece)
+        yield piece
+
+
+def _is_utf_8(pieces: Iterable[bytes], *, whole: bool) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for piece in pieces:
+            decoder.decode(piece)
+        decoder.decode(b"", final=whole)
     except UnicodeDecodeError:
-        pass
-    if all(line.isascii() or not _is_in(line, "utf-8") for line in content.split(b"\n")):
-        try:
-            return FileText(text=content.decode("cp1252"), encoding="cp1252")
-        except UnicodeDecodeError:
-            pass
-    return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
+        return False
+    return True
+
+
+def line_text(line: bytes, encoding: str) -> str:
+    """The letters of a line as it is shown, what is none as U+FFFD.
+
+    With an empty `encoding`, of a file that is in none throughout, it is UTF-8, or Windows-1252
+    where nothing beyond ASCII is UTF-8.
+    """
+    if encoding:
+        return line.decode(encoding, "replace")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        text = line.decode(errors="replace")
+    western = line.decode(charset.WESTERN, "replace")
+    return text if "\ufffd" in western or not text.replace("\ufffd", "").isascii() else western
 
 
 def new_text(path: Path, text: str) -> FileText:
@@ -140,16 +205,16 @@ def _decoded(content: bytes, encoding: str, *, whole: bool) -> str:
     return codecs.getincrementaldecoder(encoding)().decode(content, final=whole)
 
 
-def _is_in(line: bytes, encoding: str) -> bool:
-    try:
-        line.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _is_foreign(letter: str) -> bool:
     return letter > "\x7f"
+
+
+def _lacking(encoding: str, letter: str, name: str) -> ToolError:
+    return ToolError(
+        _half(letter)
+        or f"{name} is in {encoding}, which has no {letter!r}: write it another way, or convert"
+        " the file first"
+    )
 
 
 def _half(letter: str) -> str:

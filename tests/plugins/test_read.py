@@ -118,26 +118,34 @@ async def test_other_encodings_are_said(context, tmp_path):
     result = await call(read, context, filePath="a")
 
     assert "00001| café\n" in result.output
-    assert "(End of file: 1 lines; some lines are not UTF-8, and shown as Wind" in result.output
+    assert "(End of file: 1 lines; the file is in Windows-1252)" in result.output
+
+
+@pytest.mark.parametrize("name", ["UTF-16LE", "UTF-16BE"])
+async def test_utf_16_needs_a_mark_and_the_way_out_is_told(context, tmp_path, name):
+    (tmp_path / "a").write_bytes("Größe = 1\r\n".encode(name))
+
+    with pytest.raises(ToolError, match=f"binary file: if it is text, `iconv -f {name} -t UTF-8`"):
+        await call(read, context, filePath="a")
 
 
 async def test_bytes_of_no_encoding_are_said(context, tmp_path):
-    (tmp_path / "a").write_bytes("né".encode() + b"\xff\n")
+    (tmp_path / "a").write_bytes("né né".encode() + b"\xff\n")
 
     result = await call(read, context, filePath="a")
 
-    assert "00001| né\ufffd\n" in result.output
-    assert "some bytes are not UTF-8, and shown as \ufffd" in result.output
+    assert "00001| né né\ufffd\n" in result.output
+    assert "several encodings or an unknown one: lines that are not UTF-8" in result.output
 
 
 @pytest.mark.parametrize(
     ("encoding", "mark", "note"),
     [
         ("utf-8", codecs.BOM_UTF8, "UTF-8 with a byte order mark"),
-        ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16"),
-        ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16"),
-        ("utf-32-le", codecs.BOM_UTF32_LE, "UTF-32"),
-        ("utf-32-be", codecs.BOM_UTF32_BE, "UTF-32"),
+        ("utf-16-le", codecs.BOM_UTF16_LE, "UTF-16-LE"),
+        ("utf-16-be", codecs.BOM_UTF16_BE, "UTF-16-BE"),
+        ("utf-32-le", codecs.BOM_UTF32_LE, "UTF-32-LE"),
+        ("utf-32-be", codecs.BOM_UTF32_BE, "UTF-32-BE"),
     ],
 )
 async def test_a_byte_order_mark_tells_the_encoding(context, tmp_path, encoding, mark, note):

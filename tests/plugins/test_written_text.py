@@ -8,6 +8,7 @@ from pegboard.errors import PegboardError, ToolError
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.edit import edit
 from pegboard_plugins.edit.multiedit import multiedit
+from pegboard_plugins.grep import grep
 from pegboard_plugins.read import read
 from pegboard_plugins.write import write
 from tool_context import Context, call
@@ -139,6 +140,38 @@ async def test_a_file_keeps_its_encoding(tmp_path, tool, mark, encoding, end):
 
     assert "00001| café" in shown
     assert path.read_bytes() == mark + text.replace("café", "thé").encode(encoding)
+
+
+OLDER = {
+    "cp932": ("猫が庭で寝ている", "犬は外へ行った", "猫も犬も元気です", "Shift-JIS"),
+    "euc_jp": ("猫が庭で寝ている", "犬は外へ行った", "猫も犬も元気です", "EUC-JP"),
+    "gb18030": ("我们明天去北京", "他们后天回来", "一共三个人", "GB18030"),
+    "cp950": ("我們明天去臺北", "他們後天回來", "一共三個人", "Big5"),
+    "cp949": ("우리는 내일 서울에 간다", "그들은 모레 돌아온다", "모두 세 사람이다", "EUC-KR"),
+    "cp1251": ("Завтра мы едем в город", "Они вернутся позже", "Идёт дождь", "Windows-1251"),
+    "koi8_r": ("Завтра мы едем в город", "Они вернутся позже", "Идёт дождь", "KOI8-R"),
+    "cp1253": ("Αύριο πάμε στην πόλη", "Γυρίζουν αργότερα", "Είμαστε τρεις", "Windows-1253"),
+    "iso8859_2": ("Jutro jedziemy później", "wracają dziś późną nocą", "są", "ISO 8859-2"),
+}
+"""Two lines, one that takes the place of the first, and what read calls the encoding."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("encoding", OLDER)
+async def test_an_older_encoding_is_told_shown_and_kept(tmp_path, tool, encoding):
+    one, two, new, name = OLDER[encoding]
+    path = tmp_path / "a"
+    path.write_bytes(f"x = 1\r\n{one}\r\n{two}\r\n".encode(encoding))
+    context = Context(tmp_path)
+
+    shown = (await call(read, context, filePath="a")).output
+    found = (await call(grep, context, pattern="x = 1", path=".", context=1)).output
+    await change(tool, context, one, new, f"x = 1\n{one}\n{two}\n")
+
+    assert f"00002| {one}\n00003| {two}\n" in shown
+    assert f"; the file is in {name})" in shown
+    assert one in found
+    assert path.read_bytes() == f"x = 1\r\n{new}\r\n{two}\r\n".encode(encoding)
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard import open_resolved
+from pegboard import file_encoding, line_text, marked_encoding, open_resolved
 
 LIMIT_LINE = 2000
 """Letters of a line that are shown."""
@@ -23,8 +23,9 @@ _BEFORE_BYTES = 1 << 16
 """How far back the lines before a match are looked for."""
 _SKIPPED_BYTES = 1 << 18
 _MARKED_BYTES = 8 << 20
-_MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_MARK = "\ufeff"
 """Files that begin so are searched as text of another form, which does not start where it says."""
+_MARK_BYTES = 4
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,22 +69,32 @@ def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
 
 
 def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
-    start = file.read(max(len(mark) for mark, _ in _MARKS))
-    encoding = next((name for mark, name in _MARKS if start.startswith(mark)), "")
+    encoding = marked_encoding(file.read(_MARK_BYTES))
     if encoding:
         file.seek(0)
-        texts = file.read(_MARKED_BYTES).decode(encoding, errors="replace").split("\n")
-        yield from _chosen(texts, places, around)
+        text = file.read(_MARKED_BYTES).decode(encoding, errors="replace")
+        yield from _chosen(text.removeprefix(_MARK).split("\n"), places, around)
         return
-    for place in places:
-        before = _before(file, place.start, around.before)
-        if before is None:
-            continue
-        first = place.line - len(before)
+    found = [(place, *each) for place in places for each in _raw_lines(file, place, around)]
+    # The whole file says what it is written in; few have lines that are not UTF-8.
+    encoding = "utf-8" if all(_is_utf_8(raw) for _, _, raw in found) else file_encoding(file)
+    for place, number, raw in found:
+        yield Line(number=number, text=line_text(raw, encoding), found=number == place.line)
+
+
+def _raw_lines(file: BinaryIO, place: Place, around: Around) -> Iterator[tuple[int, bytes]]:
+    before = _before(file, place.start, around.before)
+    if before is not None:
         pieces = [*before, *islice(_following(file), 1 + around.after)]
-        for number, raw in enumerate(pieces, first):
-            text = raw.decode(errors="replace")
-            yield Line(number=number, text=text, found=number == place.line)
+        yield from enumerate(pieces, place.line - len(before))
+
+
+def _is_utf_8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterator[Line]:

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from io import BytesIO
 from itertools import islice
@@ -17,14 +17,17 @@ from pegboard import (
     ToolContext,
     ToolError,
     ToolResult,
+    file_encoding,
     hookimpl,
+    line_text,
+    marked_encoding,
     may_name,
     open_resolved,
     printable_name,
     secret_path,
     tool,
 )
-from pegboard_plugins.read.encodings import Source, Transcoded, line_text, marked_encoding
+from pegboard_plugins.read.encodings import Source, Transcoded, encoding_note
 
 LIMIT_LINES = 2000
 LIMIT_LINE = 2000
@@ -39,6 +42,7 @@ SCAN_BYTES = 512 << 20
 MEDIA_BYTES = 20 << 20
 PROBE_BYTES = 4096
 CONTROL_SHARE = 0.3
+ZERO_SHARE = 0.7
 _ENDLESS = "The last line has no end"
 LISTED = 1000
 SEEN_NAMES = 20_000
@@ -89,15 +93,16 @@ def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int)
             return _media(file, mime, path, title)
         encoding = marked_encoding(start)
         if not encoding and _is_binary(start):
-            raise ToolError(f"{path} is a binary file: bash can look into it, move or remove it")
+            raise ToolError(f"{path} is a binary file: {_way_out(start)}")
         # Noted before it is read: a change in between is then noticed, not overlooked.
         context.files.note_read(path)
         source, note = _source(file, path, encoding)
-        return _Window(source, path, offset=offset, limit=limit).result(title, note)
+        window = _Window(source, path, offset=offset, limit=limit)
+        return window.result(title, note, file if source is file else None)
 
 
 def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
-    """The lines to show, and what the model must know of them to edit the file."""
+    """The lines to show, in UTF-8 but for the file itself, and what they are."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
 
@@ -108,7 +113,7 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> tuple[Source, str]:
     match encoding:
         case "":
             return file, ""
-        case "utf-8-sig":
+        case "utf-8":
             return Transcoded(file, encoding), "UTF-8 with a byte order mark"
         case _:
             return Transcoded(file, encoding), encoding.upper()
@@ -200,6 +205,14 @@ def _is_binary(start: bytes) -> bool:
     return b"\0" in start or control > len(start) * CONTROL_SHARE
 
 
+def _way_out(start: bytes) -> str:
+    """What can be done with a binary file; a text in UTF-16 needs its mark, as for ripgrep, git."""
+    for name, zeros, letters in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
+        if zeros.count(0) > len(zeros) * ZERO_SHARE and b"\0" not in letters:
+            return f"if it is text, `iconv -f UTF-16{name} -t UTF-8` in bash converts it"
+    return "bash can look into it, move or remove it"
+
+
 def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
     content = file.read(MEDIA_BYTES + 1)
     if len(content) > MEDIA_BYTES:
@@ -228,37 +241,44 @@ class _Window:
         self._limit = limit
         self._scanned = 0
         self._rows = self._lines()
-        self._read_as: set[str] = set()
 
-    def result(self, title: str, about: str) -> ToolResult:
+    def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
+        """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
         skipped = sum(1 for _ in islice(self._rows, self._offset))
         if skipped < self._offset:
             raise ToolError(f"{self._path} has only {skipped} lines")
-        lines, reason = self._collect()
-        numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
-        end = self._offset + len(lines)
+        raw, reason = self._collect()
+        # Of ASCII alone it does not matter, and only few files have more.
+        asked = file is not None and not all(map(bytes.isascii, raw))
+        encoding = file_encoding(file) if file and asked else "utf-8"
+        lines = [_shown(line, encoding) for line in raw]
+        notes = [self._end(len(lines), reason), about, encoding_note(encoding)]
+        return self._result(title, lines, notes, truncated=bool(reason))
+
+    def _end(self, count: int, reason: str) -> str:
+        end = self._offset + count
         if reason == _ENDLESS:
-            note = f"Line {end} has no end within {SCAN_BYTES >> 20} MiB: nothing after it is read"
-        else:
-            note = f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
-        notes = [note, about] if about else [note]
-        if "cp1252" in self._read_as:
-            notes.append("some lines are not UTF-8, and shown as Windows-1252")
-        if "bytes" in self._read_as:
-            notes.append("some bytes are not UTF-8, and shown as \ufffd")
+            return f"Line {end} has no end within {SCAN_BYTES >> 20} MiB: nothing after it is read"
+        return f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
+
+    def _result(
+        self, title: str, lines: Sequence[str], notes: Sequence[str], *, truncated: bool
+    ) -> ToolResult:
+        numbered = [f"{number:05}| {line}" for number, line in enumerate(lines, self._offset + 1)]
+        note = "; ".join(filter(None, notes))
         return ToolResult(
-            output="\n".join(["<file>", *numbered, "", f"({'; '.join(notes)})", "</file>"]),
+            output="\n".join(["<file>", *numbered, "", f"({note})", "</file>"]),
             title=title,
             metadata={
                 "preview": "\n".join(lines[:PREVIEW_LINES]),
-                "truncated": bool(reason),
+                "truncated": truncated,
                 "loaded": [],
             },
         )
 
-    def _collect(self) -> tuple[list[str], str]:
+    def _collect(self) -> tuple[list[bytes], str]:
         """The lines that fit, and why they are not all."""
-        lines: list[str] = []
+        lines: list[bytes] = []
         size = 0
         try:
             for raw in self._rows:
@@ -267,17 +287,12 @@ class _Window:
                 size += len(raw)
                 if size > LIMIT_BYTES and lines:
                     return lines, f"An answer ends at {LIMIT_BYTES} bytes"
-                lines.append(self._shown(raw))
+                lines.append(raw)
         except _TooFarError:
             if not lines:
                 raise
             return lines, _ENDLESS
         return lines, ""
-
-    def _shown(self, raw: bytes) -> str:
-        text, read_as = line_text(raw.rstrip(b"\r\n"), LIMIT_LINE)
-        self._read_as.add(read_as)
-        return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
     def _lines(self) -> Iterator[bytes]:
         """Line by line, of a long one the start; its rest is passed over when more is wanted."""
@@ -296,6 +311,11 @@ class _Window:
                 f"{self._path} is too long to be read up to there: search it with grep, or cut it"
                 " with bash"
             )
+
+
+def _shown(raw: bytes, encoding: str) -> str:
+    text = line_text(raw.rstrip(b"\r\n"), encoding)
+    return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 
 
 @hookimpl

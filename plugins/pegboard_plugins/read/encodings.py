@@ -1,15 +1,25 @@
-"""The encodings of text files: told by their first bytes, and shown as letters."""
+"""Text files as lines of UTF-8, and what the model must know of their encoding."""
 
-import codecs
 from io import TextIOWrapper
 from typing import BinaryIO, Protocol
 
-_MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark begins alike
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
+_NAMES = {
+    "cp1252": "Windows-1252",
+    "cp932": "Shift-JIS",
+    "euc_jp": "EUC-JP",
+    "gb18030": "GB18030",
+    "cp950": "Big5",
+    "big5hkscs": "Big5-HKSCS",
+    "cp949": "EUC-KR",
+    "cp1251": "Windows-1251",
+    "koi8_r": "KOI8-R",
+    "koi8_u": "KOI8-U",
+    "cp866": "IBM866",
+    "cp1253": "Windows-1253",
+    "iso8859_7": "ISO 8859-7",
+    "cp1250": "Windows-1250",
+    "iso8859_2": "ISO 8859-2",
+    "cp1254": "Windows-1254",
 }
 UNKNOWN = "\ufffd"
 
@@ -22,32 +32,22 @@ class Source(Protocol):
 
 
 class Transcoded:
-    """A file of another encoding, line by line in UTF-8. It takes over the file."""
+    """A file with a byte order mark, line by line in UTF-8. It takes over the file."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
+        self._text.read(1)
 
     def readline(self, limit: int, /) -> bytes:
         """The next line, of a long one as many letters as `limit`."""
         return self._text.readline(limit).encode(errors="replace")
 
 
-def marked_encoding(start: bytes) -> str:
-    """The encoding that a byte order mark names, as Python calls it; empty without one."""
-    return next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
-
-
-def line_text(raw: bytes, limit: int) -> tuple[str, str]:
-    """The letters of a line, one more than `limit` of a long one, and as what they were read.
-
-    That is empty for UTF-8, `cp1252` for a line with letters of Windows-1252 (which holds
-    Latin-1's) and none of UTF-8, and `bytes` for one with bytes that are neither.
-    """
-    text = raw.decode(errors="replace")[: limit + 1]
-    if UNKNOWN not in text[:limit] or UNKNOWN.encode() in raw:
-        return text, ""
-    if text.replace(UNKNOWN, "").isascii():
-        western = raw[: limit + 1].decode("cp1252", errors="replace")
-        if UNKNOWN not in western:
-            return western, "cp1252"
-    return text, "bytes"
+def encoding_note(encoding: str) -> str:
+    """What is said of a file that has no mark; nothing of UTF-8."""
+    if not encoding:
+        return (
+            "the file is in several encodings or an unknown one: lines that are not UTF-8 are shown"
+            " as Windows-1252, or their bytes as \ufffd"
+        )
+    return "" if encoding == "utf-8" else f"the file is in {_NAMES.get(encoding, encoding)}"

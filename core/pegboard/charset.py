@@ -1,0 +1,175 @@
+"""The encoding of a text that is neither marked nor UTF-8, told by its bytes.
+
+A library guesses, as browsers do; it is believed only where the whole text is in that encoding,
+comes back from it byte for byte, and reads like words. Anything else is Windows-1252, if it can
+be, for that has Latin-1's letters and is what such files mostly are.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+WESTERN = "cp1252"
+SAMPLE_BYTES = 64 << 10
+_BEFORE_BYTES = 64
+"""Of a line, so much before its first letter beyond ASCII belongs to the sample."""
+_LEAST_LETTERS = {"east": 4, "script": 4, "latin": 3}
+"""So many letters must stand where words have them,"""
+_LEAST_SHARE = 0.6
+"""and so many of all that are not as in Windows-1252: less is luck, or no text."""
+_CHANCE_SHARE = 0.1
+"""As many lines of a text in another encoding may look like UTF-8,"""
+_CHANCE_BYTES = 8
+"""if none of them has more than so many bytes beyond ASCII."""
+_KINDS = {
+    "Shift_JIS": ("east", "cp932"),
+    "EUC-JP": ("east", "euc_jp"),
+    "GBK": ("east", "gb18030"),
+    "gb18030": ("east", "gb18030"),
+    "Big5": ("east", "cp950", "big5hkscs"),
+    "EUC-KR": ("east", "cp949"),
+    "windows-1251": ("script", "cp1251"),
+    "KOI8-U": ("script", "koi8_r", "koi8_u"),
+    "IBM866": ("script", "cp866"),
+    "windows-1253": ("script", "cp1253", "iso8859_7"),
+    "ISO-8859-7": ("script", "cp1253", "iso8859_7"),
+    "windows-1250": ("latin", "cp1250", "iso8859_2"),
+    "ISO-8859-2": ("latin", "cp1250", "iso8859_2"),
+    "windows-1254": ("latin", "cp1254"),
+}
+"""By the library's name: what words are made of, and which of Python's encodings it may be."""
+_WORDS = {
+    "east": re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff01-\uffe6]{2,}"),
+    "script": re.compile("[\u0370-\u03ff]{3,}|[\u0400-\u04ff]{3,}"),
+    "latin": re.compile(r"[^\W\d_]{3,}"),
+}
+_ALPHABETS = tuple(
+    frozenset(letters + letters.upper())
+    for letters in (
+        "ąćęłńóśźż",  # Polish
+        "áčďéěíňóřšťúůýž",  # Czech
+        "áäčďéíĺľňóôŕšťúýž",  # Slovak
+        "áéíóöőúüű",  # Hungarian
+        "čćđšž",  # Croatian, Slovene
+        "ăâîşţ",  # Romanian
+        "çğıöşüâîûİ",  # Turkish
+    )
+)
+_ODD = re.compile("[\x80-\x9f\ue000-\uf8ff\ufffd]")
+"""What no text has: controls, private letters, and what could not be read."""
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff][^\n]*")
+_ASCII = bytes(range(0x80))
+_UNKNOWN = "\ufffd"
+
+Pieces = Callable[[], Iterable[bytes]]
+
+
+def told(pieces: Pieces, *, whole: bool = True) -> str:
+    """Python's name of the encoding; empty for a text of more than one, or of none we know.
+
+    `pieces` gives the text's bytes from the start whenever it is called, each piece some whole
+    lines. Without `whole` the last one may end within a letter.
+    """
+    lines = _Lines()
+    for piece in pieces():
+        lines.add(piece)
+    if lines.may_be_other:
+        for encoding in _guessed(bytes(lines.sample)):
+            if _is_in(pieces(), encoding, whole=whole):
+                return encoding
+    return WESTERN if lines.may_be_western and _is_in(pieces(), WESTERN, whole=whole) else ""
+
+
+class _Lines:
+    """What the lines beyond ASCII say of a text, and the first of them as a sample."""
+
+    def __init__(self) -> None:
+        self.sample = bytearray()
+        self._count = self._valid = self._longest_valid = 0
+        self._letters = self._strays = 0
+
+    @property
+    def may_be_other(self) -> bool:
+        """Whether what is UTF-8 in it can be so by chance."""
+        return self._valid <= self._count * _CHANCE_SHARE and self._longest_valid <= _CHANCE_BYTES
+
+    @property
+    def may_be_western(self) -> bool:
+        """Whether no line is UTF-8, nor the text as a whole but for a few bytes."""
+        return not self._valid and self._letters <= self._strays
+
+    def add(self, piece: bytes) -> None:
+        """Note the lines of the text's next part."""
+        for line in _BEYOND_ASCII.finditer(piece):
+            self._note(line[0])
+            if len(self.sample) < SAMPLE_BYTES:
+                first = line.start()
+                start = max(piece.rfind(b"\n", 0, first) + 1, first - _BEFORE_BYTES)
+                end = min(line.end() + 1, start + SAMPLE_BYTES - len(self.sample))
+                self.sample += piece[start:end]
+
+    def _note(self, line: bytes) -> None:
+        text = line.decode(errors="replace")
+        beyond = len(text) - len(text.encode("ascii", "ignore"))
+        strays = text.count(_UNKNOWN) - line.count(_UNKNOWN.encode())
+        self._count += 1
+        self._letters += beyond - strays
+        self._strays += strays
+        if not strays:
+            self._valid += 1
+            self._longest_valid = max(self._longest_valid, len(line.translate(None, _ASCII)))
+
+
+def _guessed(sample: bytes) -> Sequence[str]:
+    """The encodings that the sample speaks for, the likeliest first."""
+    # 8 ms, at the first file that is not UTF-8.
+    from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # not marked so
+
+    detector = EncodingDetector()
+    detector.feed(sample, last=False)
+    kind, *encodings = _KINDS.get(detector.guess(tld=None, allow_utf8=False), ("",))
+    telling = {encoding: _telling(kind, sample, encoding) for encoding in encodings}
+    likely = [encoding for encoding in encodings if telling[encoding] >= _LEAST_LETTERS[kind]]
+    likely.sort(key=lambda encoding: -telling[encoding])
+    # Where nothing speaks for one of two, it would be a toss of a coin.
+    equal = kind == "latin" and len({telling[encoding] for encoding in likely}) < len(likely)
+    return () if equal and len({_start(sample, each) for each in likely}) > 1 else likely
+
+
+def _telling(kind: str, sample: bytes, encoding: str) -> int:
+    """How many letters stand where words have them; none if too many do not."""
+    text = _start(sample, encoding)
+    letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
+    if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):
+        return 0
+    western = _start(sample, WESTERN) if kind == "latin" else " " * len(text)
+    other = bytes(a > "\x7f" and a != b for a, b in zip(text, western, strict=True))
+    words = (word for word in _WORDS[kind].finditer(text) if kind == "east" or _is_small(word[0]))
+    telling = sum(other.count(1, *word.span()) for word in words)
+    return telling if telling >= other.count(1) * _LEAST_SHARE else 0
+
+
+def _is_small(word: str) -> bool:
+    """Whether it has small letters: what are marks in one encoding are capitals in another."""
+    return word[1:].islower()
+
+
+def _start(sample: bytes, encoding: str) -> str:
+    return codecs.getincrementaldecoder(encoding)("replace").decode(sample)
+
+
+def _is_in(pieces: Iterable[bytes], encoding: str, *, whole: bool) -> bool:
+    """Whether the text is in the encoding throughout, and the same bytes come back from it."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    left = b""
+    try:
+        for piece in pieces:
+            content = left + piece
+            text = decoder.decode(piece)
+            left = decoder.getstate()[0]
+            if text.encode(encoding) + left != content:
+                return False
+        decoder.decode(b"", final=whole)
+    except UnicodeError:
+        return False
+    return True
