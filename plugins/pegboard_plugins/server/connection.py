@@ -103,7 +103,10 @@ class BoundedProtocol(HttpToolsProtocol):
         return self.url.startswith(b"/")
 
     def _is_answering(self) -> bool:
-        return self.cycle is not None and not self.cycle.response_complete
+        return (
+            self.cycle is not None  # type: ignore[redundant-expr] # it is, before the first request
+            and not self.cycle.response_complete
+        )
 
     def _expect_more(self) -> None:
         if self._timer is None:
