@@ -56,6 +56,8 @@ async def test_a_missing_referenced_file_is_an_error_with_its_place(place: Place
         ("pegboard.toml", 'instructions = ["a**"]', (1, "instructions"), "stand alone"),
         ("agent/x.md", "---\ndescription: d\nsteps: many\n---\nText", (3, "agent.x.steps"), "int"),
         ("agent/x.md", "---\nmode: [a\n---\nText", (3, ""), "not valid YAML"),
+        ("agent/x.md", "---\nmode: 2024-13-45\n---\nText", (None, ""), "not valid YAML"),
+        ("agent/x.md", "---\nmode: !!bool maybe\n---\nText", (None, ""), "not valid YAML"),
     ],
 )
 async def test_a_mistake_names_file_line_and_key(

@@ -64,14 +64,16 @@ def read_markdown(
 def _settings(front: str, file: Path) -> dict[str, Any]:
     import yaml  # 20 ms that only a Markdown file with settings costs
 
+    # What looks like a date or a number and is none fails with any of these.
+    failures = (yaml.YAMLError, RecursionError, ValueError, LookupError, AttributeError)
     try:
         value = yaml.safe_load(front)
-    except (yaml.YAMLError, RecursionError) as error:
+    except failures as error:
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
         quoted = _UNQUOTED.sub(lambda match: f"{match[1]}: {json.dumps(match[2])}", front)
         try:
             value = yaml.safe_load(quoted)
-        except (yaml.YAMLError, RecursionError):
+        except failures:
             mark = getattr(error, "problem_mark", None)
             problem = getattr(error, "problem", None) or "cannot be parsed"
             line = mark.line + _LINE_OF_THE_FIRST if mark else None
