@@ -19,7 +19,10 @@ class Line(msgspec.Struct, frozen=True):
     writer: asyncio.StreamWriter
 
     async def close(self) -> None:
-        """Close it, when what was written has gone out, or soon."""
+        """Close it, when what was written has gone out, or soon; at once if all is to end."""
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            self.writer.transport.abort()
         self.writer.close()
         try:
             async with asyncio.timeout(CLOSE_S):

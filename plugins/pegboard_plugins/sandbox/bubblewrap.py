@@ -118,8 +118,8 @@ def _environment() -> Iterator[str]:
 
 def _way_out(policy: SandboxPolicy) -> Iterator[str]:
     """The variables that lead programs to the proxy: libcurl's, which nearly all know."""
-    named = {each.rpartition(":")[0] or each for each in policy.hosts}
-    direct = ",".join(each for each in _OWN_LOOPBACK if not {each, f"[{each}]"} & named)
+    listed = {each for each in _OWN_LOOPBACK if _is_listed(each, policy.hosts)}
+    direct = ",".join(each for each in _OWN_LOOPBACK if each not in listed)
     url = f"http://{relay.HOST}:{PORT}"
     for name in _PROXY_VARIABLES:
         for each in (name, name.upper()):
@@ -127,6 +127,12 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
     for each in ("no_proxy", "NO_PROXY"):
         yield from ("--setenv", each, direct)
     yield from ("--setenv", "NODE_USE_ENV_PROXY", "1")  # for its own `fetch`, from Node.js 22.21 on
+
+
+def _is_listed(host: str, hosts: Iterable[str]) -> bool:
+    """Whether the list has the host, at whatever port: then it is the machine's that is meant."""
+    written = f"[{host}]" if ":" in host else host
+    return any(each == written or each.startswith(f"{written}:") for each in hosts)
 
 
 def _mounts(policy: SandboxPolicy) -> Iterator[str]:
