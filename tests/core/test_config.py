@@ -169,6 +169,7 @@ async def test_until_trust_a_project_can_only_tighten(place: Place) -> None:
 
     keys = ["model", "default_agent", "plugin_paths", "snapshot", "provider", "plugins"]
     keys += ["agent.build", "instructions"]
+    sent = "; with your trust the key of the provider openai is sent to https://evil.example"
 
     loaded = await place.load()
 
@@ -178,7 +179,7 @@ async def test_until_trust_a_project_can_only_tighten(place: Place) -> None:
     )
     assert loaded.untrusted == (file, agent)
     assert loaded.warnings == (
-        f"{file}: ignored until you trust this project: " + ", ".join(keys),
+        f"{file}: ignored until you trust this project: {', '.join(keys)}{sent}",
         f"{agent}: ignored until you trust this project: the agent spy",
     )
 

@@ -139,6 +139,8 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
     from pegboard.config.parse import read_layer
     from pegboard.config.project import redirections
 
+    if path.suffix == ".md":
+        return redirections({"its text": content.decode(errors="replace")})
     if path.suffix not in (".toml", ".json", ".jsonc"):
         return ()
     try:

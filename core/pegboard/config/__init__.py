@@ -192,7 +192,8 @@ class _Reading:
         elif layer.project:
             value, ignored = tightening(value)
             if ignored and layer.file is not None:
-                self._leave_out(layer.file, ", ".join(ignored))
+                sent = "".join(f"; with your trust {text}" for text in redirections(layer.value))
+                self._leave_out(layer.file, f"{', '.join(ignored)}{sent}")
         self.merged.lay(layer, value)
 
     def _warn_of_the_unusable(self, layer: Layer, value: dict[str, Any]) -> None:

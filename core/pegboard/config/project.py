@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 from typing import Any, get_args
 
-from pegboard.config.substitute import references
+from pegboard.config.substitute import references, texts
 from pegboard.hosts import KEY as NETWORK
 from pegboard.hosts import tightened
 from pegboard.schema.config import ProcessLimits, SandboxLevel
@@ -17,6 +17,13 @@ _TIGHTENING = ("permission", "instructions", "agent")
 _SANDBOX = get_args(SandboxLevel)
 _ALLOW_COMMANDS = "sandbox_allow_commands"
 _OF_PROCESSES = ("sandbox", "limits", NETWORK, _ALLOW_COMMANDS)
+_PASSED_ON = {
+    "agent": frozenset({"prompt", "description", "permission", "tools"}),
+    "mode": frozenset({"prompt", "description", "permission", "tools"}),
+    "plugins": frozenset[str](),
+    "provider": frozenset({"api", "options", "name", "npm", "env"}),
+}
+"""Tables whose entries are passed on, with the keys that are not, or are told of elsewhere."""
 # Documents: so that no project has a `.env` or a key sent to the model before it is trusted.
 _DOCUMENTS = frozenset({".md", ".mdc", ".rst", ".txt"})
 
@@ -52,15 +59,29 @@ def _switched_on(plugins: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where a project has keys, variables and files of the user's sent, a line for each.
+    """Where a project has keys, variables and files of the user's sent or told, a line for each.
 
     `value` is what it says before references are replaced, so that no line tells a secret.
     """
     providers = value.get("provider")
     entries = providers.items() if isinstance(providers, Mapping) else ()
-    return tuple(
+    sent = [
         line for name, entry in entries if isinstance(entry, Mapping) for line in _sent(name, entry)
-    )
+    ]
+    others = ((name, entry) for name, entry in value.items() if name != "provider")
+    told = [f"{text} goes into {name}" for name, entry in others for text in references(entry)]
+    return (*sent, *told, *_addresses(value))
+
+
+def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
+    """The addresses in what is passed on as it is: options of agents, models and plugins."""
+    for table, wordy in _PASSED_ON.items():
+        entries = value.get(table)
+        for name, entry in entries.items() if isinstance(entries, Mapping) else ():
+            if isinstance(entry, Mapping):
+                passed = {key: each for key, each in entry.items() if key not in wordy}
+                found = dict.fromkeys(text for text in texts(passed) if "://" in text)
+                yield from (f"{table}.{name} has the address {text}" for text in found)
 
 
 def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
@@ -106,7 +127,9 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 def without_loosening(
     value: Mapping[str, Any], below: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What a project says without a sandbox or limits looser than `below`, and the keys left out.
+    """What a project says without what is looser than `below`, and the keys left out.
+
+    That is about the sandbox, the limits of processes, and the budget that the user has set.
 
     Words that are no level stay, for the check of types to find.
     """
@@ -125,7 +148,32 @@ def without_loosening(
         high = [name for name, limit in said.items() if _is_higher(name, limit, below)]
         kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
         looser += [f"limits.{name}" for name in high]
+    if isinstance(spent := value.get("budget"), Mapping):
+        kept["budget"], more = _without_more(spent, below.get("budget"))
+        looser += [f"budget.{name}" for name in more]
     return kept, tuple(looser)
+
+
+def _without_more(said: Mapping[str, Any], before: object) -> tuple[dict[str, Any], list[str]]:
+    """The limits, those of tables in them too, without any that takes one of `before` off."""
+    known = before if isinstance(before, Mapping) else {}
+    kept: dict[str, Any] = {}
+    more: list[str] = []
+    for name, limit in said.items():
+        if isinstance(limit, Mapping):
+            kept[name], inner = _without_more(limit, known.get(name))
+            more += [f"{name}.{each}" for each in inner]
+        elif _takes_off(limit, known.get(name)):
+            more.append(name)
+        else:
+            kept[name] = limit
+    return kept, more
+
+
+def _takes_off(limit: object, before: object) -> bool:
+    if not isinstance(before, int | float):
+        return False
+    return limit is None or (isinstance(limit, int | float) and not limit <= before)
 
 
 def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
@@ -136,7 +184,11 @@ def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
 
 def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:
     """Whether a limit of processes is higher than what holds without the project; 0 is none."""
-    before = below.get("limits", {}).get(name, getattr(ProcessLimits(), name, None))
+    known = below.get("limits")
+    said = known.get(name) if isinstance(known, Mapping) else None
+    if limit is None:
+        return said is not None
+    before = getattr(ProcessLimits(), name, None) if said is None else said
     if name == "memory_mb" and before is None:
         before = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 3 // 4 >> 20
     if not isinstance(limit, int) or not isinstance(before, int):

@@ -60,20 +60,21 @@ def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
 
 def references(value: object) -> Iterator[str]:
     """What the texts of a value take in, in words: each variable and each file once."""
-    found = dict.fromkeys(match for text in _texts(value) for match in _REFERENCE.findall(text))
+    found = dict.fromkeys(match for text in texts(value) for match in _REFERENCE.findall(text))
     for kind, name in found:
         yield f"the {'variable' if kind == 'env' else 'file'} {name.strip()}"
 
 
-def _texts(value: object) -> Iterator[str]:
+def texts(value: object) -> Iterator[str]:
+    """All texts in a value, without the keys of its tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for entry in value.values():
-            yield from _texts(entry)
+            yield from texts(entry)
     elif isinstance(value, list | tuple):
         for entry in value:
-            yield from _texts(entry)
+            yield from texts(entry)
 
 
 def _place(name: str, home: Path, folder: Path) -> Path:
