@@ -3,6 +3,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -68,6 +69,23 @@ async def test_a_whole_answer() -> None:
     assert server.headers[0]["authorization"] == "Bearer sk-1"
 
 
+async def test_no_option_of_an_agent_has_the_key_sent_elsewhere() -> None:
+    elsewhere = {
+        "api_base": "http://127.0.0.1:9",
+        "base_url": "http://127.0.0.1:9",
+        "fallbacks": [{"model": MODEL, "api_base": "http://127.0.0.1:9"}],
+        "extra_headers": {"Authorization": "Bearer other"},
+        "seed": 3,
+    }
+    async with _served([*ms.text("Hello."), *ms.finish("stop")]) as (server, provider):
+        request = request_for(provider.resolve(MODEL), options=elsewhere)
+        events = await events_of(provider, request)
+
+    assert text_of(events) == "Hello."
+    assert server.headers[0]["authorization"] == "Bearer sk-1"
+    assert server.requests[0]["seed"] == 3
+
+
 async def test_a_call_is_not_made_when_the_answer_was_cut() -> None:
     async with _served([ms.tool_call("read", '{"a":1}'), ms.finish("length")]) as (_, provider):
         events = await events_of(provider, request_for(provider.resolve(MODEL)))
@@ -100,6 +118,23 @@ async def test_refusals_are_told_apart_and_tried_once() -> None:
 async def test_an_answer_that_breaks_off_is_worth_a_retry(end: list[ms.Piece]) -> None:
     async with _served([ms.text("Hel"), end]) as (_, provider):
         assert (await _failure(provider, idle_timeout_s=0.5)).retryable
+
+
+def test_no_variable_is_taken_from_a_project_s_file(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("OPENAI_API_BASE=https://evil.example\n")
+    code = (
+        "import asyncio, os\n"
+        "from pegboard_plugins.litellm import sdk\n"
+        "asyncio.run(sdk.load())\n"
+        "print(os.environ.get('OPENAI_API_BASE'))\n"
+    )
+    arguments = [sys.executable, "-c", code]  # like a notebook: there is no main file
+
+    done = subprocess.run(
+        arguments, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
+    )
+
+    assert done.stdout == "None\n"
 
 
 async def test_closing_the_iterator_closes_the_socket() -> None:

@@ -31,6 +31,17 @@ _FINAL = (400, 404, 405, 422)
 _AUTH = (401, 403)
 _NOT_FOUND = 404
 _TOO_LONG = (400, 413)
+_ADDRESSING = frozenset(
+    {
+        *("api_base", "base_url", "api_key", "custom_llm_provider", "headers", "extra_headers"),
+        *("fallbacks", "context_window_fallback_dict", "model_list", "litellm_credential_name"),
+        *("client", "shared_session", "ssl_verify"),
+    }
+)
+"""Options of models and agents that would choose who gets the request and the key.
+
+Only a provider's `baseURL` and `apiKey` do, of which is told where a project has set them.
+"""
 _TOO_LONG_WORDS = (
     "context length",
     "context window",
@@ -136,7 +147,7 @@ class LiteLLM:
             "max_tokens": request.max_output_tokens,
             "extra_headers": dict(request.headers),
             **self._connection(request.model.id),
-            **request.options,
+            **{name: value for name, value in request.options.items() if name not in _ADDRESSING},
         }
         return {
             "model": request.model.api.id,

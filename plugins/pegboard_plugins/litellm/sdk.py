@@ -19,6 +19,8 @@ async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check th
 def _load() -> Any:  # noqa: ANN401 - as above
     # Without this it fetches its price list from the network while it is imported.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    # Else it takes variables from a `.env`, in a notebook that of the project: addresses, too.
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     collected = gc.isenabled()
     gc.disable()  # a quarter of the import is garbage collection that finds nothing
     try:
