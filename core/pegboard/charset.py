@@ -8,9 +8,12 @@ be, for that has Latin-1's letters and is what such files mostly are.
 import codecs
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 
 WESTERN = "cp1252"
 SAMPLE_BYTES = 64 << 10
+MOST_LINES = 20_000
+"""Of a piece so many lines are looked at."""
 _BEFORE_BYTES = 64
 """Of a line, so much before its first letter beyond ASCII belongs to the sample."""
 _LEAST_LETTERS = {"east": 4, "script": 4, "latin": 3}
@@ -67,8 +70,8 @@ Pieces = Callable[[], Iterable[bytes]]
 def told(pieces: Pieces, *, whole: bool = True) -> str:
     """Python's name of the encoding; empty for a text of more than one, or of none we know.
 
-    `pieces` gives the text's bytes from the start whenever it is called, each piece some whole
-    lines. Without `whole` the last one may end within a letter.
+    `pieces` gives the text's bytes from the start whenever it is called, each piece a MiB of
+    whole lines. Without `whole` the last one may end within a letter.
     """
     lines = _Lines()
     for piece in pieces():
@@ -100,7 +103,7 @@ class _Lines:
 
     def add(self, piece: bytes) -> None:
         """Note the lines of the text's next part."""
-        for line in _BEYOND_ASCII.finditer(piece):
+        for line in islice(_BEYOND_ASCII.finditer(piece), MOST_LINES):
             self._note(line[0])
             if len(self.sample) < SAMPLE_BYTES:
                 first = line.start()
@@ -143,7 +146,9 @@ def _telling(kind: str, sample: bytes, encoding: str) -> int:
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):
         return 0
     western = _start(sample, WESTERN) if kind == "latin" else " " * len(text)
-    other = bytes(a > "\x7f" and a != b for a, b in zip(text, western, strict=True))
+    # Of a letter that is repeated only the first counts: rulers and boxes are no words.
+    letters_before = zip(text, western, " " + text, strict=False)
+    other = bytes(a > "\x7f" and a not in {b, before} for a, b, before in letters_before)
     words = (word for word in _WORDS[kind].finditer(text) if kind == "east" or _is_small(word[0]))
     telling = sum(other.count(1, *word.span()) for word in words)
     return telling if telling >= other.count(1) * _LEAST_SHARE else 0

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
 
@@ -120,7 +121,7 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 def _told(content: bytes, *, whole: bool) -> str:
     if _is_utf_8((content,), whole=whole):
         return "utf-8"
-    return charset.told(lambda: (content,), whole=whole)
+    return charset.told(partial(_pieces, BytesIO(content), len(content)), whole=whole)
 
 
 def marked_encoding(start: bytes) -> str:

@@ -49,6 +49,13 @@ def test_western_texts_are_told_as_such(sample) -> None:
     assert decode_text(sample.content, name="a").encoding == "cp1252"
 
 
+@pytest.mark.parametrize("ruler", ["—" * 12, "·" * 20, "« « «««« »»»»", "Ä" * 30, "±" * 8])
+def test_a_ruler_in_a_western_text_is_no_word(ruler) -> None:
+    content = f"/* {ruler} */\n// 5 €\n".encode("cp1252")
+
+    assert decode_text(content, name="a").encoding == "cp1252"
+
+
 def test_a_file_is_told_as_its_content_is(tmp_path) -> None:
     for sample in samples():
         told = decode_text(sample.content, name="a").encoding
