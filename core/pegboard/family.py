@@ -1,8 +1,10 @@
 """A process with all that come from it: who they are, what they hold, and their end."""
 
 import os
+import re
 import signal
 import time
+import zlib
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +15,8 @@ from pegboard.cgroups import Group
 
 MARK = "AGENT_RUN"
 """Variable by which processes are recognised as a call's own, even when they left its group."""
+_PROGRAMS, _CALLS = 10**7, 10**9
+"""How many seals there are: of programs like this one, and of calls in each."""
 NEAR_PIDS = 256
 CROWD = 50
 """More processes than this are stopped before they are killed: they may fork faster than that."""
@@ -30,13 +34,16 @@ class _Status(msgspec.Struct, frozen=True):
 class Family:
     """A process with all that come from it, also those that left its group or its session.
 
-    They are found under `/proc` by parent, by session, and by the mark in their environment;
-    where there is no `/proc`, the process group is all that is known.
+    They are found under `/proc` by parent, by session, by the mark in their environment, and by
+    the `seal` where they have cleared it: that is a limit of file locks, which Linux hands down
+    and holds nobody to (getrlimit(2)). Where there is no `/proc`, the process group is all that
+    is known.
     """
 
     def __init__(self, prefix: str) -> None:
         self.mark = f"{prefix}.{os.urandom(8).hex()}"
-        self.leader = 0
+        self.seal = program_seal(prefix) * _CALLS + int.from_bytes(os.urandom(8)) % _CALLS
+        self.leader = -1
         self.group: Group | None = None
         """Where the kernel keeps them together, too."""
 
@@ -48,8 +55,9 @@ class Family:
         """Whether anything lived that the signal was for."""
         pids = self.members(thorough=thorough)
         if pids is None:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.leader, number)
+            if self.leader > 0:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self.leader, number)
             return False
         if number == signal.SIGKILL and len(pids) > CROWD:
             pids = self._frozen(pids)
@@ -66,11 +74,10 @@ class Family:
 
     def _found(self, candidates: Iterable[int], *, known: Collection[int]) -> set[int]:
         living = [status for pid in candidates if (status := _status(pid))]
-        mark = f"{MARK}={self.mark}".encode()
         found = {
             each.pid
             for each in living
-            if self.leader in (each.pid, each.session) or mark in _environ(each.pid)
+            if self.leader in (each.pid, each.session) or self._is_marked(each.pid)
         }
         if self.group is not None:
             found |= {pid for pid in self.group.members() - {*known} if not _is_ending(pid)}
@@ -79,6 +86,12 @@ class Family:
             found |= more
             family |= more
         return found
+
+    def _is_marked(self, pid: int) -> bool:
+        environ = _environ(pid)
+        if environ is None:
+            return False
+        return f"{MARK}={self.mark}".encode() in environ or _seal(pid) == self.seal
 
     def _frozen(self, pids: set[int]) -> set[int]:
         """All of them, after each was stopped: what is stopped has no more children."""
@@ -148,15 +161,32 @@ def _is_ending(pid: int) -> bool:
         return True
 
 
-def _environ(pid: int) -> bytes:
-    """The variables that a process was started with; in the midst of an exec it has none."""
+def program_seal(prefix: str) -> int:
+    """What the seals of all calls of a program begin with: seven digits, before nine others."""
+    return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
+
+
+def _seal(pid: int) -> int:
+    """The seal of a process, 0 for none."""
+    try:
+        found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+def _environ(pid: int) -> bytes | None:
+    """The variables that a process was started with; in the midst of an exec it has none.
+
+    None for a process that is not ours to look into.
+    """
     content = b""
     for pause_s in EXEC_PAUSES_S:
         time.sleep(pause_s)
         try:
             content = _read(f"/proc/{pid}/environ")
         except OSError:
-            return b""
+            return None
         if content or _is_ending(pid):
             break
     return content

@@ -1,7 +1,7 @@
 """What tools have started ends with this program, also when it is killed.
 
 A shell of a few hundred kilobytes waits at a pipe that only this program holds. When the pipe
-breaks the program is dead, and the shell kills every process that has its mark.
+breaks the program is dead, and the shell kills every process that has its mark or its seal.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from pegboard.family import MARK
+from pegboard.family import MARK, program_seal
 
 END_LIMIT_S = 2.0
 """How long the shell may take to end, once it is told to."""
@@ -18,16 +18,21 @@ END_LIMIT_S = 2.0
 # The leader's group is killed with it: a program may have cleared its environment.
 _SCRIPT = f"""
 read -r _ && exit
+seal="^Max file locks *$1[0-9]\\{{9\\}} "
+found() {{
+    grep -ls "{MARK}=$0" /proc/[0-9]*/environ
+    grep -ls "$seal" /proc/[0-9]*/limits
+}}
 for pause in 0 0.02 0.05 0.1 0.2 0.5 1 2; do
     sleep $pause
-    found=$(grep -ls "{MARK}=$0" /proc/[0-9]*/environ)
-    while [ -n "$found" ]; do
-        for file in $found; do
+    files=$(found)
+    while [ -n "$files" ]; do
+        for file in $files; do
             pid=${{file#/proc/}}
-            pid=${{pid%/environ}}
+            pid=${{pid%/*}}
             kill -9 "-$pid" "$pid"
         done
-        found=$(grep -ls "{MARK}=$0" /proc/[0-9]*/environ)
+        files=$(found)
     done
 done
 """
@@ -59,7 +64,7 @@ class Lifeline:
     def _start(self) -> None:
         try:
             self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _SCRIPT, self._mark],
+                ["/bin/sh", "-c", _SCRIPT, self._mark, str(program_seal(self._mark))],
                 cwd="/",
                 env={"PATH": "/usr/bin:/bin"},
                 stdin=subprocess.PIPE,

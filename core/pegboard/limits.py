@@ -8,6 +8,7 @@ ten times a second or more, and by two small reads as long as the machine has no
 import os
 import re
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -76,13 +77,16 @@ class Bounds:
         cwd: Path,
         env: Mapping[str, str],
         group: Group | None = None,
+        seal: int = 0,
     ) -> Sequence[str]:
         """The command line of a shell that takes on the limits and becomes `argv`.
+
+        `seal` is that of the process's family.
 
         :raises ToolError: when there is no such program or directory, which the shell would tell
             as if the program had.
         """
-        script = f"{self._fixed} {self._most_of_the_user()}".strip()
+        script = f"{self._fixed} {self._most_of_the_user()} {_sealed(seal)}".strip()
         if group is not None:
             script = f"{{ echo 0 >{group.door}; }} 2>/dev/null; {script}"
         if not script:
@@ -130,6 +134,13 @@ class Bounds:
         # -u is bash's letter, -p that of smaller shells.
         known = f"{{ ulimit -u {most} || ulimit -p {most}; }} 2>/dev/null;"
         return "" if 0 <= limit <= most else known
+
+
+def _sealed(seal: int) -> str:
+    """-w is the letter of smaller shells for the limit of file locks, -x that of bash."""
+    if not seal or not sys.platform.startswith("linux"):
+        return ""
+    return f"{{ ulimit -w {seal} || ulimit -x {seal}; }} 2>/dev/null;"
 
 
 class Watch:

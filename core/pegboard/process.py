@@ -100,7 +100,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     with bounds.group() if bounds is not None else nullcontext() as family.group:
         watch = None
         if bounds is not None:
-            argv = bounds.around(argv, cwd=cwd, env=env, group=family.group)
+            argv = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
             watch = Watch(bounds, family.members, family.group)
         transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
         family.leader = transport.get_pid()

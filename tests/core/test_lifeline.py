@@ -12,11 +12,18 @@ from pegboard.lifeline import Lifeline
 
 PROGRAM = """
 import os, subprocess, sys
+from pathlib import Path
+from pegboard.family import MARK, Family
 from pegboard.lifeline import Lifeline
+from pegboard.limits import Bounds
+from pegboard.schema.config import ProcessLimits
 lifeline = Lifeline()
 env = dict(os.environ, **lifeline.hold())
-script = "sleep {nap} & setsid sleep {nap} & exec sleep {nap}"
-subprocess.Popen(["/bin/sh", "-c", script], env=env, start_new_session=True)
+script = "sleep {nap} & setsid env -i sleep {nap} & exec sleep {nap}"
+seal = Family(env[MARK]).seal
+shell = ["/bin/sh", "-c", script]
+argv = Bounds(ProcessLimits()).around(shell, cwd=Path.cwd(), env=env, seal=seal)
+subprocess.Popen(argv, env=env, start_new_session=True)
 print("begun", flush=True)
 sys.stdin.read()
 """

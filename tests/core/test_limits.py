@@ -74,6 +74,19 @@ async def test_too_many_processes_are_ended_and_said_to_be(tmp_path: Path, left:
     assert alive() == []
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to find processes in")
+async def test_a_daemon_that_hides_is_found_without_a_control_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)  # who gets no group
+    daemon = f"setsid -f env -i sleep {NUMBER} >/dev/null 2>&1 </dev/null"
+
+    result = await ran(f"{daemon}; echo begun", tmp_path)
+
+    assert (result.output, result.background_ended) == ("begun\n", True)
+    assert alive() == []
+
+
 async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
     hog = f"x = bytearray(b'x') * (90 << 20); import time; time.sleep({NUMBER})"
     script = f"for n in 1 2 3; do '{sys.executable}' -c \"{hog}\" & done; wait"
