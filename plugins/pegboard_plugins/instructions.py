@@ -1,6 +1,7 @@
 """Instruction files: `AGENTS.md` and its like, and what the configuration names."""
 
 import asyncio
+import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -8,7 +9,14 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
-from pegboard import PendingCall, SessionView, ToolResult, hookimpl
+from pegboard import (
+    PendingCall,
+    SessionView,
+    ToolResult,
+    hookimpl,
+    open_resolved,
+    secret_path,
+)
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, ToolPart
 
@@ -157,7 +165,9 @@ def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    return (path.resolve() for path in paths if path.is_file())
+    """Those that are files, resolved; none of secrets, under whatever name."""
+    found = ((path, path.resolve()) for path in paths if path.is_file())
+    return (real for path, real in found if not (secret_path(path) or secret_path(real)))
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
@@ -183,7 +193,8 @@ def _piece(file: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
-    with file.open("rb") as opened:
+    # What has become a link since it was found leads nowhere, and a pipe holds nobody up.
+    with os.fdopen(open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         content = opened.read(LIMIT_BYTES)
     text = content.decode("utf-8", "replace").strip()
     if size > LIMIT_BYTES:

@@ -93,6 +93,18 @@ async def test_a_link_shows_nothing_but_another_document(project: Path) -> None:
     assert pieces == (f"Instructions from: {project}/CLAUDE.md\nrules",)
 
 
+async def test_no_file_of_secrets_is_an_instruction(project: Path) -> None:
+    keys = project.parent / ".ssh" / "notes"
+    keys.parent.mkdir()
+    keys.write_text("secret")
+    (project / ".env").write_text("KEY=secret")
+    (project / "plain").symlink_to(".env")
+
+    config = _config(str(keys), ".env", "plain", str(project / "plain"))
+
+    assert await _pieces(view(project, config=config)) == ()
+
+
 async def test_a_changed_file_is_read_again(project: Path) -> None:
     file = project / "AGENTS.md"
     file.write_text("old")

@@ -5,6 +5,7 @@ Reads files, so it belongs in a thread.
 
 import base64
 import binascii
+import io
 import json
 import os
 import re
@@ -12,11 +13,12 @@ import stat
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
 
 import msgspec
 
+from pegboard.openat import open_resolved
 from pegboard.schema.part import FilePart
 from pegboard.sensitive import secret_path
 from pegboard.truncate import MAX_BYTES, MAX_LINES
@@ -59,11 +61,16 @@ def mime_of(path: Path) -> str:
 
 
 def expand_file(
-    part: FilePart, directory: Path, *, on_read: Callable[[Path], None] = lambda _: None
+    part: FilePart,
+    directory: Path,
+    *,
+    worktree: Path | None = None,
+    on_read: Callable[[Path], None] = lambda _: None,
 ) -> Expansion:
     """The expansion of one file; what cannot be read is said in a text, and nothing is raised.
 
-    `on_read` is told of a text file before it is read.
+    No link in the `worktree` (the directory unless it is given) leads out of it, and none leads
+    to a file of secrets. `on_read` is told of a text file before it is read.
     """
     try:
         split = urlsplit(part.url)
@@ -72,7 +79,8 @@ def expand_file(
                 return _data(part)
             case "file":
                 path = directory / unquote(split.path)
-                return _file(part, path, split.query, on_read)
+                real = _followed(path, worktree or directory)
+                return _file(part, path, real, split.query, on_read)
             case _:
                 return Expansion()
     except (OSError, ValueError) as error:
@@ -125,20 +133,37 @@ def _base64(raw: bytes) -> bytes:
         raise ValueError(f"its data: URL is not base64 ({error})") from error
 
 
-def _file(part: FilePart, path: Path, query: str, on_read: Callable[[Path], None]) -> Expansion:
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
+def _followed(path: Path, worktree: Path) -> Path:
+    """The path with links resolved.
+
+    :raises ValueError: when a link of the project leads to what the user cannot have meant.
+    """
+    given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
+    if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
+        raise ValueError("it is a link that leads out of the project")
+    if secret_path(real) and not secret_path(given):
+        raise ValueError("it is a link to a file of secrets")
+    return real
+
+
+def _file(
+    part: FilePart, path: Path, real: Path, query: str, on_read: Callable[[Path], None]
+) -> Expansion:
+    if real.is_dir():
         return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)
-    if not stat.S_ISREG(mode):
-        raise ValueError("it is not a regular file")
-    if _is_text(part.mime or TEXT_MIME):
-        on_read(path)
-        content = _lines(path, parse_qs(query)) or (_NO_LINES if query else "")
-        return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
-    size = path.stat().st_size
-    if size > MEDIA_LIMIT_BYTES:
-        raise ValueError(_too_long(size))
-    return Expansion(url=_media(part.mime, path.read_bytes()))
+    is_text = _is_text(part.mime or TEXT_MIME)
+    # What has become a pipe since would hold us up, and what has become a link leads elsewhere.
+    with os.fdopen(open_resolved(real, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        facts = os.fstat(file.fileno())
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("it is not a regular file")
+        if is_text:
+            on_read(path)
+            content = _lines(file, parse_qs(query)) or (_NO_LINES if query else "")
+            return Expansion(texts=_read_texts(str(path), content), mime=TEXT_MIME)
+        if facts.st_size > MEDIA_LIMIT_BYTES:
+            raise ValueError(_too_long(facts.st_size))
+        return Expansion(url=_media(part.mime, file.read(MEDIA_LIMIT_BYTES + 1)))
 
 
 def _is_text(mime: str) -> bool:
@@ -155,13 +180,13 @@ def _too_long(size: int) -> str:
     return f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached"
 
 
-def _lines(path: Path, query: dict[str, list[str]]) -> str:
+def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
     end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
-    with path.open("rb") as probed:
-        if b"\0" in probed.read(_PROBE_BYTES):
-            raise ValueError("it is a binary file")
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+    if b"\0" in content.read(_PROBE_BYTES):
+        raise ValueError("it is a binary file")
+    content.seek(0)
+    with io.TextIOWrapper(content, encoding="utf-8", errors="replace", newline="") as file:
         pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
         return "".join(_bounded(islice(pieces, start - 1, end)))
 

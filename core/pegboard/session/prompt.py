@@ -200,7 +200,11 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
             continue
         note_read = engine.files.view(part.session_id).note_read
         found = await asyncio.to_thread(
-            expand_file, part, engine.workspace.directory, on_read=note_read
+            expand_file,
+            part,
+            engine.workspace.directory,
+            worktree=engine.workspace.worktree,
+            on_read=note_read,
         )
         parts[place] = replace(part, url=found.url or part.url, mime=found.mime or part.mime)
         added.extend(

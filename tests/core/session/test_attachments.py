@@ -145,6 +145,47 @@ def test_a_file_is_noted_as_read_before_it_is_read(tmp_path: Path) -> None:
     assert noted == [file]
 
 
+@pytest.mark.parametrize(
+    ("name", "target", "why"),
+    [
+        ("notes.md", "../outside.txt", "leads out of the project"),
+        ("docs", None, "leads out of the project"),
+        ("docs/outside.txt", None, "leads out of the project"),
+        ("notes.md", ".env", "a link to a file of secrets"),
+        ("pipe", None, "not a regular file"),
+    ],
+)
+def test_a_link_of_the_project_leads_to_nothing_that_is_not_meant(
+    tmp_path: Path, name: str, target: str | None, why: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "outside.txt").write_text("KEY=secret")
+    (project / ".env").write_text("KEY=secret")
+    (project / "docs").symlink_to("..")
+    if target is not None:
+        (project / name).symlink_to(target)
+    os.mkfifo(project / "pipe")
+
+    [text] = expand_file(part((project / name).as_uri()), project).texts
+
+    assert why in text
+    assert "KEY" not in text
+
+
+def test_a_link_that_stays_in_the_project_is_followed_and_a_link_of_the_user_s(
+    tmp_path: Path,
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a.txt").write_text("a")
+    (project / "b.txt").symlink_to("a.txt")
+    (tmp_path / "mine.txt").symlink_to("project/a.txt")
+
+    for file in (project / "b.txt", tmp_path / "mine.txt"):
+        assert text_of(expand_file(part(file.as_uri()), project)) == "a"
+
+
 def test_a_long_file_is_cut_and_a_binary_one_refused(tmp_path: Path) -> None:
     long, single, binary = tmp_path / "long", tmp_path / "single", tmp_path / "binary"
     long.write_text("line\n" * 3000)
