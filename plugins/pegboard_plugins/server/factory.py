@@ -83,7 +83,7 @@ async def _invalid(_request: Request, error: Exception) -> Response:
 async def _unknown(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 404:  # noqa: PLR2004 - the status itself
-        return problem(404, "NotFoundError", f"no such route: {request.url.path[:200]}")
+        return problem(404, "NotFoundError", f"no such route: {request.scope['path'][:200]}")
     return problem(error.status_code, "BadRequest", error.detail)
 
 

@@ -5,22 +5,27 @@ import base64
 import mimetypes
 import os
 import stat
+import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from pegboard import App, InvalidInputError, PermissionDeniedError, walk_files
+from pegboard import App, InvalidInputError, PermissionDeniedError, open_resolved, walk_files
 from pegboard.schema.served import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.answers import answer
 from pegboard_plugins.server.changes import changes
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.finding import best_names, search
-from pegboard_plugins.server.house import Here
+from pegboard_plugins.server.house import Here, no_system
 
 LONGEST_BYTES = 10 << 20
 MOST_NAMES = 200
+MOST_FILES = 100_000
+WALK_WITHIN_S = 5.0
+"""Of a folder without an end, such as a home, the outer files are enough to name one."""
 routes = APIRouter()
 
 Text = Annotated[str, Query(max_length=4096)]
@@ -63,10 +68,8 @@ async def find_file(
     limit: Count = 10,
 ) -> Response:
     """The paths that come nearest to a text; those of folders end with a slash."""
-    found = await asyncio.to_thread(_names, app.workspace.directory)
-    if kind is not None or dirs == "false":
-        found = [name for name in found if name.endswith("/") == (kind == "directory")]
-    return answer(best_names(found, query, limit))
+    chosen = kind or ("file" if dirs == "false" else None)
+    return answer(await asyncio.to_thread(_found, app, query, chosen, limit))
 
 
 @routes.get("/api/fs/find", **operation("v2.fs.find", gives=dict[str, Any]))
@@ -77,10 +80,7 @@ async def find_for_completion(
     kind: Annotated[str | None, Query(alias="type")] = None,
 ) -> Response:
     """The paths that come nearest to a text, as the newer terminal interface asks for them."""
-    names = await asyncio.to_thread(_names, app.workspace.directory)
-    if kind in {"file", "directory"}:
-        names = [name for name in names if name.endswith("/") == (kind == "directory")]
-    found = best_names(names, query, limit)
+    found = await asyncio.to_thread(_found, app, query, kind, limit)
     workspace = app.workspace
     where = {
         "directory": str(workspace.directory),
@@ -99,7 +99,7 @@ async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - th
 def resolved(app: App, path: str) -> Path:
     """The path of a thing in the worktree, with all symlinks followed.
 
-    :raises PermissionDeniedError: when it is outside.
+    :raises PermissionDeniedError: when it is outside, or none of a project's files.
     :raises InvalidInputError: for a text that is no path.
     """
     if "\0" in path:
@@ -110,20 +110,21 @@ def resolved(app: App, path: str) -> Path:
         raise InvalidInputError(f"not a path: {path[:200]!r}") from error
     if not found.is_relative_to(app.workspace.worktree):
         raise PermissionDeniedError(f"outside of the project: {path[:200]}")
-    return found
+    return no_system(found)
 
 
 def _nodes(directory: Path, folder: Path) -> list[FileNode]:
     try:
         with os.scandir(folder) as entries:
-            known = {name.split("/", 1)[0] for name in _names(folder)}
+            files, is_whole = _files(folder)
+            known = {name.split("/", 1)[0] for name in files}
             found = [
                 FileNode(
                     name=_text(entry.name),
                     path=_text(os.path.relpath(entry.path, directory)),
                     absolute=_text(entry.path),
                     type="directory" if _is_folder(entry) else "file",
-                    ignored=_text(entry.name) not in known,
+                    ignored=is_whole and _text(entry.name) not in known,
                 )
                 for entry in entries
                 if entry.name != ".git"
@@ -142,16 +143,17 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 def _content(path: Path) -> FileContent:
     try:
-        facts = path.stat()
-        if not stat.S_ISREG(facts.st_mode):
-            return FileContent(type="text", content="")
-        if facts.st_size > LONGEST_BYTES:
-            raise InvalidInputError(f"{path.name} has more than {LONGEST_BYTES:,} bytes")
-        raw = path.read_bytes()
+        # What was checked is what is read: no link that was put there since, no wait for a pipe.
+        with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return FileContent(type="text", content="")
+            raw = file.read(LONGEST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return FileContent(type="text", content="")
     except OSError as error:
         raise PermissionDeniedError(f"{path.name} cannot be read: {error.strerror}") from error
+    if len(raw) > LONGEST_BYTES:
+        raise InvalidInputError(f"{path.name} has more than {LONGEST_BYTES:,} bytes")
     return _shown(path, raw)
 
 
@@ -163,16 +165,35 @@ def _shown(path: Path, raw: bytes) -> FileContent:
     return FileContent(type="binary", content=encoded, encoding="base64", mime_type=kind or None)
 
 
-def _names(folder: Path) -> list[str]:
-    """The files below a folder that git would look at, and their folders, as relative paths."""
+def _found(app: App, query: str, kind: str | None, limit: int) -> list[str]:
+    """The names of the project that come nearest to a text, all or those of one kind."""
+    files, _ = _files(app.workspace.directory)
+    names = [*_folders(files), *files]
+    if kind in {"file", "directory"}:
+        names = [name for name in names if name.endswith("/") == (kind == "directory")]
+    return best_names(names, query, limit)
+
+
+def _files(folder: Path) -> tuple[list[str], bool]:
+    """The files below a folder that git would look at, the outer ones first, and if that is all."""
     start = len(str(folder).rstrip("/")) + 1
-    files = [_text(path[start:]) for path in walk_files(folder)]
-    folders: dict[str, None] = {}
+    ends_at = time.monotonic() + WALK_WITHIN_S
+    files: list[str] = []
+    for path in walk_files(folder):
+        if len(files) == MOST_FILES or time.monotonic() > ends_at:
+            return files, False
+        files.append(_text(path[start:]))
+    return files, True
+
+
+def _folders(files: Iterable[str]) -> Iterable[str]:
+    """The folders that the files are in, with a slash behind each."""
+    found: dict[str, None] = {}
     for name in files:
         for place, letter in enumerate(name):
             if letter == "/":
-                folders[name[: place + 1]] = None
-    return [*folders, *files]
+                found[name[: place + 1]] = None
+    return found
 
 
 def _text(name: str) -> str:

@@ -20,6 +20,8 @@ MOST_PER_FILE = 10
 LONGEST_LINE = 2000
 LONGEST_FILE_BYTES = 4 << 20
 LONGEST_OUTPUT_BYTES = 16 << 20
+OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
+"""What is no project's: processes with their keys, and files without end."""
 
 
 def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
@@ -59,6 +61,7 @@ async def search(folder: Path, pattern: str) -> list[Match]:
     ripgrep = shutil.which("rg")
     if ripgrep:
         command = [ripgrep, "--no-config", "--json", "--hidden", "--glob=!.git/*"]
+        command += [f"--glob=!{each}" for each in OF_THE_SYSTEM if folder == Path("/")]
         command += [f"--max-count={MOST_PER_FILE}", "--regexp", pattern, "--", "."]
     else:
         command = [sys.executable, __file__, pattern]
@@ -143,7 +146,8 @@ def main(pattern: str) -> int:
     except re.error:
         return 2
     for path in walk_files(Path.cwd()):
-        for line in _found(path, expression):
+        of_system = any(path.startswith(f"{folder}/") for folder in OF_THE_SYSTEM)
+        for line in () if of_system else _found(path, expression):
             sys.stdout.buffer.write(msgspec.json.encode({"type": "match", "data": line}) + b"\n")
     return 0
 

@@ -11,9 +11,18 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from pegboard import App, InvalidInputError, NotFoundError, PegboardError, Places, check_id
+from pegboard import (
+    App,
+    InvalidInputError,
+    NotFoundError,
+    PegboardError,
+    PermissionDeniedError,
+    Places,
+    check_id,
+)
 from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.finding import OF_THE_SYSTEM
 from pegboard_plugins.server.keys import Keys
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
@@ -102,8 +111,21 @@ async def app_of(connection: HTTPConnection, house: Served) -> App:
     """The App of the directory that a connection names, opened if it is not yet.
 
     :raises InvalidInputError: when it is not a directory.
+    :raises PermissionDeniedError: when it is the system's.
     """
-    return await house.pool.app(asked_directory(connection, house))
+    app = await house.pool.app(asked_directory(connection, house))
+    no_system(app.workspace.directory)
+    return app
+
+
+def no_system(path: Path) -> Path:
+    """The path, which is resolved, if it is not the system's.
+
+    :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
+    """
+    if any(path.is_relative_to(folder) for folder in OF_THE_SYSTEM):
+        raise PermissionDeniedError(f"not a project's: {str(path)[:200]}")
+    return path
 
 
 async def _held(app: Annotated[App, Depends(app_of)], house: Served) -> AsyncIterator[App]:

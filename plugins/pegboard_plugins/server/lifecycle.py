@@ -38,6 +38,7 @@ UNHEARD_MS = 20_000
 switched off does not say so, and a connection to it would stay for a quarter of an hour."""
 LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
+LOGGERS = ("pegboard.server", "pegboard.client", "uvicorn.error")
 _PLAIN_HTTP = 80
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s*]+")
 _log = logging.getLogger("pegboard.server")
@@ -263,14 +264,25 @@ def _listening(settings: Settings) -> socket.socket:
     return listener
 
 
+class _Line(logging.Formatter):
+    """One line for each record, whatever a request or a file name puts into it."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        line = super().formatMessage(record)
+        return "".join(
+            letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+            for letter in line
+        )
+
+
 def log_to_stderr(*, is_quiet: bool) -> None:
     """One line for each thing that happens; only what is wrong when `is_quiet`.
 
     uvicorn warns of each request that is no HTTP, with which a stranger could fill a disk.
     """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    for name in ("pegboard.server", "pegboard.client", "uvicorn.error"):
+    handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    for name in LOGGERS:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(logging.WARNING if is_quiet else logging.INFO)
