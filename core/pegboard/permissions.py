@@ -22,6 +22,11 @@ UNCLEAR = "[unclear] "
 
 No rule narrower than `*` allows it, but one that is this very pattern.
 """
+UNKNOWN = "[unknown] "
+"""Begins the pattern of a line of which nobody can say what it would run, read or write.
+
+It is unclear, too; the built-in rules ask for it.
+"""
 
 
 @lru_cache(maxsize=4096)
@@ -51,6 +56,11 @@ def matches(pattern: str, text: str) -> bool:
     return pattern.endswith(" *") and _compiled(pattern[:-2]).fullmatch(text) is not None
 
 
+def literally(text: str) -> str:
+    """A pattern for a text: its own `*`, of which a file's name may have some, are any letter."""
+    return text if text == "*" else text.replace("*", "?")
+
+
 def _below_home(pattern: str) -> str | None:
     """What stands behind `~` or `$HOME` at the start of a pattern, None for other patterns."""
     for sign in ("~", "$HOME"):
@@ -74,7 +84,7 @@ def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False
-    if text.startswith(UNCLEAR) and rule.action == "allow":
+    if text.startswith((UNCLEAR, UNKNOWN)) and rule.action == "allow":
         return rule.pattern in ("*", text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:

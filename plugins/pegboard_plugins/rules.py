@@ -4,13 +4,15 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import SessionView, hookimpl, judge, rules_from_config
+from pegboard import UNKNOWN, SessionView, hookimpl, judge, rules_from_config
 from pegboard.schema.config import Config
 from pegboard.schema.permission import PermissionRequest, Verdict
 
+_UNKNOWN_LINES = f"{UNKNOWN}*"
 DEFAULTS = rules_from_config(
     {
         "*": "allow",
+        "bash": {_UNKNOWN_LINES: "ask"},
         "doom_loop": "ask",
         "external_directory": "ask",
         "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
@@ -26,6 +28,16 @@ async def config_load(config: Config) -> Config:
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict:
-    """What the session's rules say of the request."""
+    """What the session's rules say of the request.
+
+    A line of which nobody can say what it would do is asked for with the reasons, and the way
+    out of each, which a request has in its metadata as `advice`.
+    """
     home = session.home or Path.home()
-    return judge(session.rulesets, request.permission, request.patterns, home=home)
+    verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
+    advice = request.metadata.get("advice")
+    if verdict.action != "ask" or verdict.rule is None or not isinstance(advice, list):
+        return verdict
+    if verdict.rule.pattern != _UNKNOWN_LINES:
+        return verdict
+    return msgspec.structs.replace(verdict, reason="; ".join(map(str, advice)))

@@ -13,7 +13,7 @@ from pegboard.errors import (
     PermissionDeniedError,
     PermissionRejectedError,
 )
-from pegboard.permissions import UNCLEAR, unapproved
+from pegboard.permissions import UNCLEAR, UNKNOWN, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.permission import (
     USER_KEY,
@@ -29,6 +29,8 @@ from pegboard.session.engine import Engine
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import PutApproval
 
+_TAILS = (" *", "/*")
+"""How a tool says that a choice for good is for more than the one text."""
 _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
@@ -68,10 +70,7 @@ async def settle(
     :raises PermissionRejectedError: when the user rejects it.
     :raises PermissionCorrectedError: when the user says what to do instead.
     """
-    verdict = await judged(engine, view, request)
-    if not engine.desk.interactive:
-        verdict = unattended(request, verdict)
-    await record(engine, view, request, verdict)
+    verdict = await _settled(engine, view, request)
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
@@ -83,6 +82,21 @@ async def settle(
         raise PermissionRejectedError(REJECTED)
 
 
+async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
+    """The recorded verdict, judged again while somebody approves something.
+
+    An approval settles what waits; a request that is on its way to wait must not miss it.
+    """
+    while True:
+        known = engine.desk.rechecks
+        verdict = await judged(engine, view, request)
+        if not engine.desk.interactive:
+            verdict = unattended(request, verdict)
+        await record(engine, view, request, verdict)
+        if verdict.action != "ask" or known == engine.desk.rechecks:
+            return verdict
+
+
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
     """The request as it is asked: with agent and reason, and no choice for good that is too wide.
 
@@ -90,10 +104,25 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
     happens, and where the tool says so.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
-    unclear = any(pattern.startswith(UNCLEAR) for pattern in request.patterns)
+    unclear = any(pattern.startswith((UNCLEAR, UNKNOWN)) for pattern in request.patterns)
     if not (verdict.firm or unclear or request.metadata.get(ONCE)):
-        return replace(request, metadata=metadata)
+        return replace(request, metadata=metadata, always=_for_good(request))
     return replace(request, always=(), metadata={**metadata, ONCE: True})
+
+
+def _for_good(request: PermissionRequest) -> tuple[str, ...]:
+    """What a choice for good would allow: no `*` counts that only stands in what is asked for.
+
+    The agent chooses names: that of a folder `/srv/*` must not have all folders allowed.
+    """
+    if not any(literally(pattern) != pattern for pattern in request.patterns):
+        return request.always
+    return tuple(_narrow(pattern) for pattern in request.always)
+
+
+def _narrow(pattern: str) -> str:
+    tail = next((tail for tail in _TAILS if pattern.endswith(tail)), "")
+    return literally(pattern.removesuffix(tail)) + tail
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
@@ -177,7 +206,7 @@ def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
     """What an approval for good of the request allows."""
     return tuple(
         Rule(permission=request.permission, pattern=pattern, action="allow")
-        for pattern in request.always or request.patterns
+        for pattern in request.always or map(literally, request.patterns)
     )
 
 

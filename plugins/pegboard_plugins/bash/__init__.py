@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from pegboard import (
     UNCLEAR,
+    UNKNOWN,
     ModelRequest,
     ProcessResult,
     SessionView,
@@ -26,6 +27,7 @@ from pegboard import (
     secret_path,
     tool,
 )
+from pegboard_plugins.bash.advice import advised
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
 from pegboard_plugins.bash.prefixes import module, prefix
@@ -61,7 +63,7 @@ async def _requests(
         await context.ask("edit", inside, always=["*"], metadata=facts)
     patterns = [" ".join(argv) for argv in scanned.commands]
     if scanned.unclear:
-        patterns.append(UNCLEAR + command)
+        patterns.append((UNKNOWN if scanned.unknown else UNCLEAR) + command)
     secrets = await asyncio.to_thread(_secrets, scanned) if scanned.globs else []
     await context.ask(
         "bash",
@@ -82,6 +84,7 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
         "command": command,
         **({"once": True} if _is_once(scanned) else {}),
         "unclear": list(scanned.unclear),
+        **({"advice": advised(scanned.unknown)} if scanned.unknown else {}),
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
         "destroys": list(scanned.destroys),

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from pegboard_plugins.bash.destroying import DELETERS, destroy
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.flags import git_config, sed_files
+from pegboard_plugins.bash.flags import git_config, git_words, sed_files
 from pegboard_plugins.bash.words import Word
 
 _WORDS_ONLY = frozenset(
@@ -40,24 +41,41 @@ _READERS = frozenset(
     }
 )
 """They write nothing but what an option or a redirection names; git's own ways are not files'."""
+_MOVERS = frozenset(
+    {
+        *(
+            "cat",
+            "head",
+            "tail",
+            "less",
+            "more",
+            "grep",
+            "egrep",
+            "fgrep",
+            "rg",
+            "ag",
+            "sed",
+            "awk",
+        ),
+        *("gawk", "mawk", "jq", "yq", "cut", "sort", "uniq", "nl", "tac", "rev", "column", "xxd"),
+        *("strings", "hexdump", "base64", "base32", "bat", "batcat", "od", "diff", "cmp", "comm"),
+        *("paste", "join", "fold", "fmt", "tee", "truncate", "shred", "cp", "mv", "ln", "install"),
+        *("rsync", "scp", "tar", "zip", "gzip", "gunzip", "zcat", "xz", "openssl", "gpg", "dd"),
+        *("view", "vim", "vi", "nano", "split", "csplit", "expand", "pr", "sponge", "iconv"),
+    }
+)
+"""They show, send, copy or overwrite what is in files."""
+_MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
+"""What `docker -v` takes from here, and where it puts it."""
+_SENDS = re.compile(r"-[dFT]|--(data|form|upload)")
+_GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
-_DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
-_BINS = frozenset({"rimraf", "trash", "trash-put", "del-cli"})
-"""They delete whole folders without being told to."""
-_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
-_DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(_DELETERS))})\s")
-_EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
-_ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
 _MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
 _MESSENGERS = frozenset({"git", "gh", "hg", "glab"})
 _FOLDER_OPTIONS = frozenset({"-C", "--directory", "--git-dir", "--work-tree"})
-_FIND_FILTER = re.compile(
-    r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
-)
-_FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
 _WRITE_OPTIONS = {
     "sort": ("-o", "--output"),
     "find": ("-fprint", "-fprint0", "-fprintf", "-fls"),
@@ -77,25 +95,63 @@ def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
     """Add what the command would do with files; `words` are its arguments."""
     if base in _WORDS_ONLY:
         return
-    operands = _known(_candidates(base, words), findings)
+    candidates = _candidates(base, words)
+    _doubt(base, words, candidates, findings)
+    operands = _known(candidates, findings)
     writes = _is_writer(base, operands)
     for word in operands:
         _touch(word, findings, write=writes)
     _hand_over(base, operands, findings)
-    texts = [word.text for word in operands]
-    if base == "sed":
-        for path in sed_files([word.text for word in words]):
-            findings.touch(Word(path), write=True)
-    if base == "git" and (file := git_config([word.text for word in words])):
+    _write(base, words, operands, findings)
+    _written_by_option(base, operands, findings)
+    destroy(base, words, operands, findings)
+
+
+def _doubt(
+    base: str, words: Sequence[Word], candidates: Sequence[Word], findings: Findings
+) -> None:
+    """Doubt a command that moves the content of files of which nobody knows the names."""
+    if base in findings.functions:
+        is_unknown = any(map(findings.is_unknown, words))
+    else:
+        named = [word for word in candidates if word.open or _takes_file(word)]
+        moves = moves_content(base, [word.text for word in words])
+        is_unknown = moves and any(map(findings.is_unknown, named))
+    if is_unknown:
+        findings.doubt("dynamic-args", unknown=True)
+
+
+def _write(base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings) -> None:
+    """What programs write that have a way of their own to name it."""
+    texts = [word.text for word in words]
+    for path in sed_files(texts) if base == "sed" else ():
+        findings.touch(Word(path), write=True)
+    if base == "git" and (file := git_config(texts)):
         findings.touch(Word(file), write=True)
     if base in _LAST_WRITTEN and operands:
         _touch(operands[-1], findings, write=True)
-    if base == "dd":
-        for text in texts:
-            if text.startswith(("of=", "if=")):
-                findings.touch(Word(text[len("of=") :]), write=text.startswith("of="))
-    _written_by_option(base, operands, findings)
-    _destroy(base, words, operands, findings)
+    for word in operands if base == "dd" else ():
+        if word.text.startswith(("of=", "if=")):
+            findings.touch(Word(word.text[len("of=") :]), write=word.text.startswith("of="))
+
+
+def touches(base: str) -> bool:
+    """Whether it is known what a command of this name does with files."""
+    return base in _READERS | _WRITERS | _PLACERS | _MOVERS | DELETERS
+
+
+def moves_content(base: str, texts: Sequence[str]) -> bool:
+    """Whether the command shows, sends, copies or overwrites what is in the files it is given."""
+    if base == "curl":
+        return any(map(_SENDS.match, texts))
+    if base == "git":
+        return not _GIT_SHOWS.isdisjoint(git_words(texts)[:1])
+    return base in _MOVERS
+
+
+def _takes_file(word: Word) -> bool:
+    """Whether the word is one of those with which curl sends a file."""
+    return word.dynamic and re.match(r"(\w+=)?@[$`]", word.text) is not None
 
 
 def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
@@ -104,6 +160,10 @@ def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
     if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in rest):
         first = next((word for word in rest if not word.text.startswith("-")), None)
         rest = [word for word in rest if word is not first]
+    if base in ("docker", "podman"):
+        pairs = pairwise([Word(""), *rest])
+        rest = [after for before, after in pairs if before.text not in ("-w", "--workdir")]
+        rest = [replace(word, text=_MOUNTED.sub(r"\1", word.text)) for word in rest]
     if base in _MESSENGERS:
         rest = [
             word
@@ -237,84 +297,3 @@ def _written_by_option(base: str, operands: Sequence[Word], findings: Findings) 
         bundled = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before.text)
         if (bundled or _is_called(before.text, names)) and word.text != "-":
             findings.touch(word, write=True)
-
-
-def _destroy(
-    base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings
-) -> None:
-    texts = [word.text for word in words]
-    named = [word for word in operands if not word.text.startswith("-")]
-    if base in _BINS or (base in _DELETERS and any(map(_RECURSIVE.fullmatch, texts))):
-        targets = named
-    elif base == "mv":
-        targets = [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
-    elif base == "find":
-        targets = _found(texts, named)
-    elif base == "rsync" and any(text.startswith("--del") for text in texts):
-        targets = named[-1:]
-    elif base == "dd":
-        targets = [Word(text[len("of=") :]) for text in texts if text.startswith("of=")]
-    elif base.startswith("mkfs"):
-        targets = named[-1:]
-    else:
-        targets = _packed(base, texts, operands)
-    for word in targets:
-        emptied = _emptied(word, findings)
-        if not emptied.text or word.open:
-            findings.destroys[""] = None
-        else:
-            findings.destroy(word)
-            findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
-
-
-def _emptied(word: Word, findings: Findings) -> Word:
-    """What is left of a word when nothing is put for what only the shell, or a caller, knows."""
-    text = _EXPANSION.sub("", word.text) if word.dynamic else word.text
-    if findings.placeholder:
-        text = text.replace(findings.placeholder, "")
-    return Word(text, bare=word.bare)
-
-
-def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
-    """What is gone once it is in an archive, from each folder that the archiver goes to."""
-    if base in ("tar", "gtar", "bsdtar"):
-        is_gone = any(text.startswith("--remove-f") for text in texts)
-    else:
-        is_gone = base == "zip" and any(map(_ZIP_MOVES.fullmatch, texts))
-    if not is_gone:
-        return []
-    inside, folder = [], ""
-    for before, word in pairwise([Word(""), *operands]):
-        text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
-        if before.text in ("-C", "--directory"):
-            folder = f"{text}/"
-        elif not word.text.startswith("-"):
-            inside.append(replace(word, text=text))
-    return inside
-
-
-def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
-    """Where a find starts that deletes whatever it comes by."""
-    start = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
-    deletes = "-delete" in texts or (
-        any(text.startswith(("-exec", "-ok")) for text in texts)
-        and any(text.rpartition("/")[2] in _DELETERS or _DELETING.search(text) for text in texts)
-    )
-    if not deletes or _is_narrow(texts):
-        return []
-    return list(named[: max(start, 0)]) or [Word(".")]
-
-
-def _is_narrow(texts: Sequence[str]) -> bool:
-    """Whether each alternative of a find wants a trait that not about everything has."""
-    if any(
-        sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
-    ):
-        return False
-    alternatives: list[bool] = [False]
-    for before, text, value in zip(["", *texts], texts, [*texts[1:], "*"], strict=False):
-        if text in ("-o", "-or", ","):
-            alternatives.append(False)
-        elif _FIND_FILTER.fullmatch(text) and before not in ("!", "-not"):
-            alternatives[-1] |= _FITS_ALL.fullmatch(value) is None
-    return all(alternatives)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pegboard_plugins.bash.words import Word
 
@@ -22,6 +23,19 @@ _HARMLESS = re.compile(
 )
 _HARMLESS_VALUES = frozenset({"", "cat", "true", ":", "/bin/true", "/usr/bin/true", "/bin/cat"})
 _VALUE_DECIDES = re.compile(r"(.*_)?(PAGER|EDITOR)|VISUAL|MANPAGER")
+_COMMANDS = re.compile(
+    r"ENV|BASH_.*|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|SHELL|.*PAGER|.*EDITOR|VISUAL|BROWSER"
+    r"|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|LD_(PRELOAD|AUDIT).*|DYLD_INSERT.*|GCONV_PATH"
+    r"|GIT_(SSH.*|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND|CONFIG.*|EXEC_PATH|TEMPLATE_DIR|DIR)"
+    r"|PERL5(OPT|DB)|PYTHON(STARTUP|BREAKPOINT|INSPECT)|RUBYOPT|RSYNC_RSH|CVS_RSH"
+    r"|.*_WRAPPER|.*_LAUNCHER|CARGO_.*RUNNER|MAKEFLAGS|GNUMAKEFLAGS|MAKEFILES|TAR_OPTIONS"
+    r"|OPENSSL_CONF|ZDOTDIR|MANOPT"
+)
+_COMPILER_NAMES = re.compile(r"CC|CXX|AR|LD|RUSTC.*")
+_OPTIONS = re.compile(r"NODE_OPTIONS|_?JAVA_.*|JDK_.*|MAVEN_.*|GRADLE_.*|GOFLAGS")
+_IS_OPEN = re.compile(r"(/tmp|/var/tmp|/dev/shm)(/|$)|\.?$")
+"""Folders into which anybody may put a program, and the one that the line happens to be in."""
+_DYNAMIC = re.compile(r"[$`]")
 
 
 def hijacks(name: str, value: Word) -> bool:
@@ -30,6 +44,26 @@ def hijacks(name: str, value: Word) -> bool:
         return False
     plain = not value.dynamic and value.text in _HARMLESS_VALUES
     return not (plain and _VALUE_DECIDES.fullmatch(name))
+
+
+def names_program(name: str, value: str) -> bool:
+    """Whether this value of such a variable is a command, or puts other programs before known ones.
+
+    Nobody judges it then: what is called afterwards may be something else.
+    """
+    if name == "PATH":
+        return any(_IS_OPEN.match(folder) for folder in value.split(":")[:-1])
+    if name == "IFS":  # what is split by another letter is another command
+        return value.strip() != ""
+    if name == "HOME":
+        return not value.startswith(("/tmp/", "."))  # noqa: S108 - named, not used
+    if _COMPILER_NAMES.fullmatch(name):
+        return re.fullmatch(r"[\w.+-]+( [\w.+= -]+)?", value) is None
+    if _OPTIONS.fullmatch(name):
+        return (
+            re.search(r"(^|\s)(-r|--require|--import|-javaagent\S*|-toolexec)\b", value) is not None
+        )
+    return _COMMANDS.fullmatch(name) is not None and value not in _HARMLESS_VALUES
 
 
 def assigned(words: Sequence[Word]) -> list[tuple[str, Word]]:
@@ -41,7 +75,8 @@ def assigned(words: Sequence[Word]) -> list[tuple[str, Word]]:
     for word in words:
         name, equals, value = word.text.partition("=")
         if equals and re.fullmatch(r"\w+\+?", name):
-            found.append((name, Word(value, dynamic=word.dynamic)))
+            at_start = word.leads or _DYNAMIC.match(value) is not None
+            found.append((name, replace(word, text=value, leads=at_start)))
         elif not word.text.startswith("-"):
             break
     return found

@@ -4,21 +4,37 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import islice, product
+from typing import NamedTuple
 
+from pegboard_plugins.bash.origins import Origin, Values, names_secret, origin_of
 from pegboard_plugins.bash.words import Word
 
 MOST_FOLDERS = 16
 MOST_VALUES = 32
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
-_VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _GLOB = re.compile(r"[*?\[]")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
-Values = dict[str, frozenset[str] | None]
-"""What a variable may hold, None when only the shell will know."""
+_NEVER_KNOWN = frozenset(
+    {
+        *("control-char", "unicode-bidi", "unicode-invisible", "unicode-confusable"),
+        *("too-long", "nested-too-deep", "parse-error"),
+    }
+)
+"""Doubts about the whole line: it is not what it looks like, or nobody can read it."""
+
+
+class Feed(NamedTuple):
+    """What a command reads: what is sure about it, and whether the line tells where it is from."""
+
+    origin: Origin
+    is_told: bool = False
+    is_file: bool = False
 
 
 @dataclass(slots=True)
@@ -27,12 +43,12 @@ class Findings:
 
     `lands` are the paths where files, folders or links may come to be, `handed` those that are
     named to programs which may write them; `linked` get a second name. `globs` are the paths
-    that have wildcards. `fed`: what is visited reads from a pipe or from the line itself.
+    that have wildcards. `fed`: what is visited reads this from a pipe or from the line itself.
     `branches`: it may be skipped, so that a change of directory may happen or not. In `strays` it
     is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
     `hazards` are the commands that destroy what they do not name, each with the reason.
     `made` are the folders that the line itself makes. For the `placeholder` in the code of a shell
-    its caller puts what it is fed.
+    its caller puts what it is fed. Of what is unclear, nobody can say at all what is `unknown`.
     """
 
     home: str
@@ -46,41 +62,73 @@ class Findings:
     linked: dict[str, None] = field(default_factory=dict)
     globs: dict[str, None] = field(default_factory=dict)
     hazards: dict[str, str] = field(default_factory=dict)
+    unknown: dict[str, None] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
     made: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
     descriptors: set[str] = field(default_factory=set)
-    fed: bool = False
+    fed: Feed | None = None
     branches: int = 0
     strays: tuple[str, ...] = ()
     strict: bool = False
     placeholder: str = ""
     calculates: bool = False
-    untold: bool = False
+    untold: Origin = Origin.KNOWN
     """A variable got a value that could run a command when it is calculated with."""
 
-    def doubt(self, reason: str) -> None:
-        """Keep every rule about a part of the line from allowing the whole."""
+    def doubt(self, reason: str, *, unknown: bool = False) -> None:
+        """Keep every rule about a part of the line from allowing the whole.
+
+        `unknown`: nobody can say what would run, be read or be written, not only what it does.
+        """
         self.unclear[reason] = None
+        if unknown or reason in _NEVER_KNOWN:
+            self.unknown[reason] = None
 
     def run(self, argv: tuple[str, ...]) -> None:
         """A command that would run, with quotes taken away."""
         self.commands[argv] = None
 
-    def assign(self, name: str, values: frozenset[str] | None) -> None:
+    def assign(self, name: str, values: frozenset[str] | Origin) -> None:
         """What a variable holds from here on."""
-        if values is None or any(re.search(r"[\[`$]", value) for value in values):
-            self.untold = True
-        self.values[name] = None if values is None or len(values) > MOST_VALUES else values
+        if isinstance(values, Origin):
+            self.untold = max(self.untold, values)
+        elif any(re.search(r"[\[`$]", value) for value in values):
+            self.untold = Origin.UNKNOWN
+        elif len(values) > MOST_VALUES:
+            values = Origin.UNKNOWN
+        self.values[name] = values
 
     def join(self, before: Values) -> None:
         """Take into account that what was assigned since may not have been."""
         for name, values in self.values.items():
             held = before.get(name)
-            if values is None or held is None:
-                self.values[name] = None
-            else:
+            if isinstance(values, frozenset) and isinstance(held, frozenset):
                 self.values[name] = values | held
+            elif isinstance(values, Origin) and not isinstance(held, frozenset):
+                self.values[name] = max(values, held or values)
+            else:
+                self.values[name] = Origin.UNKNOWN
+
+    def origin(self, word: Word) -> Origin:
+        """What is sure about a word that only the shell will know."""
+        return origin_of(word, self.values)
+
+    def is_unknown(self, word: Word) -> bool:
+        """Whether a file that is named so may be any, one of secrets among them."""
+        if not word.text or self.known(word) is not None:
+            return False  # what stands for the words that a feeder adds is the feeder's
+        if self.origin(word) is Origin.UNKNOWN:
+            return True
+        names = {first or second for first, _, _, second in _VARIABLE.findall(word.text)}
+        held = [(name, self.values.get(name)) for name in names]
+        texts = [
+            _with(word.text, name, value)
+            for name, values in held
+            for value in (values if isinstance(values, frozenset) else ())
+        ]
+        return any(map(names_secret, [word.text, *texts]))
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""
@@ -114,22 +162,21 @@ class Findings:
             return tuple(_braced(word))
         if word.computed:
             return None
-        names = [first or second for first, second in _VARIABLE.findall(word.text)]
+        names = [first or second for first, _, _, second in _VARIABLE.findall(word.text)]
         held = [self.values.get(name) for name in names]
-        if not names or any(values is None for values in held):
+        sets = [sorted(values) for values in held if isinstance(values, frozenset)]
+        if not names or len(sets) < len(names):
             return None
-        texts = (
-            _filled(word.text, chosen)
-            for chosen in islice(product(*(sorted(values or ()) for values in held)), MOST_VALUES)
-        )
+        texts = (_filled(word.text, chosen) for chosen in islice(product(*sets), MOST_VALUES))
         if word.splits:
             return tuple(Word(piece, bare=word.bare) for text in texts for piece in text.split())
         return tuple(Word(text, bare=word.bare) for text in texts)
 
     def settled(self, word: Word) -> tuple[Word, ...]:
         """The words that a word becomes when its variables have one value each, else itself."""
-        names = [first or second for first, second in _VARIABLE.findall(word.text)]
-        single = all(len(self.values.get(name) or ()) == 1 for name in names)
+        names = [first or second for first, _, _, second in _VARIABLE.findall(word.text)]
+        held = [self.values.get(name) for name in names]
+        single = all(isinstance(values, frozenset) and len(values) == 1 for values in held)
         known = self.known(word) if word.dynamic and single else None
         return (word,) if known is None else known
 
@@ -147,7 +194,8 @@ class Findings:
             fixed = before_glob(path)
             if fixed != path:
                 self.globs[path] = None
-            self.paths[fixed] = None
+            if not _is_made_up(path):
+                self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
                 if path.startswith("/dev/"):
@@ -173,6 +221,11 @@ def _is_within(path: str, folder: str) -> bool:
     return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
+def _is_made_up(path: str) -> bool:
+    """Whether it is a new temporary file or in a new folder, which nobody has to be asked about."""
+    return _is_within(path, MADE_UP) and ".." not in path
+
+
 def before_glob(path: str) -> str:
     """The folder before the first wildcard, the path itself when it has none."""
     found = _GLOB.search(path)
@@ -181,7 +234,29 @@ def before_glob(path: str) -> str:
 
 def _filled(text: str, chosen: Iterable[str]) -> str:
     values = iter(chosen)
-    return _VARIABLE.sub(lambda _: next(values), text)
+    return _VARIABLE.sub(lambda found: _trimmed(next(values), found[2], found[3]), text)
+
+
+def _with(text: str, name: str, value: str) -> str:
+    """The text with the value in the place of the variable of this name alone."""
+
+    def filled(found: re.Match[str]) -> str:
+        is_it = name in (found[1], found[4])
+        return _trimmed(value, found[2], found[3]) if is_it else found[0]
+
+    return _VARIABLE.sub(filled, text)
+
+
+def _trimmed(value: str, sign: str | None, pattern: str) -> str:
+    """What `${name%pattern}` and the like leave of a value."""
+    if not sign:
+        return value
+    cuts = range(len(value) + 1) if sign in ("#", "%%") else range(len(value), -1, -1)
+    for cut in cuts:
+        head, tail = value[:cut], value[cut:]
+        if fnmatchcase(head if sign[0] == "#" else tail, pattern):
+            return tail if sign[0] == "#" else head
+    return value
 
 
 def _braced(word: Word) -> Iterator[Word]:

@@ -4,12 +4,15 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from pegboard_plugins.bash.effects import apply
-from pegboard_plugins.bash.environment import assigned, hijacks
+from pegboard_plugins.bash.effects import apply, touches
+from pegboard_plugins.bash.environment import assigned, hijacks, names_program
+from pegboard_plugins.bash.feeding import is_fed_anything
 from pegboard_plugins.bash.findings import MADE_UP, Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
 from pegboard_plugins.bash.hazards import endanger
+from pegboard_plugins.bash.origins import ARGUMENTS, Origin
 from pegboard_plugins.bash.prefixes import module
+from pegboard_plugins.bash.usual import is_usual, runs_by_sed
 from pegboard_plugins.bash.words import Word
 from pegboard_plugins.bash.wrappers import (
     ASSIGNING,
@@ -23,6 +26,12 @@ from pegboard_plugins.bash.wrappers import (
     unwrapped,
 )
 
+SET_UP = re.compile(
+    r"[\"]?\$\((\S*/)?(conda shell\.\w+ hook|(pyenv|rbenv|nodenv) (init|virtualenv-init).*"
+    r"|direnv (hook|export) \w+|ssh-agent( -s)?|opam env.*|fnm env.*|mise (activate|env).*"
+    r"|brew shellenv|minikube docker-env|dircolors.*)\)[\"]?"
+)
+"""Tools whose output is meant for `eval`."""
 DEEPEST = 8
 """Levels of `sh -c '...'` and of wrappers that are followed."""
 _MOVERS = frozenset({"cd", "pushd", "chdir"})
@@ -43,6 +52,8 @@ _RESERVED = frozenset(
 """Where one of them is a command's name, the parser has not understood the line."""
 _ANYTHING = Word("", dynamic=True, computed=True, leads=True, splits=True)
 
+_VITAL = frozenset({"set", "read", "echo", "printf", "test", "exit", "git", "cp", "pwd", "popd"})
+
 ScanText = Callable[[str, Findings, int], None]
 
 
@@ -54,15 +65,18 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
     _name(words, findings)
     words = [each for word in words for each in findings.settled(word)]
     if depth > DEEPEST or not words:
-        findings.doubt("nested-too-deep" if words else "dynamic-command")
+        findings.doubt("nested-too-deep" if words else "dynamic-command", unknown=True)
         return
     base = _named(words, findings)
     rest = words[1:]
     sayings_of_all = sayings(base, rest)
     if named := module([word.text for word in words]):
         sayings_of_all += sayings(named, rest[len(("-m", named)) :])
+    texts = [word.text for word in rest]
     for doubt in sayings_of_all:
-        findings.doubt(doubt)
+        is_hidden = doubt == "exec-flag" and not is_usual(named or base, texts)
+        is_sed = doubt == "interpreter-code" and base in ("sed", "gsed") and runs_by_sed(texts)
+        findings.doubt(doubt, unknown=is_hidden or is_sed)
     endanger(base, rest, findings)
     _builtin(base, rest, findings)
     _sources(base, rest, findings)
@@ -79,6 +93,12 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
         _wrapper(base, rest, findings, depth, scan_text)
 
 
+def is_vital(name: str) -> bool:
+    """Whether the judgement of a line relies on what a command of this name does."""
+    known = name in _VITAL or name in _MOVERS | _CHANGERS | _DECLARERS | SHELLS | INTERPRETERS
+    return known or is_wrapper(name) or touches(name)
+
+
 def _named(words: Sequence[Word], findings: Findings) -> str:
     """The command's name without its folder; both forms are judged."""
     argv = tuple(word.text for word in words)
@@ -93,25 +113,29 @@ def _name(words: Sequence[Word], findings: Findings) -> None:
     """The command as it is written, and what is unclear about what it is."""
     argv = tuple(word.text for word in words)
     findings.run(argv)
-    for value in findings.known(words[0]) or ():
+    values = findings.known(words[0])
+    for value in values or ():
         if value.text and value.text != argv[0]:
             findings.run((value.text, *argv[1:]))
     is_glob = argv[0] not in ("[", "[[") and re.search(r"[*?]|\[[^\]]", argv[0]) is not None
     if argv[0] in _RESERVED and words[0].bare:
         findings.doubt("parse-error")
     if words[0].dynamic or not argv[0] or is_glob:
-        findings.doubt("dynamic-command")
+        is_single = words[0].dynamic and findings.settled(words[0]) != (words[0],)
+        findings.doubt("dynamic-command", unknown=not is_single)
+    elif findings.placeholder and findings.placeholder in argv[0]:
+        findings.doubt("dynamic-command", unknown=True)
 
 
 def _builtin(base: str, words: Sequence[Word], findings: Findings) -> None:
     """What builtins of the shell do to the commands that come after them."""
     texts = [word.text for word in words]
     if base in _CHANGERS:
-        findings.doubt("dynamic-code")
+        findings.doubt("dynamic-code", unknown=_is_change(base, words, findings))
     if base in ("mapfile", "readarray") and any(text.startswith("-C") for text in texts):
-        findings.doubt("dynamic-code")
+        findings.doubt("dynamic-code", unknown=True)
     if base in _SUBSCRIPTED and any(_is_subscript(text) for text in texts):
-        findings.doubt("arith-eval")
+        findings.doubt("arith-eval", unknown=any(re.search(r"[$`]", text) for text in texts))
     if base == "let":
         findings.calculates = True
     if base in ("read", "mapfile", "readarray", "getopts", "printf"):
@@ -120,8 +144,23 @@ def _builtin(base: str, words: Sequence[Word], findings: Findings) -> None:
         assign(assigned(words), findings)
     if base == "set" and words:
         findings.values.clear()
+        if any(not re.match(r"[-+]\w", text) for text in texts):
+            findings.assign(ARGUMENTS, Origin.UNKNOWN)
         if not findings.branches:
             findings.strict = _exits_on_failure(texts, strict=findings.strict)
+
+
+def _is_change(base: str, words: Sequence[Word], findings: Findings) -> bool:
+    """Whether nobody can say which commands there are afterwards."""
+    if base in ("source", "."):
+        return (
+            not words
+            or words[0].text.startswith(("/dev/", "/proc/", "<("))
+            or (findings.is_unknown(words[0]))
+        )
+    if base == "alias":
+        return any("=" in word.text for word in words)
+    return base not in ("complete", "compgen") and any(word.text != "-r" for word in words)
 
 
 def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
@@ -135,12 +174,18 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
 
 def _sources(base: str, words: Sequence[Word], findings: Findings) -> None:
     """Where the code of an interpreter comes from, if not from a file or its arguments."""
+    texts = [word.text for word in words]
     if base in _REMOTE:
-        findings.doubt("network")
-    if base in SHELLS | INTERPRETERS and any(word.text.startswith("<(") for word in words):
-        findings.doubt("dynamic-code")
-    if findings.fed and reads_code(base, [word.text for word in words]):
-        findings.doubt("code-on-stdin")
+        is_bound = any(re.fullmatch(r"-\w*[ec]|--(sh-)?exec.*|(EXEC|SYSTEM):.*", t) for t in texts)
+        findings.doubt("network", unknown=base not in ("ssh", "ftp") and is_bound)
+    if base in SHELLS | INTERPRETERS and any(text.startswith("<(") for text in texts):
+        findings.doubt("dynamic-code", unknown=True)
+    if findings.fed and reads_code(base, texts):
+        findings.doubt("code-on-stdin", unknown=not findings.fed.is_told)
+    if base in INTERPRETERS and words:
+        script = next((word for word in words if not word.text.startswith("-")), words[0])
+        if script.open and findings.is_unknown(script):
+            findings.doubt("dynamic-code", unknown=True)
 
 
 def _is_subscript(text: str) -> bool:
@@ -153,8 +198,10 @@ def _assign_unknown(base: str, words: Sequence[Word], findings: Findings) -> Non
     names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
     if base == "printf" and not any(word.text.startswith("-v") for word in words):
         return
+    is_told = base not in ("printf", "getopts") and findings.fed is not None
+    origin = findings.fed.origin if is_told and findings.fed else Origin.UNKNOWN
     for name in [*names, "REPLY", "MAPFILE"]:
-        findings.assign(name, None)
+        findings.assign(name, origin)
 
 
 def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
@@ -164,20 +211,39 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
     """
     for written, value in pairs:
         name = written.removesuffix("+")
-        if hijacks(name, value):
-            findings.doubt("env-hijack")
+        _hijack(name, value, findings)
         values = findings.known(value)
-        texts = None if values is None else frozenset(map(findings.without_tilde, values))
+        texts: frozenset[str] | Origin
+        if values is None:
+            texts = Origin.UNKNOWN if findings.is_unknown(value) else findings.origin(value)
+        else:
+            texts = frozenset(map(findings.without_tilde, values))
         if name != written:
             texts = _appended(findings.values.get(name), texts)
         findings.assign(name, _made_up(value) or texts)
 
 
-def _appended(held: frozenset[str] | None, texts: frozenset[str] | None) -> frozenset[str] | None:
+def _hijack(name: str, value: Word, findings: Findings) -> None:
+    if hijacks(name, value):
+        known = findings.known(value)
+        is_unknown = known is None and findings.is_unknown(value)
+        own = [text for text in (findings.home, *findings.cwd) if text != "/"]
+        texts = [findings.without_tilde(each) for each in known or (value,)]
+        for folder in own:
+            texts = [text.replace(folder, "~") for text in texts]
+        runs = any(names_program(name, text) for text in texts)
+        findings.doubt("env-hijack", unknown=is_unknown or runs)
+
+
+def _appended(
+    held: frozenset[str] | Origin | None, texts: frozenset[str] | Origin
+) -> frozenset[str] | Origin:
     """The values with others behind them, and as they were: some assignments are told twice."""
-    if held is None or texts is None:
-        return None
-    return held | {before + after for before in held for after in texts}
+    if isinstance(held, frozenset) and isinstance(texts, frozenset):
+        return held | {before + after for before in held for after in texts}
+    if isinstance(held, frozenset) or isinstance(texts, frozenset) or held is None:
+        return Origin.UNKNOWN
+    return max(held, texts)
 
 
 def _made_up(value: Word) -> frozenset[str] | None:
@@ -209,16 +275,17 @@ def _wrapper(
     before, fed, strays = findings.cwd, findings.fed, findings.strays
     if base in ASSIGNING:
         for name, value in _environment(words):
-            if hijacks(name.removesuffix("+"), value):
-                findings.doubt("env-hijack")
+            _hijack(name.removesuffix("+"), value, findings)
     for at, word in enumerate(words[:-1]):
         if word.text in _FOLDER_BEFORE.get(base, ()):
             _move(words[at + 1 : at + 2], findings)
             findings.strays = strays  # without the folder nothing is run
     inner = list(unwrapped(base, words))
     if base in FEEDERS and (inner or base not in FINDERS):
-        findings.doubt("dynamic-args")
+        findings.doubt("dynamic-args", unknown=is_fed_anything(base, inner, findings))
     placeholder = findings.placeholder
+    if base == "find" and any("{}" in each[0].text for each in inner):
+        findings.doubt("dynamic-command", unknown=True)
     for each in inner:
         if base in FEEDERS:
             _fed([*each, _ANYTHING], findings)
@@ -254,9 +321,11 @@ def _shell(words: Sequence[Word], findings: Findings, depth: int, scan_text: Sca
         script = next((word for word in words if not re.match(r"[-+].", word.text)), None)
         is_script = script is not None and not any(word.text == "-s" for word in words)
         if findings.fed and not is_script:
-            findings.doubt("code-on-stdin")
+            findings.doubt("code-on-stdin", unknown=not findings.fed.is_file)
         if any(re.match(r"--(rcfile|init-file)|-\w*[iO]", word.text) for word in words):
             findings.doubt("dynamic-code")
+        if script is not None and script.dynamic and findings.is_unknown(script):
+            findings.doubt("dynamic-code", unknown=True)
         return
     after = [word for word in words[flags + 1 :] if not re.match(r"[-+]\w", word.text)]
     _run_code(after[:1], findings, depth, scan_text)
@@ -271,14 +340,26 @@ def _run_code(
     here: bool = False,
 ) -> None:
     """Words that are code; `here` when a change of directory in it stays."""
-    if any(word.dynamic for word in words):
+    if SET_UP.fullmatch(" ".join(word.text for word in words)):
         findings.doubt("dynamic-code")
+        return
+    if any(word.dynamic for word in words):
+        findings.doubt("dynamic-code", unknown=not _is_tame(words, findings))
     before, fed, strict = findings.cwd, findings.fed, findings.strict
     findings.strict = strict and here
     scan_text(" ".join(word.text for word in words), findings, depth + 1)
     findings.fed = fed
     if not here:
         findings.cwd, findings.strict = before, strict
+
+
+def _is_tame(words: Sequence[Word], findings: Findings) -> bool:
+    """Whether nothing but numbers is put into code."""
+    return all(
+        findings.known(word) is not None or findings.origin(word) <= Origin.NUMBER
+        for word in words
+        if word.dynamic
+    )
 
 
 def _move(words: Sequence[Word], findings: Findings) -> None:
@@ -288,6 +369,6 @@ def _move(words: Sequence[Word], findings: Findings) -> None:
         return
     values = findings.known(target)
     if values is None or target.text == "-" or re.match(r"[-+]\d", target.text):
-        findings.doubt("dynamic-cwd")
+        findings.doubt("dynamic-cwd", unknown=values is None and findings.is_unknown(target))
         return
     findings.move([path for value in values for path in findings.places(value)])

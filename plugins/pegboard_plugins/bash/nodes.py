@@ -25,7 +25,10 @@ def gaps(node: "Node") -> list[str]:
     raw, start = node.text or b"", node.start_byte
     ends = [child.end_byte - start for child in node.children]
     starts = [child.start_byte - start for child in node.children[1:]]
-    between = (raw[end:begin].strip() for end, begin in zip(ends, starts, strict=False))
+    between = (
+        raw[end:begin].replace(b"\\\n", b"").strip()
+        for end, begin in zip(ends, starts, strict=False)
+    )
     return [gap.decode(errors="surrogateescape") for gap in between if gap]
 
 
@@ -52,13 +55,6 @@ def inside_of_test(node: "Node", home: str) -> str:
         else:
             leaves.append(read_word(each, home).text)
     return " ".join(leaves)
-
-
-def is_input(node: "Node") -> bool:
-    """Whether the redirection gives a command something to read."""
-    return node.type.startswith("here") or (
-        node.type == "file_redirect" and any(child.type == "<" for child in node.children)
-    )
 
 
 def left_over(redirections: "Sequence[Node]") -> "list[Node]":

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pegboard import protected_folder, protected_path
 from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.origins import Origin
 from pegboard_plugins.bash.walking import walk_text
 
 _EXTENDED_GLOB = re.compile(r"[!@+*?]\(")
@@ -26,7 +27,8 @@ class Scan:
     that is in them: absolute paths or globs, empty for one that only the shell would know.
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
-    destroy what they do not name, each with the reason to ask.
+    destroy what they do not name, each with the reason to ask. `unknown` are those of what is
+    unclear that leave open what would run, be read or be written at all.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -38,6 +40,7 @@ class Scan:
     linked: tuple[Path, ...] = ()
     globs: tuple[str, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -> Scan:
@@ -52,7 +55,7 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
     except RecursionError:
         findings.doubt("nested-too-deep")
     if findings.calculates and findings.untold:
-        findings.doubt("arith-eval")
+        findings.doubt("arith-eval", unknown=findings.untold is Origin.UNKNOWN)
     if findings.destroys and _EXTENDED_GLOB.search(command):
         findings.destroys[""] = None
     if not findings.commands:
@@ -69,6 +72,7 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         linked=tuple(Path(path) for path in findings.linked),
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
+        unknown=tuple(findings.unknown),
     )
 
 

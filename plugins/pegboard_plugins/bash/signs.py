@@ -11,6 +11,12 @@ _INVISIBLE = re.compile(
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
 _BLANKS = re.compile(r"[\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\u0085]")
+_DRAWN = re.compile(
+    r"(?<=[\u2190-\u2bff\U0001f000-\U0001faff])[\ufe0e\ufe0f]\u200d?"
+    r"|(?<=[\u2190-\u2bff\U0001f000-\U0001faff])\u200d(?=[\u2190-\u2bff\U0001f000-\U0001faff])"
+    r"|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+)
+"""What belongs to a picture in front of it: its colours, or the picture that is joined to it."""
 _HALVES = re.compile(r"[\ud800-\udc7f\udd00-\udfff]")
 """Halves of letters; those from U+DC80 to U+DCFF stand for bytes that are no UTF-8."""
 _WORD = re.compile(r"[^\W\d_]+")
@@ -27,7 +33,7 @@ def suspicions(text: str) -> Iterator[str]:
         return
     if _BIDI.search(text):
         yield "unicode-bidi"
-    if _INVISIBLE.search(text) or _BLANKS.search(text):
+    if _INVISIBLE.search(_DRAWN.sub("", text)) or _BLANKS.search(text):
         yield "unicode-invisible"
     if any(_is_mixed(word) for word in _WORD.findall(text)):
         yield "unicode-confusable"

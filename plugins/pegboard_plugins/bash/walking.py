@@ -4,19 +4,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from pegboard_plugins.bash.feeding import of_parts, of_redirections
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.judging import DEEPEST, assign, judge
+from pegboard_plugins.bash.judging import DEEPEST, assign, is_vital, judge
+from pegboard_plugins.bash.misread import in_order, is_confused, joins_words, readings
 from pegboard_plugins.bash.nodes import (
     CARRIAGE_RETURN,
     gaps,
     inside_of_test,
-    is_input,
     left_over,
     returned,
     squeezed,
     text_of,
     unread,
 )
+from pegboard_plugins.bash.origins import Origin
 from pegboard_plugins.bash.signs import suspicions, whole
 from pegboard_plugins.bash.words import Word, read_word
 
@@ -36,17 +38,10 @@ _WITHOUT_GAPS = frozenset(
 )
 """What the parser skips in them without a word is no blank."""
 _TRANSFORMED = re.compile(r"\$\{!|@[A-Za-z]\}$|^\$\{\w+(\[[^\]]*\])?:?=")
-_TIMED = re.compile(
-    r"\b(time(\s+-p)?|coproc(\s+[A-Za-z_]\w*)?)\s+"
-    r"(?=[{(!]|(if|for|while|until|case|select|function)\b)"
-)
-_CALLED = re.compile(r"\$\{[\s|]\s*([^{}]*?)[\s;]*\}")
-"""`${ command; }` of bash 5.3, of several in each other the inmost."""
-_BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
-_TWO_HERE = re.compile(r"(?<!<)<<(?!<)[^\n]*(?<!<)<<(?!<)")
-"""Two here-documents of one line: the parser may take the body of one for that of the other."""
 _EXITS = re.compile(r"(\{\s(.*[;\n])?\s*)?exit(\s+[\w$?]+)?(?(1)\s*[;\n]\s*\})", re.DOTALL)
 """It ends the shell; `return` does not outside of functions, nor `break` outside of loops."""
+_SPLITTING = frozenset({"read", "mapfile", "readarray"})
+"""They alone split by the `IFS` that stands before them."""
 _COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
 
 
@@ -70,36 +65,35 @@ def walk_text(text: str, findings: Findings, depth: int) -> None:
         text = text.replace("\0", "\ufffd")
     if "\\\n" in text:
         if re.search(r"['\"#]|<<|\S\\\n\S", text):
-            findings.doubt("line-continuation")
+            findings.doubt("line-continuation", unknown=joins_words(text))
+            _visit_apart(text, findings, depth)
         text = text.replace("\\\n", "")
-    if _TWO_HERE.search(text):
-        findings.doubt("parse-error")
+    text = in_order(text)
     _visit_tree(text, findings, depth)
     _visit_misread(text, findings, depth)
 
 
+def _visit_apart(text: str, findings: Findings, depth: int) -> None:
+    """Tell what the text would run as it is; the state of the walk is left as it was."""
+    before = (findings.cwd, dict(findings.values), findings.strays, findings.strict)
+    _visit_tree(text, findings, depth)
+    findings.cwd, findings.values, findings.strays, findings.strict = before
+
+
 def _visit_misread(text: str, findings: Findings, depth: int) -> None:
     """Tell again what the parser takes for something else than the shell does."""
-    if _CALLED.search(text):
-        findings.run((text.strip(),))
-        findings.doubt("parse-error")
-        _visit_tree(_CALLED.sub(r"$(\1)", text), findings, depth)
-    if _TIMED.search(text):
-        _visit_tree(_TIMED.sub("", text), findings, depth)
-    if _BRACED_COMMAND.search(text):
-        for found in _BRACED_COMMAND.finditer(text):
-            findings.run((f"{{{found[2]}}}",))
-        _visit_tree(_BRACED_COMMAND.sub(_without_braces, text), findings, depth)
-
-
-def _without_braces(found: "re.Match[str]") -> str:
-    return found[1] + found[2].replace(",", " ")
+    for reading in readings(text):
+        for argv in reading.commands:
+            findings.run(argv)
+        if reading.is_doubtful:
+            findings.doubt("parse-error")
+        _visit_tree(reading.text, findings, depth)
 
 
 def _visit_tree(text: str, findings: Findings, depth: int) -> None:
     line = whole(text).replace("\r", CARRIAGE_RETURN)
     root = _parser().parse(line.encode(errors="surrogateescape")).root_node
-    if root.has_error:
+    if root.has_error or is_confused(line, root):
         findings.doubt("parse-error")
     _Walk(findings, depth).visit(root)
 
@@ -138,7 +132,10 @@ class _Walk:
         self._redirect(node)
 
     def _function(self, node: "Node") -> None:
-        self._found.doubt("redefinition")
+        name = node.child_by_field_name("name")
+        called = "" if name is None else text_of(name)
+        self._found.doubt("redefinition", unknown=is_vital(called))
+        self._found.functions.add(called)
         self._in_scope(node)
 
     def _statement(self, node: "Node") -> None:
@@ -173,7 +170,8 @@ class _Walk:
         else:
             for number, child in enumerate(node.children):
                 if node.type == "pipeline":
-                    self._found.cwd, self._found.fed = cwd, fed or number > 0
+                    self._found.cwd = cwd
+                    self._found.fed = of_parts(node, number, self._found) if number else fed
                 self.visit(child)
                 self._found.settle()
         self._found.cwd, self._found.fed, self._found.values = cwd, fed, values
@@ -227,12 +225,23 @@ class _Walk:
         name = node.child_by_field_name("variable")
         if name is None:
             return
-        values: set[str] | None = set()
+        texts: set[str] = set()
+        origin = Origin.KNOWN
         for word in self._words(node.children_by_field_name("value")):
             known = self._found.known(word)
-            texts = set(map(self._found.without_tilde, known or ()))
-            values = None if known is None or values is None else values | texts
-        self._found.assign(text_of(name), frozenset(values) if values else None)
+            texts |= set(map(self._found.without_tilde, known or ()))
+            if known is None:
+                unknown = self._found.is_unknown(word)
+                origin = max(origin, Origin.UNKNOWN if unknown else self._found.origin(word))
+        if texts and origin:
+            origin = Origin.UNKNOWN
+        is_of_arguments = not texts and not origin  # `for x; do`
+        self._found.assign(
+            text_of(name),
+            frozenset(texts)
+            if not origin and texts
+            else (Origin.LISTING if is_of_arguments else origin),
+        )
 
     def _redirected(self, node: "Node") -> None:
         """A body and its redirections, which are opened before it runs.
@@ -244,7 +253,7 @@ class _Walk:
         fed = self._found.fed
         for child in redirections:
             self.visit(child)
-        self._found.fed = fed or any(is_input(child) for child in redirections)
+        self._found.fed = of_redirections(redirections, self._found) or fed
         if body is not None and body.type == "command":
             self._command(body, more=left_over(redirections), skipped=gaps(node))
         elif body is not None:
@@ -263,15 +272,18 @@ class _Walk:
     ) -> None:
         parts = [*node.children, *more]
         fed = self._found.fed
-        self._found.fed = fed or any(is_input(child) for child in parts)
+        self._found.fed = of_redirections(parts, self._found) or fed
         for child in parts:
             if child.type == "variable_assignment":
                 self._children(child)
             else:
                 self.visit(child)
         assignments = [child for child in parts if child.type == "variable_assignment"]
+        is_read = any(text_of(child) in _SPLITTING for child in parts)
         values = dict(self._found.values)
-        self._assignments(assignments)
+        self._assignments(
+            [node for node in assignments if not (is_read and text_of(node).startswith("IFS="))]
+        )
         self._found.values = values
         arguments = [
             child for child in parts if child not in assignments and child.type not in _REDIRECTIONS
@@ -303,10 +315,11 @@ class _Walk:
             return
         values = self._found.known(word)
         if values is None or len(values) > 1:
-            self._found.doubt("dynamic-path")
+            unknown = values is None and self._found.is_unknown(word)
+            self._found.doubt("dynamic-path", unknown=unknown)
         for value in values or ():
             if value.text.startswith(("/dev/tcp/", "/dev/udp/")):
-                self._found.doubt("network")
+                self._found.doubt("network", unknown=True)
             self._found.touch(value, write="<" not in operator or operator == "<>")
 
     def _is_descriptor(self, word: Word) -> bool:
@@ -327,7 +340,8 @@ class _Walk:
 
     def _expansion(self, node: "Node") -> None:
         if _TRANSFORMED.search(text_of(node)):
-            self._found.doubt("param-transform")
+            is_code = re.match(r"\$\{!\w+\}|.*@P\}$", text_of(node), re.DOTALL) is not None
+            self._found.doubt("param-transform", unknown=is_code)
         self._children(node)
 
     def _test(self, node: "Node") -> None:
@@ -336,7 +350,7 @@ class _Walk:
         if _COMPARES.search(f" {text} "):
             self._calculation(node)
             if "[" in text[2:] and re.search(r"[$`]", text):
-                self._found.doubt("arith-eval")
+                self._found.doubt("arith-eval", unknown="$(" in text or "`" in text)
         first, last = text_of(node.children[0]), text_of(node.children[-1])
         self._found.run((first, inside_of_test(node, self._found.home), last))
 

@@ -1,14 +1,15 @@
 """What a word of a command line is once the shell has taken the quotes away."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
-_QUOTED_ESCAPE = re.compile(r"\\([$`\"\\])")
+_ESCAPE = re.compile(r"\\(?:\n|(.))", re.DOTALL)
+"""A backslash and what it makes plain; with the end of a line it is nothing."""
+_QUOTED_ESCAPE = re.compile(r"\\(?:\n|([$`\"\\]))")
 _ANSI = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|([0-7]{1,3})"
     r"|c(.)|(.))",
@@ -28,7 +29,7 @@ _COMPUTED = frozenset(
 _DYNAMIC = _COMPUTED | {"simple_expansion", "expansion"}
 _JOINED = frozenset({"concatenation", "command_name", "variable_assignment"})
 _FORMER_FOLDER = re.compile(r"~(-|[-+]?\d+)(/.*)?", re.DOTALL)
-_PLAIN_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
+_PLAIN_VARIABLE = re.compile(r"\$(?:\w+|\{\w+(?:(?:##?|%%?)[\w./*?-]+)?\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Word:
 
     `bare`: it begins outside of quotes, so that a `~` there means a home. `computed`: not even
     the values of variables would tell. `leads`: what is dynamic stands first, so that it may be
-    an option or any path. `splits`: it may become several words.
+    an option or any path. `splits`: it may become several words. `parts` are what is dynamic.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Word:
     computed: bool = False
     leads: bool = False
     splits: bool = False
+    parts: "tuple[Node, ...]" = field(default=(), compare=False, repr=False)
 
     @property
     def open(self) -> bool:
@@ -69,10 +71,12 @@ def read_word(node: "Node", home: str) -> Word:
         case kind if kind in _DYNAMIC:
             leads = kind != "process_substitution"  # it stands for a file of the shell's own
             computed = kind in _COMPUTED or _PLAIN_VARIABLE.fullmatch(raw) is None
-            return Word(raw, dynamic=True, computed=computed, leads=leads, splits=leads)
+            return Word(
+                raw, dynamic=True, computed=computed, leads=leads, splits=leads, parts=(node,)
+            )
         case _:
             former = _FORMER_FOLDER.fullmatch(raw) is not None
-            text, bare = _ESCAPE.sub(r"\1", raw), not raw.startswith("\\")
+            text, bare = _ESCAPE.sub(_escaped, raw), not raw.startswith("\\")
             return Word(text, dynamic=former, bare=bare, computed=former, leads=former)
 
 
@@ -91,18 +95,20 @@ def _quoted(node: "Node", home: str) -> Word:
         done = end
     pieces.append(Word(_unescaped(raw[done:-1])))
     word = _together(pieces)
-    return Word(
-        word.text, dynamic=word.dynamic, bare=False, computed=word.computed, leads=word.leads
-    )
+    return replace(word, bare=False, splits=False)
 
 
 def _unescaped(raw: bytes) -> str:
-    return _QUOTED_ESCAPE.sub(r"\1", raw.decode(errors="surrogateescape"))
+    return _QUOTED_ESCAPE.sub(_escaped, raw.decode(errors="surrogateescape"))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[1] or ""
 
 
 def _joined(words: list[Word], raw: str) -> Word:
     if not words:
-        return Word(_ESCAPE.sub(r"\1", raw))
+        return Word(_ESCAPE.sub(_escaped, raw))
     return _together(words)
 
 
@@ -115,6 +121,7 @@ def _together(words: list[Word]) -> Word:
         computed=any(word.computed for word in words),
         leads=first.dynamic and first.leads,
         splits=any(word.splits for word in words),
+        parts=tuple(part for word in words for part in word.parts),
     )
 
 
