@@ -307,9 +307,10 @@ class ToolContext(Protocol):
     ) -> AbstractAsyncContextManager[Sequence[str]]:
         """The command line for a process that is started by other means than `run`.
 
-        It is `argv` in the user's sandbox, if there is one, and within the user's limits; the
-        program is looked for on the PATH of `env`. The context has to last as long as the process.
-        In a sandbox process ids differ.
+        It is `argv` in the user's sandbox, if there is one; the program is looked for on the PATH
+        of `env`. The context has to last as long as the process: what takes more than the user's
+        limits is killed, and so is at the end what the process has left. In a sandbox process ids
+        differ.
 
         :raises ToolError: when there is no such program, or the sandbox cannot be had.
         """

@@ -5,8 +5,8 @@ import os
 import signal
 import time
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,8 @@ REAP_S = 2.0
 SPILL_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a runaway process writes beyond it is lost."""
 KILL_ROUNDS = 40
+SERVICE_TICK_S = 1.0
+"""How often a process that may run for hours is looked at."""
 
 _SECRET_NAMES = (
     *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
@@ -111,6 +113,38 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
         finally:
             output.close()
     return output.result(ending, duration_s=time.monotonic() - started)
+
+
+@asynccontextmanager
+async def service_process(
+    argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], bounds: Bounds
+) -> AsyncIterator[Sequence[str]]:
+    """The command line of a process that is started and heard by others, for as long as it runs.
+
+    What takes more of the machine than the `bounds` allow is killed, and so is at the end of the
+    context all that is left of it.
+
+    :raises ToolError: when there is no such program or directory.
+    """
+    family = Family(env.get(MARK, ""))
+    with bounds.group() as family.group:
+        bound = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
+        watch = Watch(bounds, family.members, family.group)
+        watching = asyncio.create_task(_kept_within(watch, family), name=f"watch {argv[0]}")
+        try:
+            yield ["/usr/bin/env", f"{MARK}={family.mark}", *bound]
+        finally:
+            watching.cancel()
+            if family.kill(thorough=True):
+                await _gone(family)
+
+
+async def _kept_within(watch: Watch, family: Family) -> None:
+    while True:
+        await asyncio.sleep(SERVICE_TICK_S)
+        if watch.exceeded():
+            family.kill(thorough=True)
+            return
 
 
 class _Ending(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,14 +233,20 @@ async def _reap(
 ) -> None:
     """Waits until nothing is left; a second cancellation may interrupt it after the kill."""
     try:
-        for count in range(KILL_ROUNDS if left else 0):
-            await asyncio.sleep(0.001 * (1 + count))  # 0.8 s: a crowd takes its time
-            if not family.kill(thorough=True):
-                break
+        if left:
+            await _gone(family)
         await _within(REAP_S, child.exited)
     finally:
         transport.close()
     await _within(REAP_S, child.closed)
+
+
+async def _gone(family: Family) -> None:
+    """Kill until nobody is left who was born meanwhile."""
+    for count in range(KILL_ROUNDS):
+        await asyncio.sleep(0.001 * (1 + count))  # 0.8 s: a crowd takes its time
+        if not family.kill(thorough=True):
+            break
 
 
 class _Child(asyncio.SubprocessProtocol):

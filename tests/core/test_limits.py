@@ -7,16 +7,19 @@ import resource
 import subprocess
 import sys
 import time
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from config_place import Place
 from pegboard import limits as limits_module
+from pegboard import process as process_module
 from pegboard.cgroups import Groups
 from pegboard.errors import ToolError
 from pegboard.limits import Bounds, Machine, Watch, machine
-from pegboard.process import run_process
+from pegboard.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
 
 NUMBER = str(73_000_000 + os.getpid())
@@ -94,6 +97,40 @@ async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
     result = await ran(script, tmp_path, memory_mb=200)
 
     assert result.exceeded == "more than 200 MB of memory"
+    assert alive() == []
+
+
+async def served(script: str, folder: Path, **limits: int) -> AsyncIterator[str]:
+    """The first line of a service's output, and then what it was ended by, if it was."""
+    bounds = Bounds(ProcessLimits(**limits))
+    async with service_process(
+        ["bash", "-c", script], cwd=folder, env=os.environ, bounds=bounds
+    ) as argv:
+        process = await asyncio.create_subprocess_exec(*argv, cwd=folder, stdout=PIPE)
+        assert process.stdout is not None
+        yield (await process.stdout.readline()).decode()
+        if limits:
+            yield str(await asyncio.wait_for(process.wait(), 30))
+    await process.communicate()
+
+
+async def test_of_a_service_nothing_is_left(tmp_path: Path) -> None:
+    script = f"setsid -f env -i sleep {NUMBER}; setsid -f sleep {NUMBER}; echo x; sleep {NUMBER}"
+
+    async for line in served(script, tmp_path):
+        assert (line, len(alive()) > 1) == ("x\n", True)
+
+    assert alive() == []
+
+
+async def test_a_service_that_takes_too_much_memory_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "SERVICE_TICK_S", 0.05)
+    hog = f"x = bytearray(b'x') * (90 << 20); import time; time.sleep({NUMBER})"
+    script = f"echo x; for n in 1 2 3; do '{sys.executable}' -c \"{hog}\" & done; wait"
+
+    assert [line async for line in served(script, tmp_path, memory_mb=200)] == ["x\n", "-9"]
     assert alive() == []
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
-from pegboard.process import child_env, run_process
+from pegboard.process import child_env, run_process, service_process
 from pegboard.schema.event import FileEdited
 from pegboard.schema.permission import ToolReference
 from pegboard.schema.prompt import TextInput
@@ -220,10 +220,11 @@ class CallContext:
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
     ) -> AsyncIterator[Sequence[str]]:
         """The command line in the user's sandbox, if there is one, and within the limits."""
-        bounds = self._engine.bounds
-        async with self._enclosed(argv, cwd=cwd, env=env) as command:
-            with bounds.group() as group:
-                yield bounds.around(command, cwd=cwd, env=env, group=group)
+        async with (
+            self._enclosed(argv, cwd=cwd, env=env) as command,
+            service_process(command, cwd=cwd, env=env, bounds=self._engine.bounds) as bound,
+        ):
+            yield bound
 
     def _enclosed(
         self,
