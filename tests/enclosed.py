@@ -28,7 +28,7 @@ from pegboard.process import child_env
 from pegboard.sandbox import Sandbox, SandboxPolicy
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
-from pegboard_plugins.sandbox import confine
+from pegboard_plugins.sandbox import confine, relay
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.landlock import Landlock
 
@@ -169,7 +169,8 @@ def site(user: str) -> Iterator[Surroundings]:
         for name in ("home/.ssh/id_ed25519", "own/data/pegboard.db", "own/config/pegboard.toml"):
             (base / name).write_text(SECRET)
         (base / "outside" / "file").write_text("as it was")
-        shutil.copy(confine.__file__, base / "confine.py")
+        for program in (confine.__file__, relay.__file__):
+            shutil.copy(program, base)
         tcp = _listening(socket.AF_INET, ("127.0.0.1", 0), listeners)
         at = {name: str(base / name / "s") for name in ("home", "outside", "project")}
         sockets = {name: _listening(socket.AF_UNIX, path, listeners) for name, path in at.items()}
@@ -304,6 +305,7 @@ def _live(place: Surroundings, act: Callable[[], Told], writer: int, *, killed: 
         if not os.access(sys.executable, os.X_OK):
             sys.executable = SYSTEM_PYTHON
         confine.__file__ = str(place.base / "confine.py")
+        relay.__file__ = str(place.base / "relay.py")
         os.environ["HOME"] = str(place.home)
         os.chdir(place.base)
         os.write(writer, json.dumps(asdict(act())).encode())

@@ -49,6 +49,10 @@ async def test_without_git_it_says_so(tmp_path: Path) -> None:
         (Config(sandbox="workspace"), "no network"),
         (Config(sandbox="workspace", sandbox_network=True), "$TMPDIR; network"),
         (Config(sandbox="strict", sandbox_network=True), "no network; the home folder is empty"),
+        (
+            Config(sandbox="strict", sandbox_network=("*.a.test",)),
+            "only these hosts, by the proxy in $HTTPS_PROXY: *.a.test; the home folder is empty",
+        ),
     ],
 )
 async def test_in_a_sandbox_it_says_what_cannot_be_done(

@@ -7,6 +7,7 @@ not looked at.
 """
 
 import asyncio
+import os
 import shutil
 import socket
 import tempfile
@@ -164,9 +165,7 @@ class Proxy:
 
 def _system_addresses(host: str, port: int) -> tuple[str, ...] | OSError:
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:
-        return OSError(str(error))
+        found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
     except OSError as error:
         return error
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
@@ -175,7 +174,7 @@ def _system_addresses(host: str, port: int) -> tuple[str, ...] | OSError:
 def _private_folder() -> Path:
     """A folder that only the user reads, with a short path: a socket's has 107 bytes at most."""
     short = _SOCKETS if _SOCKETS.is_dir() and not _SOCKETS.is_symlink() else None
-    return Path(tempfile.mkdtemp(prefix="pegboard-proxy-", dir=short))
+    return Path(tempfile.mkdtemp(prefix=f"pegboard-proxy-{os.getpid()}-", dir=short))
 
 
 def _refusal(status: int, text: str) -> bytes:

@@ -356,6 +356,23 @@ async def test_the_sandbox_in_force_is_told(pegboard: CommandLine) -> None:
     assert tool["state"]["metadata"]["sandbox"] == "workspace"
 
 
+async def test_the_hosts_of_a_list_are_told(pegboard: CommandLine) -> None:
+    command = call("bash", {"command": "echo x", "description": "Say"})
+    hosts = ["*.Pythonhosted.org", "pypi.org"]
+    async with ModelServer(by_step(command, say("Done."))) as server:
+        pegboard.use_model(server.url, permission=ALLOW_ALL, sandbox_network=hosts)
+        done = await pegboard("run", "--sandbox", "strict", "--format", "json", "hi")
+        shown = await pegboard("config", "show", "--format", "json")
+
+    if done.code == Exit.CONFIG:
+        pytest.skip(done.err)
+    assert done.err.startswith("sandbox: strict (bubblewrap, network to 2 hosts)\n")
+    assert done.records[-1]["sandbox_hosts"] == ["*.pythonhosted.org", "pypi.org"]
+    [tool] = [record["part"] for record in done.records if record["type"] == "tool_use"]
+    assert tool["state"]["metadata"]["sandbox_hosts"] == 2
+    assert '"pypi.org"' in shown.out
+
+
 async def test_a_sandbox_that_cannot_be_had_is_an_error_with_the_way_out(
     pegboard: CommandLine,
 ) -> None:

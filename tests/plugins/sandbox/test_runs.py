@@ -75,6 +75,18 @@ def test_work_in_the_project_goes_on(place: Surroundings, box: str) -> None:
     assert "d" in told.left
 
 
+def test_signals_and_variables_are_as_outside(
+    place: Surroundings, box: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LANG", "LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    script = "yes | head -1; echo $LC_CTYPE; exit 7"
+
+    told = attempt(place, box, script, config=WORKSPACE)
+
+    assert (told.output, told.code) == ("y\n\n", 7)
+
+
 def test_new_things_can_be_made_at_the_root(place: Surroundings) -> None:
     told = attempt(place, "bubblewrap", "touch new && mkdir build && rmdir build", config=WORKSPACE)
 
