@@ -41,11 +41,12 @@ class Waiting:
 class Desk:
     """The permission requests that wait for somebody's answer; for one event loop.
 
-    `interactive` says whether somebody is there to answer.
+    `interactive` says whether somebody is there to answer, `rechecks` counts those so far.
     """
 
     def __init__(self, *, interactive: bool) -> None:
         self.interactive = interactive
+        self.rechecks = 0
         self._open: dict[str, Waiting] = {}
 
     async def wait(
@@ -94,6 +95,7 @@ class Desk:
 
     async def recheck(self) -> tuple[PermissionRequest, ...]:
         """The waiting requests, of any session, that are allowed by now: answered `always`."""
+        self.rechecks += 1
         settled = []
         for each in tuple(self._open.values()):
             allowed = each.allowed is not None and await each.allowed()

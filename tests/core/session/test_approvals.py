@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pegboard import App, ToolContext, hookimpl, tool
+from asked import asked, outcomes
+from pegboard import ToolContext, hookimpl, tool
 from pegboard.app import ShellOrder
 from pegboard.permissions import UNCLEAR
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied
-from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.permission import PermissionRequest, Rule, Scope, Verdict
 from pegboard.schema.prompt import TextInput
 from pegboard.storage.changes import PutApproval
@@ -54,29 +54,6 @@ async def app_with(folder: Path, plugin: object, *arguments: str, **options: Any
     given = {"allow": False, "interactive": True, **options}
     async with opened(folder, provider, plugin, ToolsPlugin(careful), **given) as app:
         yield app
-
-
-async def asked(app: App, count: int = 1) -> list[PermissionRequest]:
-    """The requests that wait, once there are so many."""
-    async with app.subscribe(limit=100_000) as subscription, asyncio.timeout(30):
-        events = aiter(subscription)
-        while len(app.permissions.pending()) < count:
-            await anext(events)
-    return list(app.permissions.pending())
-
-
-async def outcomes(app: App, session_id: str) -> list[str]:
-    """What came of the calls: `done`, or why not."""
-    states = [
-        part.state
-        for turn in await app.turns(session_id)
-        for part in turn.parts
-        if isinstance(part, ToolPart)
-    ]
-    return [
-        state.output if isinstance(state, Completed) else getattr(state, "error", "")
-        for state in states
-    ]
 
 
 def audited(folder: Path) -> list[dict[str, Any]]:
