@@ -152,6 +152,65 @@ async def test_the_answer_lists_what_became_of_each_file(tmp_path):
     context.files.check_fresh(tmp_path / "new" / "d")
 
 
+DOCK = (
+    "def moor():\n    tie()\n    return True\n\n\ndef cast_off():\n    untie()\n    return True\n"
+)
+
+
+async def test_a_chunk_that_fits_in_several_places_is_told_with_the_others(tmp_path):
+    context = project(tmp_path, a="a\n", dock=DOCK)
+    patch = patch_of(
+        *("*** Update File: dock", "@@", "-    tie()", "+    knot()"),
+        *("@@", "-    return True", "+    return False"),
+    )
+
+    result = await call(apply_patch, context, patchText=patch)
+
+    assert (tmp_path / "dock").read_text() == DOCK.replace("tie()", "knot()", 1).replace(
+        "True", "False", 1
+    )
+    assert result.output.splitlines()[2:] == [
+        "chunk 2 of dock: line 3 was taken; the same lines stand at 8, counted before the patch"
+    ]
+    (listed,) = result.metadata["files"]
+    assert listed["choices"] == [{"chunk": 2, "line": 3, "others": (8,), "more": False}]
+    assert context.asks[-1].metadata["files"] == [listed]
+
+
+async def test_of_many_places_five_are_named(tmp_path):
+    context = project(tmp_path, a="b\n" + "a\n" * 9)
+
+    one = await call(
+        apply_patch, context, patchText=patch_of("*** Update File: a", "@@", "-a", "+c")
+    )
+    inserted = await call(
+        apply_patch, context, patchText=patch_of("*** Update File: a", "@@ a", "+d", "@@ a", "+e")
+    )
+
+    assert "chunk 1 of a: line 2 was taken; the same lines stand at 3, 4, 5, 6, 7, ..., " in (
+        one.output
+    )
+    assert "chunk 2 of a: line 4 was taken; the same lines stand at 5, 6, 7, 8, 9, ..., " in (
+        inserted.output
+    )
+
+
+async def test_lines_that_are_nowhere_exactly_and_in_several_places_are_refused(tmp_path):
+    context = project(tmp_path, a="a\n", dock=DOCK)
+    before = tree(tmp_path)
+    patch = patch_of(
+        *("*** Update File: a", "@@", "-a", "+A", "*** Update File: dock", "@@"),
+        *("-return True", "+return False"),
+    )
+
+    with pytest.raises(PatchError) as refused:
+        await call(apply_patch, context, patchText=patch)
+
+    assert refused.value.kind == "context"
+    assert "00003|     return True\n00008|     return True\n" in str(refused.value)
+    assert tree(tmp_path) == before
+
+
 async def test_sources_and_targets_are_asked_for_together(tmp_path):
     context = project(tmp_path, a="a\n", b="b\n", c="c\n")
 

@@ -49,6 +49,18 @@ async def test_one_edit_that_fails_stops_them_all(tmp_path):
     assert context.asks == []
 
 
+async def test_an_edit_that_fits_several_places_stops_them_all_and_shows_them(tmp_path):
+    context = project(tmp_path, "one\nred\n\tred\n")
+    edits = [{"oldString": "one", "newString": "1"}, {"oldString": "  red", "newString": "  x"}]
+
+    with pytest.raises(ToolError) as refused:
+        await call(multiedit, context, filePath="a.txt", edits=edits)
+
+    assert str(refused.value).startswith("edit 2 of 2: oldString fits several places in the file:")
+    assert "00002| red\n00003| \tred" in str(refused.value)
+    assert (tmp_path / "a.txt").read_text() == "one\nred\n\tred\n"
+
+
 async def test_the_first_edit_may_make_the_file(tmp_path):
     context = Context(tmp_path)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard_plugins.apply_patch.parser import BEGIN, END, PatchError, Update, parse
+from pegboard_plugins.apply_patch.parser import BEGIN, END, Chunk, PatchError, Update, parse
 from pegboard_plugins.apply_patch.seek import apply
 from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.matching import MatchError, replace
@@ -60,7 +60,7 @@ def test_a_patch_of_any_change_comes_to_that_change(before: str, after: str, crl
     assert isinstance(section, Update)
     # A file that was empty has no line ends to keep.
     expected = after if before else after.replace("\r\n", "\n")
-    assert apply(before, section.chunks, path="f") == expected
+    assert apply(before, section.chunks, path="f").text == expected
 
 
 def patched(before: str, after: str) -> str:
@@ -158,6 +158,76 @@ def test_each_loose_rule_means_the_lines_that_were_meant_and_no_others(
     assert after == [*lines[:first], *lines[last + 1 :], ""]
 
 
+@pytest.mark.parametrize("find", LOOSE, ids=lambda find: find.__name__)
+@given(files())
+def test_what_fits_twice_is_refused_by_each_rule_with_both_places(
+    find: Callable[[str, str], list[rules.Place]], file: tuple[list[str], int, int]
+) -> None:
+    lines, first, last = file
+    meant = lines[first : last + 1]
+    old = LOOSE[find](meant)
+    text = "".join(f"{line}\n" for line in [*lines, "between", *meant])
+
+    assert len(find(text, old)) == 2
+    with pytest.raises(MatchError, match="oldString fits several places") as refused:
+        replace(text, old, "NEW")
+
+    assert refused.value.kind == "not_unique"
+    for place in (first, len(lines) + 1):
+        start = next(at for at, line in enumerate(meant, place) if line.strip())
+        assert f"{start + 1:05}| " in str(refused.value)
+
+
+@given(files(), st.sampled_from(["see {}", "{};", "x = [{}, 1]"]))
+def test_a_line_that_stands_within_another_too_is_refused(
+    file: tuple[list[str], int, int], frame: str
+) -> None:
+    lines, first, _ = file
+    line = lines[first].strip()
+    text = "".join(f"{each}\n" for each in [*lines, frame.format(line)])
+
+    for find in (rules.trimmed_lines, rules.folded_whitespace, rules.plain_punctuation):
+        old = LOOSE[find]([lines[first]])
+
+        with pytest.raises(MatchError, match="fits several places"):
+            replace(text, old, "NEW")
+
+
+def _fitting(lines: list[str], old: list[str]) -> tuple[list[int], bool]:
+    """The places of the lines, found one by one, and whether they are exactly there."""
+    for key in (str, str.rstrip, str.strip):
+        wanted = [key(line) for line in old]
+        keys = [key(line) for line in lines]
+        places = [at for at in range(len(keys)) if keys[at : at + len(old)] == wanted]
+        if places:
+            return places, key is str
+    return [], False
+
+
+ROWS = st.lists(st.sampled_from(["a", "b", " a", "a ", ""]), min_size=1, max_size=14)
+
+
+@given(ROWS, st.lists(st.sampled_from(["a", "b", " a"]), min_size=1, max_size=2))
+@settings(max_examples=300)
+def test_a_chunk_that_fits_in_several_places_says_so_or_is_refused(
+    lines: list[str], old: list[str]
+) -> None:
+    places, exact = _fitting(lines, old)
+    chunk = Chunk(1, (), (*(("-", line) for line in old), ("+", "NEW")), at_end=False)
+    text = "".join(f"{line}\n" for line in lines)
+
+    if len(places) == 1 or (places and exact):
+        applied = apply(text, [chunk], path="f")
+        assert applied.text.split("\n")[places[0]] == "NEW"
+        assert [(choice.line, choice.others, choice.more) for choice in applied.choices] == [
+            (places[0] + 1, tuple(at + 1 for at in places[1:6]), len(places) > 6)
+        ][: len(places) - 1]
+        return
+    with pytest.raises(PatchError) as refused:
+        apply(text, [chunk], path="f")
+    assert [f"{at + 1:05}| " in str(refused.value) for at in places[:5]] == [True] * len(places[:5])
+
+
 @given(COMMON, COMMON, st.data())
 @settings(max_examples=200)
 def test_a_patch_in_several_places_comes_to_that_change(
@@ -185,7 +255,8 @@ def test_a_patch_in_several_places_comes_to_that_change(
 
     assert isinstance(section, Update)
     text = "".join(f"{line}\n" for line in before)
-    assert apply(text, section.chunks, path="f") == "".join(f"{line}\n" for line in after)
+    applied = apply(text, section.chunks, path="f")
+    assert applied.text == "".join(f"{line}\n" for line in after)
 
 
 HOSTILE = {
@@ -208,5 +279,30 @@ def test_a_hostile_text_is_searched_in_bounded_time(kind: str) -> None:
 
     with suppress(MatchError):
         replace(text, old, "new")
+
+    assert time.process_time() - started < HOSTILE_LIMIT_S
+
+
+MANY = range(0, 200_000, 10)
+HOSTILE_PATCHES = {
+    "lines alike": ("a\n" * 200_000, ["@@", "-a", "+x"] * 10_000),
+    "chunks everywhere": (
+        "".join(f"{line}\n" for line in range(200_000)),
+        [row for line in MANY for row in ("@@", f"-{line}", f"+x{line}")],
+    ),
+    "half matches": (("a\n" * 199 + "b\n") * 2500, ["@@", *["-a"] * 1000, "-b", "+x"]),
+    "blanks": ((" " * 1000 + "a\n") * 500, ["@@", *["-" + " " * 999 + "a"] * 100, "+x"]),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE_PATCHES)
+def test_a_hostile_patch_is_applied_or_refused_in_bounded_time(kind: str) -> None:
+    text, rows = HOSTILE_PATCHES[kind]
+    (section,) = parse("\n".join([BEGIN, "*** Update File: f", *rows, END]))
+    assert isinstance(section, Update)
+    started = time.process_time()
+
+    with suppress(PatchError):
+        apply(text, section.chunks, path="f")
 
     assert time.process_time() - started < HOSTILE_LIMIT_S

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
+from msgspec.structs import asdict
+
 from pegboard import ToolContext, ToolResult
 from pegboard_plugins.apply_patch.changes import Change, check, located, planned, title
 from pegboard_plugins.apply_patch.parser import parse
@@ -65,6 +67,7 @@ def _listed(context: ToolContext, change: Change) -> dict[str, object]:
         "additions": change.diff.additions,
         "deletions": change.diff.deletions,
         **moved,
+        **({"choices": [asdict(choice) for choice in change.choices]} if change.choices else {}),
     }
 
 
@@ -76,6 +79,10 @@ def _result(context: ToolContext, changes: Sequence[Change], links: int) -> Tool
             f"{_LETTERS[change.kind]} {title(context, change.path)}{moved}"
             f" +{change.diff.additions} -{change.diff.deletions}"
         )
+        lines += [
+            f"chunk {choice.chunk} of {title(context, change.path)}: {choice}"
+            for choice in change.choices
+        ]
     if links:
         lines.append(f"{links} other names of these files (hard links) keep the old content.")
     count = "1 file" if len(changes) == 1 else f"{len(changes)} files"

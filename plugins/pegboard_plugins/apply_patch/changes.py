@@ -19,7 +19,7 @@ from pegboard import (
     open_resolved,
 )
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
-from pegboard_plugins.apply_patch.seek import apply
+from pegboard_plugins.apply_patch.seek import Choice, apply
 
 LIMIT_BYTES = 50 << 20
 BOM = "\ufeff"
@@ -41,7 +41,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One file's way: `before` and `after` are its bytes, None where there is no file."""
+    """One file's way: `before` and `after` are its bytes, None where there is no file.
+
+    `choices` are the chunks that could have been applied elsewhere in it.
+    """
 
     kind: Kind
     path: Path
@@ -49,6 +52,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: bytes | None
     after: bytes | None
     diff: Diff
+    choices: tuple[Choice, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -162,13 +166,20 @@ def _updating(context: ToolContext, section: Update, path: Path, target: Path | 
         there = decode_text(before, name=section.path)
     except ToolError as error:
         raise PatchError("io", str(error), line=section.line) from error
-    changed = apply(there.text.removeprefix(BOM), section.chunks, path=section.path)
-    if there.text.startswith(BOM):
-        changed = BOM + changed
+    applied = apply(there.text.removeprefix(BOM), section.chunks, path=section.path)
+    changed = BOM + applied.text if there.text.startswith(BOM) else applied.text
     after = _encoded(section, there, changed)
     diff = diff_texts(there.text, changed, name=title(context, path))
     kind: Kind = "update" if target is None else "move"
-    return Change(kind=kind, path=path, target=target, before=before, after=after, diff=diff)
+    return Change(
+        kind=kind,
+        path=path,
+        target=target,
+        before=before,
+        after=after,
+        diff=diff,
+        choices=applied.choices,
+    )
 
 
 def _encoded(section: Add | Update, file: FileText, text: str) -> bytes:

@@ -7,9 +7,16 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import accumulate
 
+import msgspec
+
 from pegboard_plugins.apply_patch.parser import Chunk, PatchError
 
 SHOWN_LINES = 12
+SHOWN_PLACES = 5
+SHOWN_LETTERS = 200
+"""Of one line of a place."""
+SEARCHED_LETTERS = 2_000_000_000
+"""In one file: the chunks of a longer patch are each looked for in a shorter one (some seconds)."""
 _LINE = re.compile(r"([^\n]*?)(\r?\n|\Z)")
 _PLAIN = str.maketrans(
     {
@@ -30,23 +37,65 @@ _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
 """Lines are the same when one of these makes them so; the strictest is asked first."""
 
 
-def apply(text: str, chunks: Sequence[Chunk], *, path: str) -> str:
-    """`text` with the chunks applied from the top down.
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A chunk whose lines stand in several places of the file, of which the first was taken.
+
+    `chunk` and the lines count from 1, the lines in the file as it was. `others` are at most
+    `SHOWN_PLACES`; `more` says that there are more.
+    """
+
+    chunk: int
+    line: int
+    others: tuple[int, ...]
+    more: bool
+
+    def __str__(self) -> str:
+        others = ", ".join(map(str, self.others))
+        return (
+            f"line {self.line} was taken; the same lines stand at {others}{', ...' * self.more},"
+            " counted before the patch"
+        )
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """A text with chunks applied, and where one of them could have been applied elsewhere."""
+
+    text: str
+    choices: tuple[Choice, ...]
+
+
+def apply(text: str, chunks: Sequence[Chunk], *, path: str) -> Applied:
+    """`text` with the chunks applied from the top down, each in the first place that fits.
 
     Only lines with `-` and `+` change. New lines end as those around them do, and a file
     without a break at its end stays so.
 
-    :raises PatchError: `context`, when a header or a chunk's lines are not where they must be.
+    :raises PatchError: `context`, when a header or a chunk's lines are not where they must be,
+        or are in several places and not exactly there.
     """
     lines = _split(text)
     keys = [_Keys([line for line, _ in lines], key) for key in _PASSES]
     made: list[tuple[str, str]] = []
+    choices: list[Choice] = []
     done = 0
-    for chunk in chunks:
-        at = _place(chunk, keys, start=done, path=path)
+    for number, chunk in enumerate(chunks, start=1):
+        at, found = _place(chunk, keys, start=done, path=path)
+        if len(found) > 1:
+            choices.append(_choice(number, found))
         made += lines[done:at]
         done = _changed(chunk, lines, at, made)
-    return _joined([*made, *lines[done:]], open_end=bool(lines) and not lines[-1][1])
+    after = _joined([*made, *lines[done:]], open_end=bool(lines) and not lines[-1][1])
+    return Applied(text=after, choices=tuple(choices))
+
+
+def _choice(number: int, found: Sequence[int]) -> Choice:
+    taken, *others = (place + 1 for place in found)
+    return Choice(
+        chunk=number,
+        line=taken,
+        others=tuple(others[:SHOWN_PLACES]),
+        more=len(others) > SHOWN_PLACES,
+    )
 
 
 def _split(text: str) -> list[tuple[str, str]]:
@@ -82,6 +131,7 @@ class _Keys:
     def __init__(self, lines: list[str], key: Callable[[str], str]) -> None:
         self._raw = lines
         self._key = key
+        self._searched = 0
 
     @cached_property
     def lines(self) -> list[str]:
@@ -97,12 +147,31 @@ class _Keys:
         """Where the break before each line stands in the text, then where the last one does."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
-    def find(self, wanted: Sequence[str], start: int) -> int:
-        """The first place of these lines from `start` on, -1 without one."""
+    def find(self, wanted: Sequence[str], start: int) -> list[int]:
+        """The first places of these lines from `start` on, one more than is shown of the others.
+
+        :raises PatchError: when all searches together take too long.
+        """
         # A search in one text takes linear time, where comparing line by line is quadratic.
         text = "\n".join(["", *(self._key(line) for line in wanted), ""])
-        found = self._text.find(text, self._starts[start])
-        return bisect_left(self._starts, found) if found >= 0 else -1
+        places: list[int] = []
+        at = self._starts[start]
+        while len(places) < SHOWN_PLACES + 2 and (at := self._found(text, at)) >= 0:
+            places.append(bisect_left(self._starts, at))
+            at += 1
+        return places
+
+    def _found(self, text: str, start: int) -> int:
+        at = self._text.find(text, start)
+        self._searched += (at if at >= 0 else len(self._text)) - start
+        if self._searched > SEARCHED_LETTERS:
+            raise PatchError("context", "there are too many chunks for so long a file: use several")
+        return at
+
+    def shown(self, places: Sequence[int]) -> str:
+        """The lines with their numbers at which these places begin."""
+        rows = [f"{at + 1:05}| {self.lines[at][:SHOWN_LETTERS]}" for at in places[:SHOWN_PLACES]]
+        return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
     def ends_with(self, wanted: Sequence[str], start: int) -> bool:
         """Whether the file ends in these lines, which begin at `start` or later."""
@@ -110,35 +179,46 @@ class _Keys:
         return at >= start and self.lines[at:] == [self._key(line) for line in wanted]
 
 
-def _place(chunk: Chunk, keys: Sequence[_Keys], *, start: int, path: str) -> int:
-    """The line where the chunk begins."""
+def _place(
+    chunk: Chunk, keys: Sequence[_Keys], *, start: int, path: str
+) -> tuple[int, Sequence[int]]:
+    """The line where the chunk begins, and all places of what told it, the one taken first."""
+    old, length = chunk.old, len(keys[0].lines)
+    found, exact = [length], True
     for header in chunk.headers:
-        found = _first(keys, [header], start)
-        if found < 0:
+        found, exact = _fitting(keys, [header], start)
+        if not found:
             raise PatchError(
                 "context", f"{path} has no line {header!r}{_below(start)}", line=chunk.line
             )
-        start = found + 1
-    old, length = chunk.old, len(keys[0].lines)
+        start = found[0] + 1
     if chunk.at_end:
         if any(key.ends_with(old, start) for key in keys):
-            return length - len(old)
+            return length - len(old), ()
         raise PatchError(
             "context", f"{path} does not end in these lines:\n{_shown(old)}", line=chunk.line
         )
-    if not old:
-        return start if chunk.headers else length
-    found = _first(keys, old, start)
-    if found < 0:
+    if old:
+        found, exact = _fitting(keys, old, start)
+        if not found:
+            text = f"{path} has no such lines{_below(start)}:\n{_shown(old)}"
+            raise PatchError("context", text, line=chunk.line)
+    if len(found) > 1 and not exact:
         raise PatchError(
-            "context", f"{path} has no such lines{_below(start)}:\n{_shown(old)}", line=chunk.line
+            "context",
+            f"{path} has these lines in several places, and nowhere exactly:\n"
+            f"{keys[0].shown(found)}\nCopy them exactly, or say a line above them after '@@'",
+            line=chunk.line,
         )
-    return found
+    return found[0] if old else start if chunk.headers else length, found
 
 
-def _first(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> int:
-    places = (key.find(wanted, start) for key in keys)
-    return next((place for place in places if place >= 0), -1)
+def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
+    """Where the lines are by the strictest notion by which they are, and whether it is exact."""
+    for key in keys:
+        if places := key.find(wanted, start):
+            return places, key is keys[0]
+    return [], True
 
 
 def _below(start: int) -> str:

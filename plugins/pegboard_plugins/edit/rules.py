@@ -6,6 +6,7 @@ can refuse when there are several; none of them takes a place inside a word.
 
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
@@ -48,8 +49,13 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def trimmed_lines(text: str, old: str) -> list[Place]:
-    """Blocks of lines that are equal when both sides of each line are trimmed."""
-    return _blocks(text, [line.strip() for line in text.split("\n")], _keys(old, str.strip))
+    """Blocks of lines that are equal when both sides of each line are trimmed.
+
+    Where the trimmed text stands within lines too, it is these places as well.
+    """
+    lines = [line.strip() for line in text.split("\n")]
+    blocks = _blocks(text, lines, _keys(old, str.strip))
+    return _all_of(blocks, trimmed_boundary(text, old)) if blocks else []
 
 
 def folded_whitespace(text: str, old: str) -> list[Place]:
@@ -57,9 +63,12 @@ def folded_whitespace(text: str, old: str) -> list[Place]:
 
     Whole lines come first, but a place within a line makes them ambiguous too.
     """
-    blocks = _blocks(text, [_fold(line) for line in text.split("\n")], _keys(old, _fold))
-    within = _within_lines(text, old)
-    return blocks if len(blocks) >= len(within) else within
+    lines, wanted = [_fold(line) for line in text.split("\n")], _keys(old, _fold)
+    blocks = _blocks(text, lines, wanted)
+    if len(old.split()) * len(text) <= FOLDING_BUDGET:
+        return _all_of(blocks, _within_lines(text, old))
+    all_places = _words("\n".join(lines), "\n".join(wanted).strip())
+    return blocks if len(all_places) == len(blocks) else []
 
 
 def unescaped(text: str, old: str) -> list[Place]:
@@ -76,9 +85,8 @@ def trimmed_boundary(text: str, old: str) -> list[Place]:
 def plain_punctuation(text: str, old: str) -> list[Place]:
     """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
     keys = [_composed(line) for line in text.split("\n")]
-    if blocks := _blocks(text, keys, _keys(old, _composed)):
-        return blocks
-    return _words(text.translate(_PLAIN), old.translate(_PLAIN))
+    blocks = _blocks(text, keys, _keys(old, _composed))
+    return _all_of(blocks, _words(text.translate(_PLAIN), old.translate(_PLAIN)))
 
 
 def anchored_block(text: str, old: str) -> list[Place]:
@@ -99,8 +107,22 @@ def anchored_block(text: str, old: str) -> list[Place]:
         and lines[start + last] == wanted[-1]
         and comparer.is_similar(lines[start + 1 : start + last])
     ]
+    if comparer.is_unsure:
+        return []
     found = _lines_at(text, starts, len(wanted))
     return [Place(place.start, place.end, lines=place.lines) for place in found]
+
+
+def _all_of(blocks: list[Place], within: list[Place]) -> list[Place]:
+    """The whole lines, or all places if some are within other lines: they are not whole then."""
+    ends = [block.end for block in blocks]
+    apart = [place for place in within if not _is_in_block(place, blocks, ends)]
+    return sorted([*blocks, *apart], key=lambda place: place.start) if apart else blocks
+
+
+def _is_in_block(place: Place, blocks: list[Place], ends: list[int]) -> bool:
+    at = bisect_left(ends, place.end)
+    return at < len(blocks) and blocks[at].start <= place.start
 
 
 def _keys(old: str, key: Callable[[str], str]) -> list[str]:
@@ -148,8 +170,7 @@ def _lines_at(text: str, starts: list[int], count: int) -> list[Place]:
 def _within_lines(text: str, old: str) -> list[Place]:
     """Places within lines that are equal with folded white space; as many lines as `old`."""
     lines = [[re.escape(word) for word in line.split()] for line in old.strip().split("\n")]
-    words = sum(map(len, lines))
-    if not words or words * len(text) > FOLDING_BUDGET:
+    if not any(lines):
         return []
     blank = r"[^\S\n]"
     pattern = rf"{blank}*\n{blank}*".join(rf"{blank}+".join(line) for line in lines)
@@ -198,13 +219,18 @@ def _are_anchors(first: str, last: str) -> bool:
 
 
 class _Comparer:
-    """Whether blocks are almost equal to one, with a limit of work over all of them."""
+    """Whether blocks are almost equal to one, with a limit of work over all of them.
+
+    `is_unsure`: a line that could be similar was not compared, so there may be more such blocks.
+    """
 
     def __init__(self, wanted: list[str]) -> None:
         self._wanted = wanted
         self._left = MOST_COMPARISONS
+        self.is_unsure = False
 
     def is_similar(self, lines: list[str]) -> bool:
+        """Whether each of these lines is like the one that is wanted in its place."""
         length = different = 0.0
         for line, wanted in zip(lines, self._wanted, strict=True):
             size = max(len(line), len(wanted))
@@ -219,10 +245,11 @@ class _Comparer:
 
     def _similarity(self, line: str, wanted: str) -> float:
         """From 0 to 1; 0 for lines too long to compare, and when the work is used up."""
+        if 2 * min(len(line), len(wanted)) < SIMILAR_LINE * (len(line) + len(wanted)):
+            return 0
         self._left -= 1
         if self._left < 0 or max(len(line), len(wanted)) > LONGEST_COMPARED_LINE:
+            self.is_unsure = True
             return 0
         matcher = SequenceMatcher(None, line, wanted, autojunk=False)
-        if matcher.real_quick_ratio() < SIMILAR_LINE or matcher.quick_ratio() < SIMILAR_LINE:
-            return 0
-        return matcher.ratio()
+        return matcher.ratio() if matcher.quick_ratio() >= SIMILAR_LINE else 0
