@@ -22,6 +22,11 @@ UNCLEAR = "[unclear] "
 
 No rule narrower than `*` allows it, but one that is this very pattern.
 """
+UNKNOWN = "[unknown] "
+"""Begins the pattern of a line of which nobody can say what it would run, read or write.
+
+It is unclear, too; the built-in rules ask for it.
+"""
 
 
 @lru_cache(maxsize=4096)
@@ -79,7 +84,7 @@ def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False
-    if text.startswith(UNCLEAR) and rule.action == "allow":
+    if text.startswith((UNCLEAR, UNKNOWN)) and rule.action == "allow":
         return rule.pattern in ("*", text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:
