@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputEnd as ToolInputEnd
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
+    from pegboard.redact import secret_values as secret_values
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.search_backends import SearchBackend as SearchBackend
@@ -190,6 +191,7 @@ _MODULES = {
         "ToolInputStart",
         "Usage",
     ),
+    "redact": ("secret_values",),
     "sandbox": ("Sandbox", "SandboxPolicy"),
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),

@@ -19,6 +19,7 @@ from pegboard import (
     SessionBusyError,
 )
 from pegboard.schema.wire import encode
+from pegboard_plugins.server.hiding import hidden_text
 
 JSON = "application/json"
 SHORT_BYTES = 1 << 16
@@ -69,7 +70,7 @@ def problem(status: int, name: str, message: str, **facts: object) -> Response:
 
 def failure(error: PegboardError) -> Response:
     """The answer that tells of an error."""
-    message = str(error)
+    message = hidden_text(str(error))
     if isinstance(error, UnsupportedError):
         return problem(501, "UnsupportedError", message)
     if isinstance(error, TooManyError):

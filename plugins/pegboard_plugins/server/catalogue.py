@@ -15,6 +15,7 @@ from pegboard.schema.wire import Rest
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.hiding import hidden
 from pegboard_plugins.server.house import Here
 
 routes = APIRouter()
@@ -49,30 +50,30 @@ async def agents(app: Here) -> Response:
     """The agents, the one that answers when none is named first."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
-    return answer([replace(each, options=masked(each.options)) for each in (first, *rest)])
+    found = [replace(each, options=masked(each.options)) for each in (first, *rest)]
+    return answer(hidden(app, found))
 
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
     """The slash commands, without what the protocol does not say of them."""
-    return answer(tuple(replace(each, location=None) for each in app.commands.values()))
+    return answer(hidden(app, [replace(each, location=None) for each in app.commands.values()]))
 
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
 async def skills(app: Here) -> Response:
     """The skills that are slash commands too, each with its file."""
-    return answer(
-        tuple(
-            Skill(
-                name=each.name,
-                description=each.description or "",
-                location=each.location,
-                content=each.template,
-            )
-            for each in app.commands.values()
-            if each.source == "skill" and each.location is not None
+    found = tuple(
+        Skill(
+            name=each.name,
+            description=each.description or "",
+            location=each.location,
+            content=each.template,
         )
+        for each in app.commands.values()
+        if each.source == "skill" and each.location is not None
     )
+    return answer(hidden(app, found))
 
 
 @routes.get("/experimental/tool/ids", **operation("tool.ids", gives=tuple[str, ...]))

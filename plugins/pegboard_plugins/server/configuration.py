@@ -16,10 +16,10 @@ from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.answers import BodyError, answer, body_of
 from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.hiding import MASK, hidden
 from pegboard_plugins.server.house import Here, House, Served, asked_directory
 from pegboard_plugins.server.keybinds import KEYBINDS
 
-MASK = "•••"
 _SECRET = ("key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "headers")
 _IN_URL = re.compile(
     r"(?<=://)[^/?#@\s]+(?=@)"
@@ -95,7 +95,8 @@ def shown(app: App) -> dict[str, Any]:
         "compaction": to_json(said.compaction),
     }
     values |= {name: getattr(said, name) for name in _PLAIN if getattr(said, name) is not None}
-    return values | _lists(said)
+    found: dict[str, Any] = hidden(app, values | _lists(said))
+    return found
 
 
 def _lists(said: Config) -> dict[str, Any]:

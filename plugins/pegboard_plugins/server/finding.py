@@ -92,8 +92,9 @@ async def _output(command: list[str], folder: Path) -> tuple[bytes, int]:
                     break
     except TimeoutError:
         pass
-    if process.returncode is None and process.stdout.at_eof() is False:
-        process.kill()
+    finally:
+        if process.returncode is None and not process.stdout.at_eof():
+            process.kill()
     return b"".join(chunks), await process.wait()
 
 

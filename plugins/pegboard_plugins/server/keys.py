@@ -1,35 +1,31 @@
 """The keys of providers that clients set: a file of the user's own, laid over the configuration."""
 
+import fcntl
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-FILE_MODE = 0o600
+_Known = dict[str, dict[str, Any]]
 
 
 class Keys:
-    """The file with the credentials by provider; it is read once, and replaced as a whole."""
+    """The file with the credentials by provider, which all servers of the user share."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known: dict[str, dict[str, Any]] | None = None
 
     def put(self, provider_id: str, credential: Mapping[str, Any]) -> None:
         """Keep a credential; it blocks for the time of a small file."""
-        self._write({**self._read(), provider_id: dict(credential)})
+        self._change(lambda known: {**known, provider_id: dict(credential)})
 
     def drop(self, provider_id: str) -> None:
         """Forget a credential, if there is one."""
-        known = self._read()
-        if provider_id in known:
-            self._write({name: value for name, value in known.items() if name != provider_id})
-
-    def names(self) -> frozenset[str]:
-        """The providers that have a credential here."""
-        return frozenset(self._read())
+        self._change(lambda known: {name: known[name] for name in known if name != provider_id})
 
     def overlay(self) -> dict[str, object]:
         """What the configuration says with these keys."""
@@ -40,28 +36,42 @@ class Keys:
         }
         return {"provider": providers} if providers else {}
 
-    def _read(self) -> dict[str, dict[str, Any]]:
-        if self._known is None:
-            try:
-                raw = self._path.read_bytes()
-                self._known = msgspec.json.decode(raw, type=dict[str, dict[str, Any]])
-            except (FileNotFoundError, msgspec.DecodeError):
-                self._known = {}
-        return self._known
+    def _change(self, changed: Callable[[_Known], _Known]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with _alone(self._path.with_name(f"{self._path.name}.lock")):
+            before = self._read()
+            after = changed(before)
+            if after != before:
+                _replace(self._path, msgspec.json.encode(after))
 
-    def _write(self, known: dict[str, dict[str, Any]]) -> None:
-        write_private(self._path, msgspec.json.encode(known))
-        self._known = known
+    def _read(self) -> _Known:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Known)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return {}
 
 
-def write_private(path: Path, content: bytes) -> None:
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Nobody else changes the file meanwhile, which nobody does for longer than it takes."""
+    opened = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(opened)
+
+
+def _replace(path: Path, content: bytes) -> None:
     """Replace a file that only its owner can read, never leaving half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    # With a name that nobody can guess, and the mode 0600.
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

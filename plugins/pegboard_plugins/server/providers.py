@@ -16,6 +16,7 @@ from pegboard.schema.wire import Rest, to_json
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.hiding import hidden
 from pegboard_plugins.server.house import Here, Served
 
 routes = APIRouter()
@@ -33,15 +34,16 @@ class KnownProviders(Rest, frozen=True):
 async def configured(app: Here) -> Response:
     """The providers that can be used."""
     found = listings(app)
-    return answer(ConfiguredProviders(providers=found, default=_defaults(app, found)))
+    return answer(hidden(app, ConfiguredProviders(providers=found, default=_defaults(app, found))))
 
 
 @routes.get("/provider", **operation("provider.list", gives=KnownProviders))
-async def known(app: Here) -> Response:
+async def every(app: Here) -> Response:
     """All providers that have models."""
     found = listings(app)
     names = tuple(each.id for each in found)
-    return answer(KnownProviders(all=found, default=_defaults(app, found), connected=names))
+    known = KnownProviders(all=found, default=_defaults(app, found), connected=names)
+    return answer(hidden(app, known))
 
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))

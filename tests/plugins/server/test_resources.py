@@ -11,8 +11,9 @@ import httpx
 import pytest
 
 from pegboard.schema.permission import Rule
-from pegboard_plugins.server.configuration import MASK, masked, permission_table
+from pegboard_plugins.server.configuration import masked, permission_table
 from pegboard_plugins.server.finding import best_names
+from pegboard_plugins.server.hiding import MASK
 from served import Served, served
 
 

@@ -1,0 +1,39 @@
+"""What no answer tells: the keys that the environment and the configuration have.
+
+Settings may take a text from a variable or a file, so a key can come to stand anywhere in them.
+"""
+
+import os
+from typing import Any
+
+from pegboard import App, secret_values
+from pegboard.schema.wire import to_json
+
+MASK = "•••"
+
+
+def hidden(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
+    """The value as JSON, with a mask for each key wherever it stands."""
+    keys = {
+        f"{name} key": key
+        for name, said in app.config.provider.items()
+        if isinstance(key := said.options.get("apiKey"), str)
+    }
+    names = [name for provider in app.providers.values() for name in provider.env]
+    return _masked(to_json(value), secret_values({**os.environ, **keys}, [*names, *keys]))
+
+
+def hidden_text(text: str) -> str:
+    """The text of an error, with a mask for each key that the environment has."""
+    return str(_masked(text, secret_values(os.environ)))
+
+
+def _masked(value: Any, secrets: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON of any shape
+    if isinstance(value, dict):
+        return {_masked(key, secrets): _masked(each, secrets) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_masked(each, secrets) for each in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, MASK)
+    return value
