@@ -315,13 +315,27 @@ class _Output:
                 room = SPILL_LIMIT_BYTES - self._file.tell()
                 self._file.write(data[: max(room, 0)])
         except OSError:
-            self.close()
-            self._path = None
+            self._lose_the_file()
 
     def close(self) -> None:
+        """Closes the file, which may be gone: a command can remove it, as any other."""
         file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):
+        try:
+            if file is not None:
+                file.close()
+            if self._path is not None:
+                self._path.stat()
+        except OSError:
+            self._lose_the_file()
+
+    def _lose_the_file(self) -> None:
+        file, path = self._file, self._path
+        self._file = self._path = None
+        with suppress(OSError):
+            if path is not None:
+                path.unlink()
+        with suppress(OSError):
+            if file is not None:
                 file.close()
 
     def result(self, ending: _Ending, *, duration_s: float) -> ProcessResult:

@@ -155,8 +155,6 @@ async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") 
 
     A tool that cuts its own output, to 200 KiB at most, says `truncated` in its metadata and is
     left alone. What the rest promises is told at `shorten`.
-
-    :raises OSError: when the file cannot be written.
     """
     if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
         return result
@@ -169,9 +167,8 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
     The notice says how much is missing, and names the file; `hint` says how to go on from
     there. The metadata tell `truncated`, and `outputPath` if it was; a tool that has stored the
-    whole under `outputPath` already gets no second file.
-
-    :raises OSError: when the file cannot be written.
+    whole under `outputPath` already gets no second file. Without a place for it, as on a full
+    disk, what is left out is lost, and the notice says so.
     """
     if not cut.truncated:
         return replace(result, metadata={**result.metadata, "truncated": False})
@@ -179,7 +176,12 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
     if path:
         missing += " or more"  # what is cut here may be a part already
     else:
-        path = str(await asyncio.to_thread(_store, output_dir, result.output))
+        try:
+            path = str(await asyncio.to_thread(_store, output_dir, result.output))
+        except OSError as error:
+            notice = f"[{missing} are left out, and lost: no file can be written ({error})]"
+            metadata = {**result.metadata, "truncated": True}
+            return replace(result, output=cut.with_notice(notice), metadata=metadata)
     notice = f"[{missing} are left out. The whole output is in {path}"
     notice += f". {hint}]" if hint else "]"
     metadata = {**result.metadata, "truncated": True, "outputPath": path}
@@ -225,6 +227,10 @@ def _store(folder: Path, text: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"tool_{os.urandom(8).hex()}.txt"
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(file, "wb") as output:
-        output.write(_bytes(text))
+    try:
+        with os.fdopen(file, "wb") as output:
+            output.write(_bytes(text))
+    except OSError:
+        path.unlink(missing_ok=True)
+        raise
     return path

@@ -2,6 +2,7 @@ import asyncio
 import os
 import resource
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,17 @@ async def test_a_directory_that_is_gone_is_an_error_and_the_next_call_works(tmp_
         await run("true", tmp_path / "gone")
 
     assert (await run("echo hi", tmp_path)).output == "hi\n"
+
+
+@contextmanager
+def no_file_longer_than(size):
+    """A disk that is full, as far as this process and its children can tell."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 ESCAPES = {
@@ -138,6 +150,23 @@ async def test_bytes_that_are_no_text_become_replacement_characters(tmp_path):
 
     assert result.output == "a\ufffdéb"
     assert "".join(heard) == result.output
+
+
+async def test_a_file_of_output_that_is_removed_costs_the_file_alone(tmp_path):
+    removal = "seq 1 200000; while ! rm spill/*; do sleep 0.01; done; echo gone"
+
+    result = await run(removal, tmp_path, limit_bytes=10_000)
+
+    assert result.output.endswith("gone\n")
+    assert (result.exit_code, result.output_path) == (0, None)
+
+
+async def test_a_file_that_cannot_be_finished_is_not_left_behind(tmp_path):
+    with no_file_longer_than(50_000):
+        result = await run("seq 1 200000", tmp_path, limit_bytes=10_000)
+
+    assert (result.truncated, result.output_path) == (True, None)
+    assert list((tmp_path / "spill").iterdir()) == []
 
 
 async def test_without_a_place_for_the_whole_output_the_rest_is_lost(tmp_path):

@@ -85,6 +85,16 @@ async def test_an_output_that_is_stored_already_gets_no_second_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+async def test_without_a_place_for_the_whole_output_the_rest_is_said_to_be_lost(tmp_path):
+    (tmp_path / "file").touch()
+    result = ToolResult(output="x\n" * 5000)
+
+    limited = await limit_output(result, output_dir=tmp_path / "file")
+
+    assert limited.metadata == {"truncated": True}
+    assert "lines are left out, and lost: no file can be written" in limited.output
+
+
 async def test_the_whole_output_is_for_its_owner_only(tmp_path):
     await limit_output(ToolResult(output="x" * 60_000), output_dir=tmp_path / "new")
 

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_MS = 120_000
 LONGEST_TIMEOUT_MS = 3_600_000
+LONGEST_COMMAND_BYTES = (128 << 10) - 1
+"""Of one argument of a program (Linux, `MAX_ARG_STRLEN`)."""
 SHOWN_LETTERS = 30_000
 """opencode `tool/bash.ts`: letters of the output in the metadata; ours are the last ones."""
 SHOW_EVERY_S = 0.1
@@ -183,6 +185,11 @@ async def bash(  # noqa: PLR0913 - the model's arguments
         raise ToolError("the command is empty")
     if "\0" in command:
         raise ToolError("the command holds a zero byte, which no shell can be given")
+    if len(command.encode(errors="replace")) > LONGEST_COMMAND_BYTES:
+        raise ToolError(
+            f"the command is longer than {LONGEST_COMMAND_BYTES:,} bytes, which no shell can be"
+            " given: write it, or its data, to a file first"
+        )
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
     cwd = await _requests(context, command, workdir, background=background)
@@ -261,10 +268,17 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
         yield f"exit code {result.exit_code}, {took}"
     if result.background_ended:
         yield "processes that it left in the background were ended"
-    if result.output_path is not None:
-        kept = result.output_path.stat().st_size
-        if kept < result.output_bytes:
-            yield f"of {result.output_bytes:,} bytes of output its file has the first {kept:,}"
+    if result.truncated and (kept := _kept(result.output_path)) < result.output_bytes:
+        what = f"its file has the first {kept:,}" if kept else "no file could keep the middle"
+        yield f"of {result.output_bytes:,} bytes of output {what}"
+
+
+def _kept(path: Path | None) -> int:
+    """How many bytes of the output its file has; another program may have removed it."""
+    try:
+        return path.stat().st_size if path is not None else 0
+    except OSError:
+        return 0
 
 
 def _signal_name(number: int) -> str:

@@ -87,9 +87,17 @@ async def test_it_runs_in_workdir(context, tmp_path):
     assert said(result.output) == str(tmp_path / "src")
 
 
-@pytest.mark.parametrize("args", [{"command": "  "}, {"command": "ls", "timeout": 0}])
-async def test_what_cannot_run_is_refused(context, args):
-    with pytest.raises(ToolError):
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [
+        ({"command": "  "}, "empty"),
+        ({"command": "ls", "timeout": 0}, "from 1 to"),
+        ({"command": f"echo {'é' * 70_000}"}, "longer than 131,071 bytes"),
+        ({"command": "ls", "workdir": "gone"}, "cannot run .* in .*gone"),
+    ],
+)
+async def test_what_cannot_run_is_refused(context, args, why):
+    with pytest.raises(ToolError, match=why):
         await call(bash, context, **args)
 
 
@@ -113,6 +121,15 @@ async def test_a_huge_output_keeps_its_end_and_names_the_file(context):
     assert result.metadata["outputPath"] == str(stored)
     assert result.metadata["output"].endswith("error: broken\n")
     assert len(result.metadata["output"]) <= 30_000
+
+
+async def test_an_output_without_a_file_says_that_its_middle_is_lost(context):
+    removal = "seq 1 400000; while ! rm .output/*; do sleep 0.01; done; echo gone"
+
+    result = await call(bash, context, command=removal)
+
+    assert re.search(r"of [\d,]+ bytes of output no file could keep the middle\]$", result.output)
+    assert "outputPath" not in result.metadata
 
 
 async def test_every_command_of_the_line_is_asked_for(context):
