@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pytest import MonkeyPatch
+import pytest
 
 RG = shutil.which("rg", path=f"{sys.prefix}/bin:{os.environ.get('PATH', os.defpath)}")
 """That of the extra `dev`, if it is there: an older one knows less of what expressions can say."""
 KINDS = ("ripgrep", "python")
 
 
-def offer(kind: str, folder: Path, monkeypatch: MonkeyPatch) -> None:
+def offer(kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has ripgrep alone on the PATH, or nothing; `folder` is for that."""
     tools = folder / kind
     tools.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def offer(kind: str, folder: Path, monkeypatch: MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(folder))
 
 
-def both(folder: Path, monkeypatch: MonkeyPatch) -> Iterator[str]:
+def both(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """With ripgrep first, then without it."""
     for kind in KINDS:
         offer(kind, folder, monkeypatch)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from pegboard.errors import QuestionRejectedError as QuestionRejectedError
     from pegboard.errors import SessionBusyError as SessionBusyError
     from pegboard.errors import ToolError as ToolError
+    from pegboard.expressions import LineExpression as LineExpression
+    from pegboard.expressions import line_expression as line_expression
     from pegboard.globs import glob_expression as glob_expression
     from pegboard.hookmarks import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
@@ -146,6 +148,7 @@ _MODULES = {
         "SessionBusyError",
         "ToolError",
     ),
+    "expressions": ("LineExpression", "line_expression"),
     "globs": ("glob_expression",),
     "hookmarks": ("hookimpl",),
     "ids": ("IdSource", "check_id"),

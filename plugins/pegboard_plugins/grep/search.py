@@ -7,16 +7,20 @@ package around it would take 0.1 s to import.
 import codecs
 import json
 import os
-import re
 import stat
 import sys
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import regex  # type: ignore[import-untyped]  # it has no types
-
-from pegboard import glob_expression, walk_files
+from pegboard import (
+    InvalidInputError,
+    LineExpression,
+    glob_expression,
+    line_expression,
+    walk_files,
+)
 
 BLOCK_BYTES = 16 << 20
 """A longer file is searched piece by piece, each of whole lines."""
@@ -24,14 +28,10 @@ MOST_MATCHES = 5000
 """So many of a file are held back until its end, where it may still turn out to be no text."""
 MARKED_BYTES = 64 << 20
 _MARKS = {
-    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_CODE = re.compile(r"\\(?:[xuU]\{([0-9A-Fa-f]{1,8})\}|.)", re.DOTALL)
-"""An escape, with the number of a letter as ripgrep's expressions may name it."""
-Expression = Any
-"""One of `regex`, which knows `\\p{L}` and `[[:alpha:]]` as ripgrep does, and Python's own not."""
 _Place = tuple[int, int]
 """A line's number from 1, and where it starts, in bytes."""
 
@@ -41,11 +41,10 @@ def main(facts: dict[str, Any]) -> int:
 
     Answers the exit code.
     """
-    pattern = facts["pattern"]
     try:
-        expression = regex.compile(_CODE.sub(_spelt, pattern), regex.MULTILINE | regex.VERSION1)
-    except (regex.error, OverflowError, RecursionError) as error:
-        print(f"{pattern!r} is not a regular expression: {error}")  # noqa: T201 - a program's output
+        expression = line_expression(facts["pattern"])
+    except InvalidInputError as error:
+        print(error)  # noqa: T201 - a program's output
         return 2
     found = False
     out = sys.stdout.buffer
@@ -58,10 +57,6 @@ def main(facts: dict[str, Any]) -> int:
         else:
             out.writelines(b"%s\0%d:%d:\n" % (name, *place) for place in places)
     return 0 if found else 1
-
-
-def _spelt(escape: "re.Match[str]") -> str:
-    return rf"\U{int(escape[1], 16):08x}" if escape[1] else escape[0]
 
 
 def _files(target: str, names: list[str], include: str) -> Iterator[str]:
@@ -77,7 +72,7 @@ def _files(target: str, names: list[str], include: str) -> Iterator[str]:
             yield path
 
 
-def _matches(path: str, expression: Expression) -> list[_Place]:
+def _matches(path: str, expression: LineExpression) -> list[_Place]:
     """The lines that match; none in what is no regular file, and in binary ones."""
     try:
         with open(path, "rb", opener=_opener) as file:
@@ -92,42 +87,32 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _found(file: BinaryIO, expression: Expression) -> list[_Place]:
+def _found(file: BinaryIO, expression: LineExpression) -> list[_Place]:
     places: list[_Place] = []
     number, start = 1, 0
     for block in _blocks(file):
         encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "")
         if encoding and start == 0:
-            content = (block + file.read(MARKED_BYTES)).decode(encoding, errors="replace").encode()
-            return [] if b"\0" in content else [*_lines(content, expression, 1, 0)]
+            return _found(BytesIO(_as_utf8(block + file.read(MARKED_BYTES), encoding)), expression)
         if b"\0" in block:
             return []
         if len(places) < MOST_MATCHES:
-            places += _lines(block, expression, number, start)
+            places += [(number + line, start + place) for line, place in expression.lines(block)]
         number += block.count(b"\n")
         start += len(block)
     return places
+
+
+def _as_utf8(content: bytes, encoding: str) -> bytes:
+    if encoding == "utf-8":
+        return content.removeprefix(codecs.BOM_UTF8)
+    return content.decode(encoding, errors="replace").encode()
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
     """The content in pieces that end with a line."""
     while block := file.read(BLOCK_BYTES):
         yield block + file.readline() if len(block) == BLOCK_BYTES else block
-
-
-def _lines(content: bytes, expression: Expression, number: int, start: int) -> Iterator[_Place]:
-    # Content without any match is passed over at once, which is what most files are. Not where
-    # the expression looks around, and could see another line.
-    looks = any(
-        sign in expression.pattern for sign in ("(?=", "(?!", "(?<=", "(?<!", r"\A", r"\Z", r"\z")
-    )
-    if not looks and expression.search(content.decode(errors="replace")) is None:
-        return
-    for line in content.removesuffix(b"\n").split(b"\n"):
-        if expression.search(line.decode(errors="replace")):
-            yield number, start
-        number += 1
-        start += len(line) + 1
 
 
 if __name__ == "__main__":

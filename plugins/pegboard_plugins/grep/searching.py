@@ -25,6 +25,8 @@ FOUND, NOTHING, PARTLY = 0, 1, 2
 _SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
 """What ripgrep understands as we do; its `?` is a byte."""
 _PLACED = re.compile(r"(\d+):(\d+):")
+_OURS = re.compile(r"\\[Az]|\(\?[A-Za-z]*-[A-Za-z]*m")
+"""What is about the ends of a text: ripgrep means those of a line only where they are `\\r\\n`."""
 _BINARY = re.compile(
     r"(.+): (?:WARNING: stopped searching binary|binary) file (?:after match|matches)"
 )
@@ -71,19 +73,29 @@ class Search:
     async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
         """How the search ended, None when we ended it.
 
+        What ripgrep does not understand, our own search may, as it does where there is none.
+
         :raises ToolError: when it failed, or took too long.
         """
-        argv = _ripgrep(rg, self._query) if rg else _python(self._query)
-        ending = await run_until(
+        known = not _OURS.search(self._query.pattern)
+        ending = await self._heard(
+            _ripgrep(rg, self._query) if rg and known else _python(self._query)
+        )
+        if rg and known and ending is not None and _refused(ending):
+            ending = await self._heard(_python(self._query))
+        if ending is not None:
+            _check(ending)
+        return ending
+
+    async def _heard(self, argv: Sequence[str]) -> ProcessResult | None:
+        self._rest = ""
+        return await run_until(
             self._context,
             argv,
             enough=self._enough,
             on_output=self._hear,
             timeout_s=TIME_LIMIT_S,
         )
-        if ending is not None:
-            _check(ending)
-        return ending
 
     def _hear(self, text: str) -> None:
         *lines, self._rest = (self._rest + text).split("\n")
@@ -109,14 +121,16 @@ class Search:
 
     def _take(self, path: str, facts: str) -> None:
         if self._query.counting:
-            if facts.isdigit():
+            if facts.rstrip().isdigit():
                 self._found.append(Place(path=path, count=int(facts)))
         elif placed := _PLACED.match(facts):
             self._found.append(Place(path=path, line=int(placed[1]), start=int(placed[2])))
 
 
 def _ripgrep(rg: Sequence[str], query: Query) -> list[str]:
-    argv = [*rg, "--with-filename", "--null", "--no-heading", f"--regexp={query.pattern}"]
+    pattern = query.pattern.replace("\0", r"\x00")  # no argument can have it
+    argv = [*rg, "--with-filename", "--null", "--no-heading", "--crlf"]
+    argv += [f"--regexp={pattern}"]
     # Of a line the place is enough: its text is read from the file itself.
     argv += ["--count"] if query.counting else ["--line-number", "--byte-offset", "--max-columns=1"]
     last = query.include.rpartition("/")[2]
@@ -136,6 +150,12 @@ def _python(query: Query) -> list[str]:
     return [sys.executable, "-P", program, facts]
 
 
+def _refused(ending: ProcessResult) -> bool:
+    """Whether there was no search, for what is wrong with the expression."""
+    said = ending.output.strip()
+    return ending.exit_code == PARTLY and bool(said) and "\0" not in said
+
+
 def _check(ending: ProcessResult) -> None:
     if ending.timed_out:
         raise ToolError(
@@ -144,7 +164,5 @@ def _check(ending: ProcessResult) -> None:
         )
     if ending.exceeded:
         raise ToolError(f"the search was stopped: {ending.exceeded}")
-    if ending.exit_code not in (FOUND, NOTHING, PARTLY) or (
-        ending.exit_code == PARTLY and ending.output.strip() and "\0" not in ending.output
-    ):
+    if ending.exit_code not in (FOUND, NOTHING, PARTLY) or _refused(ending):
         raise ToolError(f"the search failed: {ending.output.strip()[-REASON_CHARS:]}")
