@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Literal
@@ -23,13 +23,15 @@ _METADATA = (".dist-info", ".egg-info")
 class EntryPoint:
     """A name that a distribution gives to one of its objects, as `module` or `module:attribute`.
 
-    `version` is the distribution's, "" where its metadata does not say.
+    `version` is the distribution's, "" where its metadata does not say; `folder` is the entry of
+    `sys.path` that it was found in.
     """
 
     name: str
     value: str
     distribution: str
     version: str
+    folder: str = field(default="", compare=False)
 
 
 class LoadFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,8 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
                 continue
             seen.add(name)
             found.extend(
-                EntryPoint(point, value, name, version) for point, value in _parsed(text, group)
+                EntryPoint(point, value, name, version, entry)
+                for point, value in _parsed(text, group)
             )
     return tuple(sorted(found))
 

@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.discovery import (
+    EntryPoint,
     LoadFailure,
     entry_points,
     forget,
@@ -32,6 +33,8 @@ from pegboard.trust import Decision
 DISABLING = "PEGBOARD_DISABLE_PLUGINS"
 """The variable with the names of plugins that are not loaded, between commas."""
 _OWN = "pegboard"
+_INSTALLED = ("site-packages", "dist-packages")
+"""The names of folders into which programs install distributions."""
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +173,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     project's code is run only if the decision says so, and then the very bytes that it holds.
     """
     candidates = [
-        *_from_distributions(builtins=builtins, installed=installed),
+        *_from_distributions(decision.root, builtins=builtins, installed=installed),
         *_from_files(directory, config_dir, config, decision),
         *(_embedded(plugin) for plugin in extra),
     ]
@@ -185,7 +188,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     return Register(loaded, hooks, registry.problems)
 
 
-def _from_distributions(*, builtins: bool, installed: bool) -> Iterator[_Candidate]:
+def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[_Candidate]:
     for entry in entry_points():
         own = entry.distribution == _OWN
         if builtins if own else installed:
@@ -195,7 +198,16 @@ def _from_distributions(*, builtins: bool, installed: bool) -> Iterator[_Candida
                 location=entry.value,
                 version=entry.version,
                 load=partial(load_entry_point, entry),
+                forbidden="" if own else _brought(entry, root),
             )
+
+
+def _brought(entry: EntryPoint, root: Path) -> str:
+    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's."""
+    folder = Path(entry.folder or ".").resolve()
+    if folder.name in _INSTALLED or not folder.is_relative_to(root):
+        return ""
+    return f"not run: {folder} is a folder of the project; install what is in it"
 
 
 def _from_files(

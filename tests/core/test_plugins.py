@@ -268,6 +268,26 @@ async def test_a_path_that_the_project_brings_runs_as_the_project_s(places: Plac
     assert await system(register, places) == ("first", "own")
 
 
+@pytest.mark.parametrize("folder", ["", "src", ".venv/lib/site-packages"])
+async def test_a_distribution_that_only_stands_in_the_project_is_not_run(
+    places: Places, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    entry = places.project / folder
+    places.write(f"project/{folder}/brought_module.py", SHOUT.format(text="ran"))
+    points = "[pegboard]\nbrought = brought_module\n"
+    places.write(f"project/{folder}/brought.egg-info/entry_points.txt", points)
+    monkeypatch.chdir(places.project)
+    monkeypatch.syspath_prepend(folder and str(entry))  # "" is where a notebook stands
+
+    register = await places.load()
+
+    [info] = [info for info in register.infos if info.name == "brought"]
+    runs = folder.endswith("site-packages")
+    assert await system(register, places) == (("first", "ran") if runs else ("first",))
+    assert info.blocked != runs
+    assert runs or f"not run: {entry} is a folder of the project" in info.error
+
+
 async def test_a_tool_file_may_have_hooks_and_a_plugin_tools(places: Places) -> None:
     source = "from pegboard import tool\n@tool\ndef hello(name: str) -> str:\n    return name\n"
     places.write("project/.pegboard/tool/hello.py", source + SHOUT.format(text="both"))
