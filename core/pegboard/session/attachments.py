@@ -30,6 +30,9 @@ DIRECTORY_MIME = "application/x-directory"
 TEXT_MIME = "text/plain"
 
 _PROBE_BYTES = 4096
+_PROCESSES = "/proc"
+_HERE = frozenset({"", "localhost"})
+"""RFC 8089: the host of a `file:` URL."""
 _TEXTS = re.compile(
     r"text/.*|.*\+(json|xml|yaml)"
     r"|application/(json|ld\+json|xml|toml|yaml|x-yaml|javascript|typescript|sql|x-sh|graphql)"
@@ -78,6 +81,8 @@ def expand_file(
             case "data":
                 return _data(part)
             case "file":
+                if split.netloc.lower() not in _HERE:
+                    raise ValueError(f"it is on another machine, {split.netloc[:80]}")
                 path = directory / unquote(split.path)
                 real = _followed(path, worktree or directory)
                 return _file(part, path, real, split.query, on_read)
@@ -136,13 +141,15 @@ def _base64(raw: bytes) -> bytes:
 def _followed(path: Path, worktree: Path) -> Path:
     """The path with links resolved.
 
-    :raises ValueError: when a link of the project leads to what the user cannot have meant.
+    :raises ValueError: when it leads to what the user cannot have meant, such as our own keys.
     """
     given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
     if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
         raise ValueError("it is a link that leads out of the project")
     if secret_path(real) and not secret_path(given):
         raise ValueError("it is a link to a file of secrets")
+    if real.is_relative_to(_PROCESSES):
+        raise ValueError("it tells of a process, and of its keys")
     return real
 
 

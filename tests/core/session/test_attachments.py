@@ -52,6 +52,8 @@ def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
         ("data:text/plain;charset=\0,x", "null character"),
         ("file:///does/not/exist", "No such file"),
         ("file:///dev/null", "not a regular file"),
+        ("file:///proc/self/environ", "tells of a process"),
+        ("file://evil.example/etc/hostname", "on another machine, evil.example"),
     ],
 )
 def test_what_cannot_be_read_is_said(url: str, why: str) -> None:
