@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-from urllib.parse import parse_qs, unquote, unquote_to_bytes, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, unquote_to_bytes, urlsplit
 
 import msgspec
 
@@ -81,9 +81,7 @@ def expand_file(
             case "data":
                 return _data(part)
             case "file":
-                if split.netloc.lower() not in _HERE:
-                    raise ValueError(f"it is on another machine, {split.netloc[:80]}")
-                path = directory / unquote(split.path)
+                path = directory / _local_path(split)
                 real = _followed(path, worktree or directory)
                 return _file(part, path, real, split.query, on_read)
             case _:
@@ -92,6 +90,12 @@ def expand_file(
         name = part.filename or part.url[:80]
         text = f"The attached file {name} could not be read: {error}"
         return Expansion(texts=(text,), mime=TEXT_MIME)
+
+
+def _local_path(url: SplitResult) -> str:
+    if url.netloc.lower() not in _HERE:
+        raise ValueError(f"it is on another machine, {url.netloc[:80]}")
+    return unquote(url.path)
 
 
 def _data(part: FilePart) -> Expansion:
