@@ -2,13 +2,14 @@
 
 import os
 import re
-import shutil
 import sys
 from collections import deque
 from collections.abc import Container, Iterator
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pegboard.programs import find_program
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -46,8 +47,7 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
     It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there.
     Reads a few names.
     """
-    search = f"{os.environ.get('PATH', os.defpath)}:{sys.prefix}/bin"
-    program = shutil.which("rg", path=search)
+    program = find_program("rg", os.environ, f"{sys.prefix}/bin")
     if program is None:
         return None
     alone = _repository(folder) is None

@@ -1,6 +1,6 @@
 """`!command`: a shell command of the user's own, which the model gets to see."""
 
-import shutil
+import os
 from collections.abc import Mapping
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import ProcessResult
 from pegboard.errors import InvalidInputError
+from pegboard.programs import find_program
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.session.acting import UserCall, make_call
@@ -87,7 +88,7 @@ async def _ran(context: CallContext, command: str) -> ToolResult:
         context.progress(metadata={"output": heard})
 
     result = await context.run(
-        [shutil.which("bash") or "/bin/sh", "-c", command],
+        [find_program("bash", os.environ) or "/bin/sh", "-c", command],
         timeout_s=TIME_LIMIT_S,
         on_output=hear,
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pegboard.openat import TEMPORARY
+from pegboard.programs import search_path
 from pegboard.snapshot.objects import Entry
 from pegboard.workspace import Workspace
 
@@ -204,10 +205,9 @@ class ShadowGit:
 
 def _clean(env: Mapping[str, str]) -> dict[str, str]:
     """The environment of every process: no setting of git comes through it."""
-    kept = {
-        name: env[name] for name in ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env
-    }
+    kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env}
     return kept | {
+        "PATH": search_path(env),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
