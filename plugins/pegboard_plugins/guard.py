@@ -2,7 +2,8 @@
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute paths or globs that would be gone with all that is in them,
-empty for one that nobody can know before; `hazards` are commands that destroy what they do not
+empty for one that nobody can know before; `overlays` are folders of which the whole content would
+be written over; `hazards` are commands that destroy what they do not
 name, each with the reason; `writes` are absolute paths, and at those of `lands` a whole folder
 or a link may come to be. An `edit` names its paths in its patterns.
 """
@@ -12,6 +13,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 
 from pegboard import (
@@ -38,6 +41,12 @@ _SYSTEM = tuple(
     )
 )
 
+_MOST_NAMES = 5000
+_MOST_FOLDERS = 32
+"""So many names of a folder, and so many folders that a wildcard fits, are looked at."""
+_FEW = 5
+_MOST = 0.9
+_GLOB = re.compile(r"[*?\[]")
 _HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
     r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
@@ -57,7 +66,12 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     """
     destroys = _texts(request, "destroys")
     said = None
-    if destroys or _written(session, request) or _texts(request, "lands"):
+    if (
+        destroys
+        or _texts(request, "overlays")
+        or _written(session, request)
+        or _texts(request, "lands")
+    ):
         said = await asyncio.to_thread(_opinion, session, request, destroys)
     if said is not None and said.action == "deny":
         return said
@@ -82,6 +96,13 @@ def _opinion(
         reason = _vital(target, session)
         if reason and not _named(session, request, DESTROY, target):
             return Verdict(action="deny", reason=_refusal(target, reason), source="guard")
+    if swept := _swept([each for each in destroys if each], session, request):
+        return Verdict(action="deny", reason=_refusal(*swept), source="guard")
+    for target in _texts(request, "overlays"):
+        name = _written_over(target, session)
+        if name and not _named(session, request, DESTROY, target):
+            reason = _refusal(target, f"is {name}: all that is in it could be written over")
+            return Verdict(action="deny", reason=reason, source="guard")
     for path, why in _protected(session, request):
         if not _named(session, request, PROTECTED, str(path)):
             reason = f"{path} is protected, because {why}"
@@ -182,6 +203,64 @@ def _vital(target: str, session: SessionView) -> str:
         if not any(sign in path for sign in "*?[") and os.path.ismount(path):
             return "is the root of a file system"
     return ""
+
+
+def _written_over(target: str, session: SessionView) -> str:
+    """What the folder is if it is a root or a home, which nothing is written over as a whole."""
+    path = Path(os.path.realpath(target))
+    if path == session.directory:
+        return ""
+    if path == Path("/"):
+        return "the root"
+    is_home = path == Path(os.path.realpath(_home(session))) or path.parent in _HOMES
+    return "a home folder" if is_home else ""
+
+
+def _swept(
+    targets: Sequence[str], session: SessionView, request: PermissionRequest
+) -> tuple[str, str] | None:
+    """The wildcard that with all others leaves next to nothing of a vital folder, and why."""
+    folders: dict[str, list[str]] = {}
+    for target in targets:
+        if not _named(session, request, DESTROY, target):
+            parent, _, name = target.rstrip("/").rpartition("/")
+            for folder in islice(iglob(parent or "/"), _MOST_FOLDERS):  # noqa: PTH207 - absolute
+                folders.setdefault(os.path.realpath(folder), []).append(name)
+    for folder, names in folders.items():
+        whose = _kept(folder, session)
+        if whose and _is_emptied(folder, names):
+            pattern = next((name for name in names if _GLOB.search(name)), names[0])
+            return f"{folder}/{pattern}", f"would leave next to nothing of {whose}"
+    return None
+
+
+def _kept(folder: str, session: SessionView) -> str:
+    """What the folder is if its content as a whole is vital; empty for another one."""
+    for vital, name in _vitals(session):
+        if str(vital) == folder and vital not in _SYSTEM:
+            return name
+    is_root = folder == "/" or (Path(folder) not in _SYSTEM and os.path.ismount(folder))
+    return "the root of a file system" if is_root else ""
+
+
+def _is_emptied(folder: str, names: Sequence[str]) -> bool:
+    """Whether all that a listing shows would be gone, or nine of ten of very many."""
+    try:
+        with os.scandir(folder) as entries:
+            there = [entry.name for entry in islice(entries, _MOST_NAMES)]
+    except OSError:
+        return False
+    gone = {entry for entry in there if any(_is_meant(entry, name) for name in names)}
+    shown = {entry for entry in there if not entry.startswith(".")}
+    is_broad = len(gone) > _FEW or (len(shown) > 1 and any(map(_GLOB.search, names)))
+    least = len(shown) if len(gone) <= _FEW else _MOST * len(shown)
+    return is_broad and bool(shown) and len(shown & gone) >= least
+
+
+def _is_meant(entry: str, pattern: str) -> bool:
+    """As a shell does it: a wildcard does not fit a dot at the start."""
+    is_hidden = entry.startswith(".") and not pattern.startswith(".")
+    return not is_hidden and fnmatchcase(entry, pattern)
 
 
 def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:

@@ -90,6 +90,7 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
         "destroys": list(scanned.destroys),
+        **({"overlays": list(scanned.overlays)} if scanned.overlays else {}),
         "hazards": dict(scanned.hazards),
         "linked": [str(path) for path in scanned.linked],
         "lands": [str(path) for path in scanned.lands],

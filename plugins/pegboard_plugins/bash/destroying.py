@@ -6,11 +6,16 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.flags import git_words
 from pegboard_plugins.bash.words import Word
 
 DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
-_BINS = frozenset({"rimraf", "trash", "trash-put", "del-cli"})
-"""They delete whole folders without being told to."""
+_WHOLE = frozenset({"rimraf", "trash", "trash-put", "del-cli", "shred", "wipe", "srm"})
+"""They delete whole folders without being told to, or what nothing brings back."""
+_LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=")
+"""Modes with which not even the owner can read."""
+_COPIES_ALL = re.compile(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive)")
+_EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 _DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
@@ -24,28 +29,86 @@ _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
 def destroy(base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
     texts = [word.text for word in words]
-    named = [word for word in operands if not word.text.startswith("-")]
-    if base in _BINS or (base in DELETERS and any(map(_RECURSIVE.fullmatch, texts))):
-        targets = named
-    elif base == "mv":
-        targets = [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
-    elif base == "find":
-        targets = _found(texts, named)
-    elif base == "rsync" and any(text.startswith("--del") for text in texts):
-        targets = named[-1:]
-    elif base == "dd":
-        targets = [Word(text[len("of=") :]) for text in texts if text.startswith("of=")]
-    elif base.startswith("mkfs"):
-        targets = named[-1:]
-    else:
-        targets = _packed(base, texts, operands)
-    for word in targets:
+    for word in _overlaid(base, texts, operands):
+        findings.overlays |= dict.fromkeys(findings.places(word))
+    for word in _targets(base, texts, operands):
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
             findings.destroys[""] = None
         else:
             findings.destroy(word)
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
+
+
+def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Sequence[Word]:
+    named = [word for word in operands if not word.text.startswith("-")]
+    is_recursive = any(map(_RECURSIVE.fullmatch, texts))
+    found: Sequence[Word]
+    match base:
+        case "mv":
+            leaves = _leaves(texts, named)
+            plain = re.compile(r"" if leaves else r"[/~]|[^*?\[]*$")
+            found = [word for word in named[:-1] if plain.match(word.text)]
+        case "find":
+            found = _found(texts, named)
+        case "rsync" if any(text.startswith("--del") for text in texts):
+            found = named[-1:]
+        case "git" if git_words(texts)[:1] == ["rm"] and is_recursive:
+            kept = not {"--cached", "-n", "--dry-run"}.isdisjoint(texts)
+            found = [] if kept else [word for word in named if word.text != "rm"]
+        case "chmod" if is_recursive and any(map(_LOCKS.fullmatch, texts)):
+            found = named[1:] or named
+        case "dd":
+            found = [Word(text[len("of=") :]) for text in texts if text.startswith("of=")]
+        case _ if base.startswith("mkfs"):
+            found = named[-1:]
+        case _ if base in _WHOLE or (base in DELETERS and is_recursive):
+            found = named
+        case _:
+            found = _packed(base, texts, operands)
+    return found
+
+
+def _leaves(texts: Sequence[str], named: Sequence[Word]) -> bool:
+    """Whether a `mv` goes to another place than one below the folder it is called in."""
+    target = named[-1].text if named else ""
+    return (
+        target.startswith(("/", "~"))
+        or ".." in target.split("/")
+        or any(text.startswith(("-t", "--t")) for text in texts)
+    )
+
+
+def _overlaid(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
+    """The folder whose content as a whole would be written over, or given to somebody else."""
+    named = [word for word in operands if not word.text.startswith("-")]
+    options = [text for text in texts if text.startswith("-")]
+    sources = [word.text for word in named[:-1]]
+    match base:
+        case "cp" if any(map(_COPIES_ALL.fullmatch, options)):
+            onto = any(re.fullmatch(r"-[a-zA-Z]*T.*|--no-t.*", text) for text in options)
+            return named[-1:] if onto or any(text.endswith("/.") for text in sources) else []
+        case "rsync" if any(text.endswith("/") for text in sources):
+            return named[-1:]
+        case "chmod" | "chown" | "chgrp" if any(map(_RECURSIVE.fullmatch, options)):
+            return named[1:]
+        case "tar" | "gtar" | "bsdtar" if any(map(_EXTRACTS.fullmatch, texts)):
+            return _valued(operands, ("-C", "--directory"))
+        case "unzip":
+            return _valued(operands, ("-d",))
+        case _:
+            return []
+
+
+def _valued(operands: Sequence[Word], options: Sequence[str]) -> list[Word]:
+    """The values of these options."""
+    behind = [after for before, after in pairwise(operands) if before.text in options]
+    glued = [
+        replace(word, text=word.text.partition("=")[2] or word.text[len("-C") :])
+        for word in operands
+        if any(word.text.startswith(option) and word.text != option for option in options)
+    ]
+    return behind + glued
 
 
 def _emptied(word: Word, findings: Findings) -> Word:

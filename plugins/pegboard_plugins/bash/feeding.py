@@ -52,7 +52,11 @@ def of_parts(pipeline: "Node", number: int, findings: Findings) -> Feed:
     if not parts:  # of a here-document's line the parser puts the rest below the document
         return Feed(Origin.UNKNOWN)
     is_told = f"{text_of(parts[0])} ".startswith(_TELLERS) and "$(" not in text_of(parts[0])
-    return Feed(of_pipeline(parts, findings.values), is_told=is_told and len(parts) == 1)
+    return Feed(
+        of_pipeline(parts, findings.values),
+        is_told=is_told and len(parts) == 1,
+        text=" | ".join(map(text_of, parts)),
+    )
 
 
 def _of_file(node: "Node", findings: Findings) -> Feed:

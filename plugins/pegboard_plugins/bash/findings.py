@@ -30,11 +30,15 @@ _NEVER_KNOWN = frozenset(
 
 
 class Feed(NamedTuple):
-    """What a command reads: what is sure about it, and whether the line tells where it is from."""
+    """What a command reads: what is sure about it, and whether the line tells where it is from.
+
+    `text`: the part of the line that puts it out.
+    """
 
     origin: Origin
     is_told: bool = False
     is_file: bool = False
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -47,8 +51,10 @@ class Findings:
     `branches`: it may be skipped, so that a change of directory may happen or not. In `strays` it
     is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
     `hazards` are the commands that destroy what they do not name, each with the reason.
-    `made` are the folders that the line itself makes. For the `placeholder` in the code of a shell
-    its caller puts what it is fed. Of what is unclear, nobody can say at all what is `unknown`.
+    `overlays` are folders whose whole content would be written over, `parents` variables that hold
+    the number of the process that runs the line. `made` are the folders that the line itself
+    makes. For the `placeholder` in the code of a shell its caller puts what it is fed. Of what is
+    unclear, nobody can say at all what is `unknown`.
     """
 
     home: str
@@ -62,6 +68,8 @@ class Findings:
     linked: dict[str, None] = field(default_factory=dict)
     globs: dict[str, None] = field(default_factory=dict)
     hazards: dict[str, str] = field(default_factory=dict)
+    overlays: dict[str, None] = field(default_factory=dict)
+    parents: set[str] = field(default_factory=set)
     unknown: dict[str, None] = field(default_factory=dict)
     functions: set[str] = field(default_factory=set)
     made: dict[str, None] = field(default_factory=dict)

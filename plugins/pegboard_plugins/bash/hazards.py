@@ -17,10 +17,19 @@ _SIGNAL_OPTIONS = frozenset({"-s", "-n", "--signal"})
 _NOT_ONES_OWN = re.compile(r"-1|0*1|.*(?:ppid|pegboard).*", re.IGNORECASE | re.DOTALL)
 _SELECTS = re.compile(r"-[GPUgstu]|--(?:parent|group|pgroup|session|terminal|signal)")
 _BY_USER = re.compile(r"-[a-zA-Z]*[uU]|--(?:euid|uid|user)(?:=.*)?")
+_LISTS_PROCESSES = re.compile(r"(?:^|[\s;&|(`])(?:ps|top|pgrep|pidof)\b(?P<rest>[^|)`]*)")
+_SOUGHT = re.compile(
+    r"grep\s+(?P<options>(?:-\S+\s+)*)(?P<quote>['\"]?)(?P<word>.+?)(?P=quote)(?=\s*(?:\||\)|`|$)|\s)"
+    r"|awk\s+(?:-\S+\s+)*['\"]/(?P<pattern>[^/]+)/"
+)
+_ONE_PROCESS = re.compile(r"\s-[A-Za-z]*[pC]\b|\s--p?pid\b")
 _OWN = "pegboard"
+_OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
 _MOST_QUANTIFIERS = 3
 _ENDS = "it would end Pegboard, or more than was started here"
+_MACHINE = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
+_MACHINE_ACTS = frozenset({"reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"})
 
 
 def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
@@ -29,9 +38,11 @@ def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
     if base == "git" and git_words(texts)[:1] == ["clean"]:
         reason = _cleaning(words, findings)
     elif base == "kill":
-        reason = _killing(texts)
+        reason = _killing(texts, findings)
     elif base in ("pkill", "killall"):
         reason = _killing_by_name(base, texts)
+    elif base in _MACHINE or (base == "systemctl" and not _MACHINE_ACTS.isdisjoint(texts)):
+        reason = "it would end all that runs on this machine"
     else:
         return
     if reason:
@@ -62,7 +73,13 @@ def _cleaning(words: Sequence[Word], findings: Findings) -> str:
     return ""
 
 
-def _killing(texts: Sequence[str]) -> str:
+def names_parent(text: str, findings: Findings) -> bool:
+    """Whether the text stands for the process that runs the line, or for what holds its number."""
+    names = re.findall(r"\$\{?(\w+)", text)
+    return "ppid" in text.lower() or not findings.parents.isdisjoint(names)
+
+
+def _killing(texts: Sequence[str], findings: Findings) -> str:
     """Why a `kill` is one: what it ends was not started by the line."""
     rest = list(texts)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
@@ -71,7 +88,33 @@ def _killing(texts: Sequence[str]) -> str:
         rest = rest[2:]
     elif rest[:1] and _SIGNAL.fullmatch(rest[0]):
         rest = rest[1:]
-    return _ENDS if any(_NOT_ONES_OWN.fullmatch(text) for text in rest) else ""
+    named = [text for text in rest if text not in ("--", findings.placeholder)]
+    is_own = any(_NOT_ONES_OWN.fullmatch(text) or names_parent(text, findings) for text in named)
+    sources = [*named, *([findings.fed.text] if findings.fed and not named else [])]
+    return _ENDS if is_own or any(map(_lists_own, sources)) else ""
+
+
+def _lists_own(text: str) -> bool:
+    """Whether Pegboard is among the processes of which the text puts out the numbers."""
+    found = _LISTS_PROCESSES.search(text)
+    if found is None:
+        return False
+    if "ppid=" in text.replace(" ", ""):
+        return True
+    if not found[0].strip(" ;&|(`").startswith(("ps", "top")):
+        words = [word.strip("'\"") for word in found["rest"].split()]
+        is_whole = any(re.match(r"-\w*f", word) for word in words)
+        named = [word for word in words if not word.startswith("-")]
+        return any(_fits(name, line) for name in named for line in _lines(whole=is_whole))
+    sought = [each for each in _SOUGHT.finditer(text) if "-v" not in (each["options"] or "")]
+    if not sought and _ONE_PROCESS.search(found["rest"]):
+        return False
+    return all(_fits(each["word"] or each["pattern"], _OWN_LINE) for each in sought)
+
+
+def _lines(*, whole: bool) -> tuple[str, ...]:
+    """The names of Pegboard's process, or its command lines."""
+    return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
 def _killing_by_name(base: str, texts: Sequence[str]) -> str:
@@ -82,10 +125,9 @@ def _killing_by_name(base: str, texts: Sequence[str]) -> str:
         if not text.startswith("-") and not _SELECTS.fullmatch(before)
     ]
     is_whole = base == "pkill" and any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
-    lines = (_OWN, _OWN_LINE) if is_whole else (_OWN,)
     is_other = base == "pkill" and not {"-v", "--inverse"}.isdisjoint(texts)
     is_users = not named and any(map(_BY_USER.fullmatch, texts))
-    fits = any(_fits(name, line) for name in named for line in lines)
+    fits = any(_fits(name, line) for name in named for line in _lines(whole=is_whole))
     return _ENDS if fits or is_other or is_users else ""
 
 

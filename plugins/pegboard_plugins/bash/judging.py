@@ -9,7 +9,7 @@ from pegboard_plugins.bash.environment import assigned, hijacks, names_program
 from pegboard_plugins.bash.feeding import is_fed_anything
 from pegboard_plugins.bash.findings import MADE_UP, Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
-from pegboard_plugins.bash.hazards import endanger
+from pegboard_plugins.bash.hazards import endanger, names_parent
 from pegboard_plugins.bash.origins import ARGUMENTS, Origin
 from pegboard_plugins.bash.prefixes import module
 from pegboard_plugins.bash.usual import is_usual, runs_by_sed
@@ -221,6 +221,8 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
         if name != written:
             texts = _appended(findings.values.get(name), texts)
         findings.assign(name, _made_up(value) or texts)
+        if names_parent(value.text, findings):
+            findings.parents.add(name)
 
 
 def _hijack(name: str, value: Word, findings: Findings) -> None:

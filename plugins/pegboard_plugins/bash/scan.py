@@ -28,7 +28,8 @@ class Scan:
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
     destroy what they do not name, each with the reason to ask. `unknown` are those of what is
-    unclear that leave open what would run, be read or be written at all.
+    unclear that leave open what would run, be read or be written at all. `overlays` are folders
+    whose whole content would be written over.
     """
 
     commands: tuple[tuple[str, ...], ...]
@@ -41,6 +42,7 @@ class Scan:
     globs: tuple[str, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
     unknown: tuple[str, ...] = ()
+    overlays: tuple[str, ...] = ()
 
 
 def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -> Scan:
@@ -73,6 +75,7 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
         unknown=tuple(findings.unknown),
+        overlays=tuple(findings.overlays),
     )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pegboard_plugins.bash.feeding import of_parts, of_redirections
 from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.hazards import names_parent
 from pegboard_plugins.bash.judging import DEEPEST, assign, is_vital, judge
 from pegboard_plugins.bash.misread import in_order, is_confused, joins_words, readings
 from pegboard_plugins.bash.nodes import (
@@ -225,6 +226,8 @@ class _Walk:
         name = node.child_by_field_name("variable")
         if name is None:
             return
+        if names_parent(" ".join(map(text_of, node.children_by_field_name("value"))), self._found):
+            self._found.parents.add(text_of(name))
         texts: set[str] = set()
         origin = Origin.KNOWN
         for word in self._words(node.children_by_field_name("value")):

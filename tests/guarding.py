@@ -1,0 +1,55 @@
+"""What the guard says of a request, or of all that the bash tool asks for a line."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from pegboard.context import Ruleset
+from pegboard.schema.permission import PermissionRequest
+from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.guard import permission_ask
+
+
+async def said(project, permission, patterns, *, rules=(), private=(), **metadata):
+    session = SimpleNamespace(
+        home=Path.home(),
+        private=private,
+        worktree=project,
+        directory=project,
+        rulesets=(Ruleset(source="config", rules=tuple(rules)),),
+    )
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission=permission,
+        patterns=tuple(patterns),
+        metadata=metadata,
+        always=(),
+    )
+    return await permission_ask(session, request)
+
+
+async def of_command(project, command, **facts):
+    found = scan(command, cwd=project, home=Path.home(), worktree=project)
+    patterns = [" ".join(argv) for argv in found.commands]
+    return await said(
+        project,
+        "bash",
+        patterns,
+        writes=[str(path) for path in found.writes],
+        destroys=list(found.destroys),
+        lands=[str(path) for path in found.lands],
+        hazards=dict(found.hazards),
+        overlays=list(found.overlays),
+        **facts,
+    )
+
+
+async def all_of_command(project, command, **facts):
+    """What is said of all that the bash tool asks for a line."""
+    found = scan(command, cwd=project, home=Path.home(), worktree=project)
+    verdicts = [await of_command(project, command, **facts)]
+    for path in found.writes:
+        real = path.resolve()
+        if real.is_relative_to(project):
+            verdicts.append(await said(project, "edit", [str(real.relative_to(project))], **facts))
+    return [(verdict.action, verdict.firm) for verdict in verdicts if verdict]

@@ -1,0 +1,68 @@
+"""Under the built-in rules what models write all day runs, and what hides what it does does not.
+
+`honest_lines.json` are lines as models write them in a session's ordinary work, `evil_lines.json`
+are lines that hide which program they run or which file they read, or destroy what is vital.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cases import DATA
+from pegboard import App, AppOptions
+from pegboard.session.explain import explained
+
+HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
+EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
+MOST_ASKED = 0.05
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A repository with some files, one of them with secrets, in a home of its own."""
+    home = tmp_path / "home"
+    folder = home / "code" / "project"
+    for name in ("src/a.py", "src/b.py", "docs/a.md", "build/x.o", "logs/a.log", "README.md"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("text\n")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (folder / ".env").write_text("KEY=1\n")
+    (home / ".bashrc").touch()
+    monkeypatch.setenv("HOME", str(home))
+    return folder
+
+
+async def verdicts(project: Path, tmp_path: Path, lines, **config):
+    """The verdict on each line, with the reason, as a run without a terminal would meet it."""
+    options = AppOptions(
+        installed=False,
+        config=config,
+        env={"HOME": str(project.parent.parent)},
+        data_dir=tmp_path / "data",
+        config_dir=tmp_path / "config",
+        state_dir=tmp_path / "state",
+        cache_dir=tmp_path / "cache",
+    )
+    found = {}
+    async with await App.open(project, options) as app:
+        for line in lines:
+            said = await explained(app._engine, "bash", {"command": line})
+            found[line] = (said.verdict.action, said.headless.reason, said.unclear)
+    return found
+
+
+async def test_of_honest_lines_hardly_one_is_asked_for(project, tmp_path):
+    found = await verdicts(project, tmp_path, HONEST)
+
+    asked = {line: said for line, said in found.items() if said[0] != "allow"}
+    assert len(HONEST) >= 100
+    assert len(asked) <= MOST_ASKED * len(HONEST), asked
+
+
+async def test_no_evil_line_runs_unasked(project, tmp_path):
+    found = await verdicts(project, tmp_path, EVIL)
+
+    assert len(EVIL) >= 60
+    assert [line for line, said in found.items() if said[0] == "allow"] == []

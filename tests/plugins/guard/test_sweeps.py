@@ -1,0 +1,142 @@
+"""What destroys more than it names: wildcards, whole repositories, processes of others."""
+
+from pathlib import Path
+
+import pytest
+
+from guarding import of_command
+from pegboard.schema.permission import Rule
+
+
+@pytest.fixture
+def full(project):
+    """The project with a few folders and files, some of them hidden."""
+    for name in ("src", "docs", "tests", ".git", ".cache"):
+        (project / name).mkdir()
+    for name in ("README.md", "setup.py", "Makefile", ".env"):
+        (project / name).touch()
+    return project
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("rm -rf [a-zA-Z]*", "rm -rf */ .[a-z]* *.* M*", "rm -rf *.* *", "rm -rf {,.}*"),
+        *("rm -rf $(ls)", "rm -rf [!.]*", "rm -rf [a-m]* [n-z]* [A-Z]*", "rm -rf ?*"),
+        *("rm -rf ../proj*/[a-zA-Z]*", "rm -rf a* b*; rm -rf d* s*; rm -rf t* R* M*"),
+        *("rm -rf away build docs src tests README.md setup.py Makefile", "mv [a-zA-Z]* /tmp/"),
+        *("mv * /tmp/", "mv * ../other", "shred -u *", "git rm -rf .", "chmod -R 000 ."),
+        *("cp -rT x ~", "cp -a x/. ~", "cp -r x/. /", "rsync -a x/ ~", "rsync -a --delete x/ ./"),
+        *("tar -C / -xf x.tar", "tar xzf x.tgz -C ~", "unzip x.zip -d /", "chown -R me ~"),
+        *("chmod -R 777 /", "rm -rf ~/[a-z]*", "for f in [a-zA-Z]*; do rm -rf $f; done"),
+    ],
+)
+async def test_what_leaves_next_to_nothing_of_a_vital_folder_is_refused(full, command):
+    (Path.home() / "music").mkdir()
+
+    verdict = await of_command(full, command)
+
+    assert verdict.action == "deny"
+    assert verdict.reason.startswith("refused: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("rm -rf b*", "rm -rf [a-d]*", "rm -rf *.md *.py", "rm -rf build docs", "mv *.py src"),
+        *("mkdir old && mv [a-zA-Z]* old/", "mv docs/* src", "cp -r x/. .", "rsync -a x/ src/"),
+        *("tar xzf x.tgz", "tar -C build -xf x.tar", "chmod -R u+w .", "chmod -R 000 build"),
+        *(
+            "git rm -r --cached .",
+            "git rm -r docs",
+            "shred -u build/key",
+            "cd docs && rm -rf [a-z]*",
+        ),
+        *("rm -rf .c*", "cp -r src ~", "unzip x.zip", "chown -R me src", "tar czf x.tgz ."),
+    ],
+)
+async def test_what_leaves_most_of_the_project_is_not_its_business(full, command):
+    assert await of_command(full, command) is None
+
+
+async def test_a_wildcard_that_empties_the_project_may_be_named_in_a_rule(full):
+    rule = Rule("destroy", f"{full}/[a-zA-Z]*", "allow")
+
+    assert await of_command(full, "rm -rf [a-zA-Z]*", rules=[rule]) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git clean -fdx", "git clean -xfd .", "git clean -ffd -e .env", "sudo git clean -d -f"),
+        *("git clean --force -x", "cd build && git -C .. clean -fdx", "git clean -fd :/"),
+        *("kill $PPID", "kill -9 ${PPID}", "kill -9 -1", "kill -s KILL -- -1", "kill 1"),
+        *("kill $(pgrep -f pegboard)", "kill $(ps -o ppid= $$)", "pkill -f pegboard"),
+        *("pkill peg", "pkill -f python3", "killall pegboard", "pkill -9 -u me", "killall -u me"),
+        *("pkill -v bash", "sh -c 'kill -9 $PPID'", "git -C clean/.. -C .. clean -fdx :/"),
+        *("pkill -f '(.|.|.|.)*!'", "pkill -f '(node|pegboard)'", "P=$PPID; kill $P"),
+        *("P=$PPID; Q=$P; kill -9 $Q", "killall python", "pkill python3", "kill $(pidof python3)"),
+        *("ps -e -o pid= | xargs kill", "ps aux | awk '{print $2}' | xargs kill -9"),
+        *("ps aux | grep python | awk '{print $2}' | xargs kill", "kill $(pgrep -f pegboard)"),
+        *("pgrep -f python | xargs -r kill", "P=$(ps -o ppid= -p $$); kill $P", "reboot"),
+        *("sudo shutdown -h now", "systemctl poweroff", "for p in $PPID; do kill $p; done"),
+    ],
+)
+async def test_what_destroys_more_than_it_names_is_asked_for_every_time(project, command):
+    (project / ".git").mkdir()
+
+    verdict = await of_command(project, command, rules=[Rule("*", "*", "allow")])
+
+    assert (verdict.action, verdict.firm) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git clean -n", "git clean -fdxn", "git clean -f", "git clean -fdx build", "git status"),
+        *("cd build && git clean -fdx", "git -C build clean -fdx", "git log --grep clean -d"),
+        *("kill 123", "kill -1 123", "kill %1", "kill $!", 'kill "$SERVER"', "kill -l 1"),
+        *("kill -0 $PPID", "kill $(lsof -ti :8000)", "pkill -f 'python -m http.server'"),
+        *("npm start & P=$!; sleep 1; kill $P", "kill $(cat server.pid)", "systemctl status x"),
+        *(
+            "ps aux | grep '[h]ttp.server' | awk '{print $2}' | xargs kill",
+            "pgrep vite | xargs kill",
+        ),
+        *("ps aux | awk '/vite/ {print $2}' | xargs kill", "kill $(ps -o pid= -C node)"),
+        *(
+            "pkill -f '(uvicorn|gunicorn)'",
+            "pkill node",
+            "pkill -P $$",
+            "pkill -f uvicorn",
+            "killall -v node",
+            "pkill -u me node",
+        ),
+        *("tar -C build --remove-files -cf /tmp/x.tar x", "tar czf x.tgz .", "zip -r x.zip ."),
+    ],
+)
+async def test_what_ends_or_deletes_what_it_names_is_not_asked_for(project, command):
+    (project / ".git").mkdir()
+
+    assert await of_command(project, command) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("tar --remove-files -cf /tmp/x.tar .", "tar czf x.tgz --remove-files *"),
+        *("tar -C .. --remove-files -cf /tmp/x.tar project", "zip -rm x.zip ."),
+        *("git clean -fdx; rm -rf ~", "pegboard run x; rm -rf ~"),
+    ],
+)
+async def test_what_is_gone_into_an_archive_or_beside_a_question_is_refused(project, command):
+    (project / ".git").mkdir()
+
+    assert (await of_command(project, command)).action == "deny"
+
+
+async def test_the_users_rule_about_a_command_that_destroys_decides(project):
+    (project / ".git").mkdir()
+    named = Rule("destroy", "git clean -fdx", "allow")
+
+    assert await of_command(project, "git clean -fdx", rules=[named]) is None
+    assert (await of_command(project, "git clean -ffdx", rules=[named])).firm
