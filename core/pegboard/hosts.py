@@ -41,7 +41,7 @@ class HostPattern(msgspec.Struct, frozen=True):
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
 
-    def common(self, other: "HostPattern") -> "HostPattern | None":
+    def overlap(self, other: "HostPattern") -> "HostPattern | None":
         """What both mean, None if that is nothing."""
         narrow, wide = sorted((self, other), key=lambda each: (each.below, -len(each.host)))
         fits = narrow == msgspec.structs.replace(wide, port=narrow.port) or (
@@ -150,5 +150,5 @@ def tightened(said: Network, limit: Network) -> Network:
         return limit
     limits = [host_pattern(each) for each in limit]
     pairs = ((host_pattern(each), other) for each in said for other in limits)
-    found = [common for one, other in pairs if (common := one.common(other)) is not None]
+    found = [both for one, other in pairs if (both := one.overlap(other)) is not None]
     return tuple(dict.fromkeys(map(str, found))) or False

@@ -153,10 +153,9 @@ class _Assembly:
         register = await self._plugins(workspace, loaded, decision)
         self._hooks = hooks = register.hooks
         self._registered.set_result(hooks)
-        config = await hooks.config_load(config=loaded.config)
+        config = _no_looser(await hooks.config_load(config=loaded.config), loaded.config)
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
-        config = _no_looser(config, loaded.config)
         commands = await self._commands(workspace, config)
         runs = Runs()
         engine = Engine(
