@@ -120,21 +120,64 @@ async def test_the_configuration_adds_a_formatter_with_its_environment(project):
     ("code", "reason"),
     [
         ("file.write_text('half'); sys.exit('it broke')", "it broke"),
-        ("file.write_text('')", "left nothing"),
-        ("file.unlink()", "left nothing"),
-        ("file.write_text('half'); import time; time.sleep(60)", "longer than 0.5 s"),
+        ("file.write_text('')", "it left nothing"),
+        ("file.write_text('all')", "it left less than half of the file"),
+        ("file.write_bytes(b'all of it\\xff')", "it left no text in UTF-8"),
+        ("file.write_bytes(b'all of it\\0')", "it left no text in UTF-8"),
+        ("file.unlink()", "it left no file there, or a link"),
+        ("file.unlink(); file.symlink_to('other')", "it left no file there, or a link"),
+        ("file.unlink(); file.symlink_to('.')", "it left no file there, or a link"),
+        ("file.write_text('half'); import os; os.kill(os.getpid(), 9)", "exit code -9"),
+        ("file.write_text('half'); import time; time.sleep(60)", "it took longer than 0.5 s"),
     ],
 )
 async def test_a_formatter_that_fails_halfway_costs_nothing(project, monkeypatch, code, reason):
     monkeypatch.setattr(plugin, "FILE_S", 0.5)
     config = own(script(project, code), ".txt")
+    (project / "other").write_text("another\n")
 
     result = await written(Context(project, config=config), "all of it\n", "a.txt")
 
+    assert not (project / "a.txt").is_symlink()
     assert (project / "a.txt").read_text() == "all of it\n"
-    assert f"(own could not format a.txt, which is as it was written: {reason}" in (
-        result.output.replace("it took ", "").replace("it left", "left")
-    )
+    assert (project / "other").read_text() == "another\n"
+    assert f"(own could not format a.txt, which is as it was written: {reason}" in result.output
+
+
+async def test_what_cannot_be_put_back_is_said(project):
+    code = "file.unlink(); file.mkdir(); (file / 'x').touch()"
+    config = own(script(project, code), ".txt")
+
+    result = await written(Context(project, config=config), "all of it\n", "a.txt")
+
+    assert "(own failed at a.txt: it left no file there, or a link" in result.output
+    assert "What was there cannot be put back: " in result.output
+
+
+async def test_a_file_keeps_its_mode_when_the_formatter_puts_another_in_its_place(project):
+    code = "text = file.read_text(); file.unlink(); file.write_text(text + '!')"
+    (project / "a.txt").write_text("hi\n")
+    (project / "a.txt").chmod(0o750)
+    context = Context(project, config=own(script(project, code), ".txt"))
+    context.files.note_read(project / "a.txt")
+
+    await written(context, "ho\n", "a.txt")
+
+    assert (project / "a.txt").read_text() == "ho\n!"
+    assert (project / "a.txt").stat().st_mode & 0o777 == 0o750
+
+
+async def test_a_link_in_the_place_of_the_file_is_not_formatted(project, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "a.py"
+    outside.write_text(UGLY)
+    context = Context(project)
+    result = await call(write, context, filePath=str(project / "a.py"), content=UGLY)
+    (project / "a.py").unlink()
+    (project / "a.py").symlink_to(outside)
+
+    assert await plugin.tool_execute_after(context, result) is None
+
+    assert outside.read_text() == UGLY
 
 
 async def test_a_call_that_is_stopped_leaves_the_file_whole(project):

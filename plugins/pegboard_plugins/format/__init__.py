@@ -8,28 +8,40 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import App, ProcessResult, ToolContext, ToolError, ToolResult, diff_texts, hookimpl
+from pegboard import (
+    App,
+    ProcessResult,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    diff_texts,
+    hookimpl,
+    remove_resolved,
+)
 from pegboard.schema.service import Service
 from pegboard_plugins.format import known
 from pegboard_plugins.format.known import Formatter, formatters
+from pegboard_plugins.format.written import Written, lost, set_mode, written
 
 FILE_S = 10.0
 """How long one formatter may take for one file."""
 CALL_S = 40.0
 """After this time no further file of a call is formatted."""
 HOOK_S = 90.0
-LIMIT_BYTES = 5 << 20
-"""A longer file is left as it is."""
 SHOWN_LINES = 60
 REASON_CHARS = 500
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a formatter made of a file; `failure` says why it is as before."""
+    """What a formatter made of a file; `failure` says why it is as before.
+
+    `spoilt` says why it could not be put back.
+    """
 
     before: bytes
     after: bytes
     failure: str = ""
+    spoilt: str = ""
 
 
 @hookimpl(timeout_s=HOOK_S)
@@ -78,7 +90,12 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
             outcome = await _run(context, formatter, path)
         if outcome is None:
             continue
-        if outcome.failure:
+        if outcome.spoilt:
+            notes.append(
+                f"({formatter.name} failed at {path.name}: {outcome.failure}. What was there cannot"
+                f" be put back: {outcome.spoilt}. Look at it before you go on)"
+            )
+        elif outcome.failure:
             notes.append(
                 f"({formatter.name} could not format {path.name}, which is as it was written:"
                 f" {outcome.failure})"
@@ -91,33 +108,52 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
 
 async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outcome | None:
     """What the formatter did; the file is as before if it failed or was stopped."""
-    before = await asyncio.to_thread(_content, path)
+    before = await asyncio.to_thread(written, path)
     if before is None:
         return None
+    try:
+        return await _outcome(context, formatter, path, before)
+    except asyncio.CancelledError:
+        await _put_back(context, path, before)
+        raise
+
+
+async def _outcome(
+    context: ToolContext, formatter: Formatter, path: Path, before: Written
+) -> _Outcome:
     try:
         done = await context.run(
             formatter.command, env=formatter.environment, timeout_s=FILE_S, limit_bytes=1 << 14
         )
         failure = _failure(done)
-    except asyncio.CancelledError:
-        await _restored(context, path, before)
-        raise
     except ToolError as error:
         failure = str(error)
-    after = await asyncio.to_thread(_content, path)
-    if not failure and (after is None or (before.strip() and not after.strip())):
-        failure = "it left nothing of the file"
-    if failure or after is None:
-        if after != before:
-            await _restored(context, path, before)
-        return _Outcome(before=before, after=before, failure=failure)
+    after = await asyncio.to_thread(written, path)
+    if after is None or (failure := failure or lost(before, after)):
+        spoilt = "" if after == before else await _put_back(context, path, before)
+        return _Outcome(
+            before=before.content,
+            after=before.content,
+            failure=failure or "it left no file there, or a link, or a very long one",
+            spoilt=spoilt,
+        )
+    if after.mode != before.mode:
+        await asyncio.to_thread(set_mode, path, before.mode)
     if after != before:
         context.files.note_read(path)
-    return _Outcome(before=before, after=after)
+    return _Outcome(before=before.content, after=after.content)
 
 
-async def _restored(context: ToolContext, path: Path, before: bytes) -> None:
-    await context.files.replace(path, before)
+async def _put_back(context: ToolContext, path: Path, before: Written) -> str:
+    """Why the file cannot be as it was; empty once it is."""
+    try:
+        if await asyncio.to_thread(path.is_symlink):
+            await asyncio.to_thread(remove_resolved, path)
+        await context.files.replace(path, before.content)
+        await asyncio.to_thread(set_mode, path, before.mode)
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _failure(done: ProcessResult) -> str:
@@ -128,16 +164,6 @@ def _failure(done: ProcessResult) -> str:
     if done.exit_code != 0:
         return done.output.strip()[:REASON_CHARS] or f"exit code {done.exit_code}"
     return ""
-
-
-def _content(path: Path) -> bytes | None:
-    """The bytes of a regular file that is not too long."""
-    try:
-        if not path.is_file() or path.stat().st_size > LIMIT_BYTES:
-            return None
-        return path.read_bytes()
-    except OSError:
-        return None
 
 
 def _note(formatter: Formatter, path: Path, outcome: _Outcome) -> str:
