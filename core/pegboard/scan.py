@@ -63,13 +63,18 @@ _MODULES = {
     "shutil": "changes files",
     "smtplib": "uses the network",
     "socket": "uses the network",
+    "site.addsitedir": "imports from another folder",
     "subprocess": "runs a process",
+    "sys.meta_path": "changes what is imported",
+    "sys.modules": "changes what is imported",
+    "sys.path": "imports from another folder",
+    "sys.path_hooks": "changes what is imported",
     "tempfile": "changes files",
     "urllib.request": "uses the network",
     "urllib3": "uses the network",
     "webbrowser": "runs a process",
 }
-"""Dotted beginnings of what is called, with what that does."""
+"""Dotted beginnings of what is called or handed on, with what that does."""
 _METHODS = {
     "write_text": "changes files",
     "write_bytes": "changes files",
@@ -114,6 +119,7 @@ def scan(source: bytes) -> ScanReport:
         if isinstance(node, ast.Call)
         for called, does in _effects(node, names)
     }
+    found |= set(_mentions(tree, names))
     imports = tuple(sorted(set(imported(tree))))
     return ScanReport(imports=imports, findings=tuple(sorted(found)))
 
@@ -130,6 +136,24 @@ def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+    """What is used without a call: `os.environ["KEY"]`, or `os.remove` handed to another."""
+    nodes = list(ast.walk(tree))
+    parts = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    parts |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+    for node in nodes:
+        if isinstance(node, ast.Attribute | ast.Name) and id(node) not in parts:
+            used = _dotted(node, names)
+            if _first(node) in names and (does := _of_module(used) or _BUILTINS.get(used, "")):
+                yield Finding(node.lineno, f"uses {used}: {does}")
+
+
+def _first(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _effects(call: ast.Call, names: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -162,9 +186,9 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
     """The called name in full, with what imports stand for: `sp.run` is `subprocess.run`."""
     match node:
         case ast.Name(id=name):
-            return names.get(name, name)
+            return names.get(name, name).removeprefix("builtins.")
         case ast.Attribute(value=value, attr=attribute):
-            return f"{_dotted(value, names)}.{attribute}"
+            return f"{_dotted(value, names)}.{attribute}".removeprefix("builtins.")
         case ast.Call(func=function):
             return f"{_dotted(function, names)}()"
         case _:

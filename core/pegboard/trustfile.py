@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 from pegboard.errors import TrustError
 
 _VERSION = 1
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +103,13 @@ class TrustFile:
         draft.replace(path)
 
     def _read(self) -> dict[str, Trusted]:
+        """The projects; none from a file that somebody else may have written."""
         try:
-            content = self._path.read_bytes()
+            with self._path.open("rb") as file:
+                facts = os.fstat(file.fileno())
+                if facts.st_uid not in (os.geteuid(), 0) or facts.st_mode & _OTHERS_WRITE:
+                    return {}
+                content = file.read()
         except OSError:
             return {}
         try:

@@ -6,6 +6,8 @@ import pytest
 
 from pegboard.scan import Finding, scan
 
+ENVIRON = "uses os.environ: changes or reads the environment"
+
 
 @pytest.mark.parametrize(
     ("source", "what"),
@@ -28,6 +30,15 @@ from pegboard.scan import Finding, scan
         ("Path('a').write_text('x')", "calls Path().write_text: changes files"),
         ("x = getattr(os, 'sys' + 'tem')", "calls getattr: looks up a computed name"),
         ("[f][0].unlink()", "calls ….unlink: deletes files"),
+        ("import os\nx = os.environ['KEY']", ENVIRON),
+        ("from os import environ as e\nx = {**e}", ENVIRON),
+        ("import os\nlist(map(os.remove, x))", "uses os.remove: deletes files"),
+        ("import subprocess\nrun = subprocess.run", "uses subprocess.run: runs a process"),
+        ("import builtins\nbuiltins.exec('x')", "calls exec: runs code from text"),
+        ("from builtins import exec as e\nx = e", "uses exec: runs code from text"),
+        ("import sys\nsys.path.append('.')", "calls sys.path.append: imports from another folder"),
+        ("import sys\nsys.path[:0] = ['.']", "uses sys.path: imports from another folder"),
+        ("import sys\nsys.modules['json'] = x", "uses sys.modules: changes what is imported"),
     ],
 )
 def test_what_a_call_does_is_said(source: str, what: str) -> None:
@@ -36,7 +47,13 @@ def test_what_a_call_does_is_said(source: str, what: str) -> None:
     assert scan(source.encode()).findings == (Finding(line, what),)
 
 
-@pytest.mark.parametrize("source", ["open('a')", "open('a', 'rb')", "getattr(x, 'y')"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("open('a')", "open('a', 'rb')", "getattr(x, 'y')", "socket = x\nsocket.y"),
+        *("import os\nos.path", "import sys\nsys.pathways, sys.version"),
+    ],
+)
 def test_harmless_calls_are_left_out(source: str) -> None:
     assert scan(source.encode()).findings == ()
 

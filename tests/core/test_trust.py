@@ -1,6 +1,7 @@
 """Nothing of a project runs before its owner said yes, to these very bytes."""
 
 import json
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -268,6 +269,24 @@ def test_a_lock_file_that_the_user_vouches_for_is_trusted(project: Project) -> N
     assert locked().trusted
     project.tool.write_text("x = 2")
     assert not locked().trusted
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_store_that_others_may_write_counts_as_empty(project: Project, mode: int) -> None:
+    project.allow()
+    project.path.chmod(mode)
+
+    assert not project.decide().trusted
+    project.allow()
+    assert project.decide().trusted
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_store_of_somebody_else_counts_as_empty(project: Project) -> None:
+    project.allow()
+    os.chown(project.path, 12345, -1)
+
+    assert not project.decide().trusted
 
 
 @pytest.mark.parametrize("content", [None, "{", json.dumps({"files": 3})])
