@@ -12,6 +12,7 @@ from pegboard.errors import AbortedError, PegboardError, PermissionDeniedError
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
 from pegboard.schema.session import Tokens
 from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
@@ -19,7 +20,6 @@ from pegboard.session.toolcall import CUT_HINT, STOPPED
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage
 from pegboard.tools import ToolResult
-from pegboard.truncate import limit_output
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,13 +67,13 @@ async def make_call(
         await run.writer.barrier()  # the call is stored before it can have an effect
         await _record(run, call, agent=agent)
         result = await call.work(context)
-        result = await limit_output(result, output_dir=run.engine.output_dir, hint=CUT_HINT)
+        result = await kept_result(result, output_dir=run.engine.output_dir, hint=CUT_HINT)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
         message = replace(message, finish=call.finish)
     except PegboardError as error:
         denied = {"denied": True} if isinstance(error, PermissionDeniedError) else None
-        failed = ToolFailed(id=call.call_id, error=str(error), metadata=denied)
-        processor.tool_failed(failed)
+        text = await kept_error(str(error), output_dir=run.engine.output_dir, hint=CUT_HINT)
+        processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
         message = replace(message, finish=call.finish)
     except asyncio.CancelledError:
         message = replace(message, error=failure_of(AbortedError(ABORTED)))

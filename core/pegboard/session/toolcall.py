@@ -19,13 +19,13 @@ from pegboard.providers import ToolCall
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
+from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcontext import CallContext, CallTool
 from pegboard.session.trail import TELLS
 from pegboard.tools import PendingCall, Tool, ToolResult
-from pegboard.truncate import limit_output
 
 DOOM_LOOP_CALLS = 3
 """The same call this often in one turn asks before it runs (opencode `session/processor.ts`).
@@ -94,15 +94,25 @@ class Caller:
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
                 self._run.blocked = True
-            self._processor.tool_failed(
-                ToolFailed(id=call.id, error=str(error), metadata={"denied": True})
-            )
+            await self._failed(call, error, metadata={"denied": True})
         except (ToolError, BudgetError) as error:
-            self._processor.tool_failed(ToolFailed(id=call.id, error=str(error)))
+            await self._failed(call, error)
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
-            text = f"{plan.tool.id} failed: {type(error).__name__}: {error}"
-            self._processor.tool_failed(ToolFailed(id=call.id, error=text))
+            await self._failed(call, error, prefix=f"{plan.tool.id} failed: ")
         return self._processor.tool_state(call.id)
+
+    async def _failed(
+        self,
+        call: ToolCall,
+        error: Exception,
+        *,
+        prefix: str = "",
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Tell the model why; `prefix` is for an error that needs the name of its type, too."""
+        text = f"{prefix}{type(error).__name__}: {_said(error)}" if prefix else _said(error)
+        cut = await kept_error(text, output_dir=self._run.engine.output_dir, hint=self._hint())
+        self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
     def _repaired(self, call: ToolCall) -> _Plan:
         """The call, with the case of its name mended; what cannot be mended goes to `invalid`."""
@@ -170,7 +180,7 @@ class Caller:
             )
         if tool.permission in TELLS:
             self._files_changed()
-        return await limit_output(result, output_dir=engine.output_dir, hint=self._hint())
+        return await kept_result(result, output_dir=engine.output_dir, hint=self._hint())
 
     def _hint(self) -> str:
         return f"{CUT_HINT} {DELEGATE_HINT}" if "task" in self._offered else CUT_HINT
@@ -216,6 +226,14 @@ class Caller:
         calls = self._run.calls
         for key in [key for key in calls if key[0] not in TELLS]:
             del calls[key]
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error, which may fail to make one."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a tool's exceptions are foreign code
+        return "its text cannot be had"
 
 
 async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:

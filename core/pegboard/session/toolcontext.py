@@ -18,6 +18,7 @@ from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
+from pegboard.session.outcome import kept_facts, kept_title
 from pegboard.session.processor import Processor
 from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
@@ -180,7 +181,11 @@ class CallContext:
     ) -> None:
         """Show how far the tool is."""
         self._processor.tool_progress(
-            ToolProgress(id=self._call_id, title=title, metadata=metadata)
+            ToolProgress(
+                id=self._call_id,
+                title=None if title is None else kept_title(title),
+                metadata=None if metadata is None else kept_facts(metadata),
+            )
         )
 
     async def env(self) -> Mapping[str, str]:
