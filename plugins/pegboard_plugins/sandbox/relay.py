@@ -105,6 +105,7 @@ class _Flow:
 def _carry(listener: socket.socket, path: str) -> NoReturn:
     """Hand connections on, until whoever began all this ends and everything with it."""
     pairs: list[tuple[_Flow, _Flow]] = []
+    listener.settimeout(0)  # who called may be gone before the call is taken
     while True:
         wanted = {listener.fileno(): select.POLLIN} if len(pairs) < MOST_CONNECTIONS else {}
         for flow in _flows(pairs):
