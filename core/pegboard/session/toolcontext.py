@@ -18,7 +18,7 @@ from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
-from pegboard.session.outcome import kept_facts, kept_title
+from pegboard.session.outcome import kept_facts, kept_text, kept_title
 from pegboard.session.processor import Processor
 from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
@@ -26,6 +26,7 @@ from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
 from pegboard.storage.changes import Emit, PutMessage, PutPart, PutSession, PutState, PutTodos
+from pegboard.storage.records import to_row
 from pegboard.tools import ToolResult
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
@@ -128,6 +129,7 @@ class CallContext:
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         """Replace the session's list, durably, with its event."""
+        to_row(list(todos))  # what cannot be stored must fail this call, and not the turn
         self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
         await self._run.writer.barrier()
 
@@ -258,6 +260,7 @@ class CallContext:
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
         """Store a JSON value under this key in the session, durably."""
+        to_row({key: value})  # as for `set_todos`
         self._run.writer.change(PutState(self._view.id, key, value))
         await self._run.writer.barrier()
 
@@ -265,7 +268,7 @@ class CallContext:
         """Say that the call changed this file."""
         self._run.trail.edited(self._call_id, path)
         self._changed[path] = None
-        self._run.writer.change(Emit(FileEdited(file=str(path))))
+        self._run.writer.change(Emit(FileEdited(file=kept_text(str(path)))))
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """What another tool answers: a call of its own, with its part, permission and hooks."""
@@ -280,7 +283,8 @@ class CallContext:
             names = ", ".join(each.name for each in self._view.agents if each.mode != "subagent")
             raise ToolError(f"no agent {agent!r} talks to the user; these do: {names}")
         run = self._run
-        prompt = Prompt(parts=(TextInput(text=text, synthetic=True),), agent=agent)
+        said = TextInput(text=kept_text(text), synthetic=True)
+        prompt = Prompt(parts=(said,), agent=agent)
         turn, run.session = stored(self._engine, run.session, prompt, run.ids)
         puts = [PutPart(part) for part in turn.parts]
         run.writer.change(PutMessage(turn.info), *puts, PutSession(run.session))

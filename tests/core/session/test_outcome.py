@@ -7,6 +7,7 @@ import pytest
 
 from pegboard import Attachment, ToolContext, ToolError, ToolResult, tool
 from pegboard.schema.part import Completed, Failed
+from pegboard.schema.session import Todo
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -15,6 +16,22 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 class SpeechlessError(Exception):
     def __str__(self) -> str:
         raise ValueError("no text")
+
+
+async def set_state(context: ToolContext) -> None:
+    await context.set_state("key", object())
+
+
+async def set_todos(context: ToolContext) -> None:
+    await context.set_todos([Todo(content="\ud800", status="pending", priority="low", id="1")])
+
+
+async def edited(context: ToolContext) -> None:
+    await context.edited(context.directory / "\udcff")
+
+
+async def follow_up(context: ToolContext) -> None:
+    await context.follow_up("\ud800", agent="build")
 
 
 async def state_of(folder: Path, answer: Any) -> Any:
@@ -26,14 +43,14 @@ async def state_of(folder: Path, answer: Any) -> Any:
             raise answer
         if isinstance(answer, ToolResult):
             context.progress(title=answer.title, metadata=answer.metadata)
-        return answer
+        return await answer(context) or "done" if callable(answer) else answer
 
     provider = Played(calls(call("odd", "{}")), text("done"))
     async with opened(folder, provider, ToolsPlugin(odd)) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         [part] = tools_of(tuple(await app.turns(session.id)))
-    assert len(provider.requests) == 2
+    assert len(provider.requests) > 1
     return part.state
 
 
@@ -85,6 +102,18 @@ async def test_a_long_error_is_cut_like_an_output(tmp_path: Path) -> None:
     assert state.error.startswith("why\ufffd\n")
     assert len(state.error) < 52_000
     assert "The whole output is in " in state.error
+
+
+@pytest.mark.parametrize(
+    ("act", "kind"),
+    [(set_state, Failed), (set_todos, Failed), (edited, Completed), (follow_up, Completed)],
+)
+async def test_what_a_tool_gives_to_be_stored_does_not_end_the_turn(
+    tmp_path: Path, act: Any, kind: type
+) -> None:
+    state = await state_of(tmp_path, act)
+
+    assert isinstance(state, kind)
 
 
 @pytest.mark.parametrize(
