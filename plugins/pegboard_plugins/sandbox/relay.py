@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import NoReturn
 
 CHUNK_BYTES = 64 << 10
 BACKLOG = 64
@@ -32,7 +31,8 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
     if _fork_apart() == 0:
         _let_go(listener.fileno())
         _carry(listener, path)
-    become(argv, given)
+    else:
+        become(argv, given)
 
 
 def given_environment() -> dict[bytes, bytes]:
@@ -102,7 +102,7 @@ class _Flow:
         self.waiting = self.waiting[self.target.send(self.waiting) :]
 
 
-def _carry(listener: socket.socket, path: str) -> NoReturn:
+def _carry(listener: socket.socket, path: str) -> None:
     """Hand connections on, until whoever began all this ends and everything with it."""
     pairs: list[tuple[_Flow, _Flow]] = []
     listener.settimeout(0)  # who called may be gone before the call is taken
