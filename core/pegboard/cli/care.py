@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.jsontext import escaped
 from pegboard.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ def du(style: Literal["table", "json"]) -> None:
     sizes, totals = asyncio.run(_sizes(_places()))
     if style == "json":
         value = {**totals, "sessions": msgspec.to_builtins(sizes)}
-        click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+        click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
         return
     projects = [
         (shown(size), str(count), where) for where, (size, count) in _projects(sizes).items()

@@ -1,12 +1,13 @@
 """`pegboard config`: what is set, and by which file."""
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import click
+
+from pegboard.cli.jsontext import as_json
 
 BUILT_IN = "built-in"
 """The source of what no file sets."""
@@ -27,13 +28,15 @@ def config() -> None:
 @click.pass_obj
 def show(directory: Path, style: Literal["text", "json"]) -> None:
     """Show each key that is set, with the file that set it; secrets are masked."""
+    from pegboard.cli.render import visible
+
     settings = asyncio.run(_settings(directory))
     if style == "json":
         rows = {key: {"value": value, "source": source} for key, value, source in settings}
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        click.echo(as_json(rows, indent=2))
         return
     for key, value, source in settings:
-        click.echo(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {source}")
+        click.echo(visible(f"{key} = {as_json(value)}  # {source}"))
 
 
 async def _settings(directory: Path) -> list[tuple[str, Any, str]]:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pegboard.cli.jsontext import escaped
+
 if TYPE_CHECKING:
     from pegboard.app import App
     from pegboard.schema.message import AssistantMessage
@@ -54,7 +56,7 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
 
     tokens = session.tokens or Tokens()
     value = {"id": session.id, "cost": session.cost or 0.0, "tokens": tokens, "agents": costs}
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 async def _paid(directory: Path, session_id: str) -> "tuple[Session, list[AssistantMessage]]":

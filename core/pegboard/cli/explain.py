@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.jsontext import as_json
+
 if TYPE_CHECKING:
     from pegboard.cli.render import Line
     from pegboard.schema.permission import PermissionRequest, Rule
@@ -39,7 +41,7 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     args = _arguments(command, arguments)
     found = asyncio.run(_explained(directory, tool_id, args, agent))
     if style == "json":
-        click.echo(json.dumps(facts(found), indent=2, ensure_ascii=False))
+        click.echo(as_json(facts(found), indent=2))
         return
     from os import environ
 

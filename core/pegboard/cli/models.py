@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pegboard.cli.jsontext import escaped
+
 if TYPE_CHECKING:
     from pegboard.schema.model import Model
 
@@ -19,14 +21,16 @@ def models(directory: Path, provider: str | None, *, verbose: bool) -> None:
 
     A provider may serve more than it knows: `provider/model` asks it for any name.
     """
+    from pegboard.cli.render import visible
+
     found = asyncio.run(_models(directory, provider))
     if verbose:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
+        click.echo(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
         return
     for model in found:
-        click.echo(f"{model.provider_id}/{model.id}")
+        click.echo(visible(f"{model.provider_id}/{model.id}"))
 
 
 async def _models(directory: Path, provider: str | None) -> "list[Model]":

@@ -1,16 +1,19 @@
 """`pegboard permission`: what was approved for good, and taking it back."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.jsontext import as_json
+
 if TYPE_CHECKING:
     from pegboard.schema.permission import Approval
 
 _MS = 1000
+_WHOLE = 1_000_000
+"""Characters of a pattern: what is approved is shown in full."""
 
 
 @click.group()
@@ -30,12 +33,13 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
     """
     found = asyncio.run(_approvals(directory))
     if style == "json":
-        click.echo(json.dumps([_facts(each) for each in found], indent=2, ensure_ascii=False))
+        click.echo(as_json([_facts(each) for each in found], indent=2))
         return
     from pegboard.cli.tables import table
 
     titles = ("number", "scope", "agent", "permission", "pattern", "since")
-    click.echo(table(titles, [_cells(each) for each in found]), nl=False)
+    rows = [_cells(each) for each in found]
+    click.echo(table(titles, rows, width=_WHOLE), nl=False)
 
 
 @permission.command()

@@ -1,11 +1,12 @@
 """`pegboard plugins`: what is loaded, from where, how long it took, and what is wrong."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+
+from pegboard.cli.jsontext import as_json
 
 if TYPE_CHECKING:
     from pegboard.plugins import PluginInfo
@@ -28,7 +29,7 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
     if style == "json":
         rows = [_facts(plugin) for plugin in found]
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
-        click.echo(json.dumps({"plugins": rows, "problems": notes}, indent=2, ensure_ascii=False))
+        click.echo(as_json({"plugins": rows, "problems": notes}, indent=2))
         return
     from pegboard.cli.tables import table
 

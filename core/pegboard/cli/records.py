@@ -1,10 +1,10 @@
 """A turn as JSON: one record a line, for programs."""
 
-import json
 from collections.abc import Mapping
 from time import time
 from typing import Any, TextIO
 
+from pegboard.cli.jsontext import as_json
 from pegboard.cli.tally import Tally
 from pegboard.schema.event import (
     Event,
@@ -61,7 +61,7 @@ class Records:
             "timestamp": int(time() * _MS_PER_S),
             "sessionID": self._tally.session_id,
         }
-        self._out.write(json.dumps({**envelope, **facts}, ensure_ascii=False) + "\n")
+        self._out.write(as_json({**envelope, **facts}) + "\n")
         self._out.flush()
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import care, costs, keeping
+from pegboard.cli.jsontext import escaped
 
 if TYPE_CHECKING:
     from pegboard.cli.screen import Screen
@@ -99,7 +100,7 @@ def _row(each: "Session") -> dict[str, Any]:
 def _write_json(value: object) -> None:
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:

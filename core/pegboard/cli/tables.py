@@ -3,17 +3,22 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from pegboard.cli.render import one_line
+from pegboard.cli.render import LABEL_WIDTH, one_line
 
 _GAP = "  "
 _MS_PER_S = 1000
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest cell, one row a line; nothing when there is no row."""
+def table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int = LABEL_WIDTH
+) -> str:
+    """Columns as wide as their widest cell, one row a line; nothing when there is no row.
+
+    A cell is cut at `width` characters.
+    """
     if not rows:
         return ""
-    cells = [list(headers), *([one_line(cell) for cell in row] for row in rows)]
+    cells = [list(headers), *([one_line(cell, width) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     return "".join(_row(row, widths) for row in cells)
 

@@ -32,19 +32,20 @@ def allow(directory: Path, *, yes: bool) -> None:
 
     What each file imports and does is shown first, then what has changed since it was trusted.
     """
+    from pegboard.cli.render import visible
     from pegboard.trust import TrustStore
 
     places = _places()
     store = TrustStore(places.trust)
     decision = asyncio.run(_decision(directory, places))
     if decision.trusted:
-        click.echo(decision.reason)
+        click.echo(visible(decision.reason))
         return
     _show(decision, store.difference(decision))
     if not yes:
         _confirm(decision)
     store.allow(decision)
-    click.echo(f"trusted: {decision.root}")
+    click.echo(visible(f"trusted: {decision.root}"))
 
 
 @trust.command("list")
@@ -162,7 +163,9 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
 
 
 def _confirm(decision: "Decision") -> None:
+    from pegboard.cli.render import visible
+
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")
-    if not click.confirm(f"Run this code of {decision.root}?", default=False, err=True):
+    if not click.confirm(visible(f"Run this code of {decision.root}?"), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

@@ -168,6 +168,20 @@ async def test_an_approval_is_named_in_the_explanation(pegboard: CommandLine) ->
     assert found["requests"][0]["rule"] == ["bash", "git push *", "allow"]
 
 
+async def test_an_approval_is_listed_in_full_and_nothing_in_it_is_obeyed(
+    pegboard: CommandLine,
+) -> None:
+    pattern = f"echo {'x' * 200} \u202e\x9b *"
+    await approve(pegboard, pattern)
+
+    shown = await pegboard("permission", "list")
+    as_json = await pegboard("permission", "list", "--format", "json")
+
+    assert f"echo {'x' * 200} \\u202e\\x9b *" in shown.out
+    assert as_json.out.replace("\n", "").isprintable()
+    assert [each["pattern"] for each in json.loads(as_json.out)] == [pattern]
+
+
 async def test_approvals_are_listed_with_whom_they_are_for_and_since_when(
     pegboard: CommandLine,
 ) -> None:
