@@ -38,8 +38,20 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
+_NO_CHARSETS = frozenset(
+    ("idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7")
+)
+"""Python's encodings of other things than pages (WHATWG Encoding 4.2 has none of them)."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_SHOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"})
+_LIKE_HTML = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
+_SHOWN = {
+    "image/png": b"\x89PNG",
+    "image/jpeg": b"\xff\xd8\xff",
+    "image/gif": b"GIF8",
+    "image/webp": b"RIFF",
+    "application/pdf": b"%PDF",
+}
+"""What is attached, and how it begins: a provider refuses a request with anything else."""
 _TEXTUAL = re.compile(
     r"text/.*|.*[+/](json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-sh|sql|graphql|csv)"
     r"|application/(x-ndjson|jsonl|x-javascript|x-www-form-urlencoded)"
@@ -97,7 +109,7 @@ async def _result(context: ToolContext, page: Page, format: Format) -> ToolResul
     if page.mime and not _TEXTUAL.fullmatch(page.mime):
         raise ToolError(f"{page.url} is {page.mime}, which cannot be read as text")
     charset = _charset(page)
-    if page.mime in _HTML and format != "html":
+    if _is_html(page) and format != "html":
         output = await _converted(context, page, format, charset)
     else:
         output = page.content.decode(charset, "replace")
@@ -111,6 +123,8 @@ async def _result(context: ToolContext, page: Page, format: Format) -> ToolResul
 def _attached(page: Page, title: str) -> ToolResult:
     if page.cut:
         raise ToolError(f"{page.url} is larger than {LIMIT_BYTES >> 20} MiB")
+    if not page.content.startswith(_SHOWN[page.mime]):
+        raise ToolError(f"{page.url} is said to be {page.mime}, which its content is not")
     url = f"data:{page.mime};base64,{base64.b64encode(page.content).decode()}"
     name = Path(page.url.partition("?")[0]).name or None
     return ToolResult(
@@ -120,12 +134,17 @@ def _attached(page: Page, title: str) -> ToolResult:
     )
 
 
+def _is_html(page: Page) -> bool:
+    """Whether it is, by its type, or by its beginning where it has none."""
+    return page.mime in _HTML or (not page.mime and _LIKE_HTML.match(page.content) is not None)
+
+
 def _charset(page: Page) -> str:
     """The encoding by byte order mark, header, the page's own word, and what fits (WHATWG)."""
     for bom, charset in _BOMS.items():
         if page.content.startswith(bom):
             return charset
-    declared = _DECLARED.search(page.content[:_PROBE_BYTES]) if page.mime in _HTML else None
+    declared = _DECLARED.search(page.content[:_PROBE_BYTES]) if _is_html(page) else None
     for name in (page.charset, declared[1].decode("ascii") if declared else ""):
         if charset := _known(name):
             return charset
@@ -143,6 +162,8 @@ def _known(name: str) -> str:
         found = codecs.lookup(name).name
         "".encode(found)  # refuses `hex`, `zip` and others that make no text
     except (LookupError, ValueError):
+        return ""
+    if found in _NO_CHARSETS:
         return ""
     # Pages that say Latin-1 mean Windows' superset of it (WHATWG Encoding 4.2).
     return "cp1252" if found in ("iso8859-1", "ascii") else found

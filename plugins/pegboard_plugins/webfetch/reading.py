@@ -38,6 +38,7 @@ def main(path: str, wanted: str, charset: str, url: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTING)
     html = Path(path).read_bytes().decode(charset, "replace")
+    html = html.replace("\r\n", "\n").replace("\r", "\n")  # WHATWG HTML 13.2.3.5
     sys.stdout.buffer.write(converted(html, wanted, url).encode(errors="replace"))
 
 
@@ -45,7 +46,7 @@ def converted(html: str, wanted: str, url: str) -> str:
     """The page's text; Markdown becomes plain text for a page that is nested too deeply."""
     if wanted == "markdown":
         try:
-            return _tidy(_markdown(html, url))
+            return _tidy(_markdown(html, url), fenced=True)
         except RecursionError:
             return _tidy(_text(html))
     return _tidy(_text(html))
@@ -53,20 +54,28 @@ def converted(html: str, wanted: str, url: str) -> str:
 
 def _markdown(html: str, url: str) -> str:
     from bs4 import BeautifulSoup
+    from bs4.element import NavigableString
     from markdownify import MarkdownConverter
 
     soup = BeautifulSoup(html, "html.parser")
     title = soup.title.get_text(strip=True) if soup.title else ""
-    for element in soup.find_all((*_HIDDEN, "meta", "link")):
+    base = soup.find("base", href=True)
+    place = _absolute(url, str(base["href"])) if base else url
+    for element in soup.find_all((*_HIDDEN, "meta", "link", "base")):
         element.decompose()
     for name, attribute in (("a", "href"), ("img", "src")):
         for element in soup.find_all(name, {attribute: True}):
-            element[attribute] = _absolute(url, str(element[attribute]))
+            element[attribute] = _absolute(place, str(element[attribute]))
+    for picture in soup.find_all("img", src=re.compile("^data:")):
+        picture.replace_with(str(picture.get("alt", "")))  # its text is as long as a book
+    for text in soup.find_all(string=re.compile(r"\|")):
+        if type(text) is NavigableString and text.find_parent(_CELLS):
+            text.replace_with(text.replace("|", r"\|"))
     converter = MarkdownConverter(
         heading_style="ATX", bullets="-", code_language_callback=_code_language
     )
-    text: str = converter.convert_soup(soup)
-    return f"# {title}\n\n{text}" if title and not re.search(r"^# ", text, re.MULTILINE) else text
+    said: str = converter.convert_soup(soup)
+    return f"# {title}\n\n{said}" if title and not re.search(r"^# ", said, re.MULTILINE) else said
 
 
 def _code_language(pre: "Tag") -> str:
@@ -132,10 +141,18 @@ def _text(html: str) -> str:
     return "".join(words.pieces)
 
 
-def _tidy(text: str) -> str:
-    """Without spaces at the ends of lines and more than one empty line."""
-    trimmed = "\n".join(line.rstrip() for line in text.splitlines())
-    return re.sub(r"\n{3,}", "\n\n", trimmed).strip()
+def _tidy(text: str, *, fenced: bool = False) -> str:
+    """Without spaces at the ends of lines and more than one empty line, but in `fenced` code."""
+    lines: list[str] = []
+    in_code = False
+    for line in text.split("\n"):
+        if fenced and line.lstrip(" >").startswith("```"):
+            in_code = not in_code
+        if in_code:
+            lines.append(line)
+        elif (plain := line.rstrip()) or lines[-1:] != [""]:
+            lines.append(plain)
+    return "\n".join(lines).strip()
 
 
 if __name__ == "__main__":

@@ -73,6 +73,32 @@ async def test_code_and_tables_keep_their_form(context, webfetch, wanted, shown)
     assert result.output == shown
 
 
+@pytest.mark.parametrize(
+    ("html", "shown"),
+    [
+        ("<base href=/docs/><a href=x>x</a>", "[x]({site}/docs/x)"),
+        ("<p>a <img src='data:image/png;base64,AAAA' alt=pic> b", "a pic b"),
+        ("<table><tr><th>1|2</th></tr></table><p>3|4<!--|-->", "| 1\\|2 |\n| --- |\n\n3|4"),
+        ("<pre>a\r\n\n\n\n  b  \nc</pre>", "```\na\n\n\n\n  b  \nc\n```"),
+    ],
+)
+async def test_what_markdown_would_lose_is_kept(context, webfetch, html, shown):
+    async with serving({"/a/b": page(html.encode())}) as web:
+        result = await call(webfetch, context, url=web.url("/a/b"))
+
+        assert result.output == shown.replace("{site}", web.url("").rstrip("/"))
+
+
+async def test_a_page_without_a_type_is_known_by_its_beginning(context, webfetch):
+    content = b"\n<!DOCTYPE HTML><title>T</title><p>one"
+    head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(content)}\r\n\r\n".encode()
+
+    async with serving({"/": head + content}) as web:
+        result = await call(webfetch, context, url=web.url())
+
+    assert result.output == "# T\n\none"
+
+
 async def test_html_is_given_as_it_is(context, webfetch):
     async with serving({"/": page(ARTICLE)}) as web:
         result = await call(webfetch, context, url=web.url(), format="html")
@@ -97,6 +123,8 @@ async def test_a_page_that_is_nested_without_end_is_given_as_text(context, webfe
         ("grüße".encode("latin-1"), "text/plain"),
         ("grüße".encode(), "text/plain; charset=no-such"),
         ("grüße".encode(), "text/plain; charset=base64"),
+        ("grüße".encode(), "text/html; charset=idna"),
+        ("grüße".encode(), "text/plain; charset=punycode"),
         ("grüße".encode("utf-16"), "text/plain; charset=utf-8"),
         (b"\xef\xbb\xbf" + "grüße".encode(), "application/json"),
         ("grüße".encode("shift_jis", "ignore").replace(b"gre", "grüße".encode()), "text/plain"),
@@ -121,6 +149,14 @@ async def test_a_picture_is_attached(context, webfetch):
     (picture,) = result.attachments
     assert (picture.mime, picture.filename) == ("image/png", "peg.png")
     assert picture.url == "data:image/png;base64,iVBORw=="
+
+
+@pytest.mark.parametrize("kind", ["image/png", "image/webp", "application/pdf"])
+@pytest.mark.parametrize("content", [b"", b"<html>Log in first</html>"])
+async def test_what_is_no_picture_is_not_attached_as_one(context, webfetch, kind, content):
+    async with serving({"/": page(content, kind)}) as web:
+        with pytest.raises(ToolError, match=f"is said to be {kind}"):
+            await call(webfetch, context, url=web.url())
 
 
 @pytest.mark.parametrize("kind", ["application/zip", "video/mp4", "application/octet-stream"])
