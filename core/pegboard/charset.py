@@ -16,7 +16,7 @@ MOST_LINES = 20_000
 """Of a piece so many lines are looked at."""
 _BEFORE_BYTES = 64
 """Of a line, so much before its first letter beyond ASCII belongs to the sample."""
-_LEAST_LETTERS = {"east": 4, "script": 4, "latin": 3}
+_LEAST_LETTERS = {"east": 4, "script": 4, "caseless": 4, "latin": 3}
 """So many letters must stand where words have them,"""
 _LEAST_SHARE = 0.6
 """and so many of all that are not as in Windows-1252: less is luck, or no text."""
@@ -27,15 +27,17 @@ _CHANCE_BYTES = 8
 _KINDS = {
     "Shift_JIS": ("east", "cp932"),
     "EUC-JP": ("east", "euc_jp"),
-    "GBK": ("east", "gb18030"),
     "gb18030": ("east", "gb18030"),
     "Big5": ("east", "cp950", "big5hkscs"),
     "EUC-KR": ("east", "cp949"),
-    "windows-1251": ("script", "cp1251"),
+    "windows-1251": ("script", "cp1251", "mac_cyrillic"),
     "KOI8-U": ("script", "koi8_r", "koi8_u"),
     "IBM866": ("script", "cp866"),
     "windows-1253": ("script", "cp1253", "iso8859_7"),
     "ISO-8859-7": ("script", "cp1253", "iso8859_7"),
+    "windows-1255": ("caseless", "cp1255"),
+    "windows-1256": ("caseless", "cp1256"),
+    "cp874": ("caseless", "cp874"),
     "windows-1250": ("latin", "cp1250", "iso8859_2"),
     "ISO-8859-2": ("latin", "cp1250", "iso8859_2"),
     "windows-1254": ("latin", "cp1254"),
@@ -44,8 +46,14 @@ _KINDS = {
 _WORDS = {
     "east": re.compile("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7a3\uff01-\uffe6]{2,}"),
     "script": re.compile("[\u0370-\u03ff]{3,}|[\u0400-\u04ff]{3,}"),
+    "caseless": re.compile("[\u05b0-\u05ea]{3,}|[\u0621-\u0652]{3,}|[\u0e01-\u0e4e]{3,}"),
     "latin": re.compile(r"[^\W\d_]{3,}"),
 }
+_CASED = frozenset({"script", "latin"})
+_JAPANESE = frozenset({"cp932", "euc_jp"})
+_KANA = re.compile("[\u3040-\u30ff\uff66-\uff9f]")
+_KANA_SHARE = 0.1
+"""Of the letters of a Japanese text so many are kana: other languages have characters alone."""
 _ALPHABETS = tuple(
     frozenset(letters + letters.upper())
     for letters in (
@@ -149,8 +157,11 @@ def _telling(kind: str, sample: bytes, encoding: str) -> int:
     # Of a letter that is repeated only the first counts: rulers and boxes are no words.
     letters_before = zip(text, western, " " + text, strict=False)
     other = bytes(a > "\x7f" and a not in {b, before} for a, b, before in letters_before)
-    words = (word for word in _WORDS[kind].finditer(text) if kind == "east" or _is_small(word[0]))
+    cased = kind in _CASED
+    words = (word for word in _WORDS[kind].finditer(text) if not cased or _is_small(word[0]))
     telling = sum(other.count(1, *word.span()) for word in words)
+    if encoding in _JAPANESE and len(_KANA.findall(text)) < telling * _KANA_SHARE:
+        return 0
     return telling if telling >= other.count(1) * _LEAST_SHARE else 0
 
 

@@ -12,6 +12,7 @@ _NAMES = {
     "big5hkscs": "Big5-HKSCS",
     "cp949": "EUC-KR",
     "cp1251": "Windows-1251",
+    "mac_cyrillic": "Mac Cyrillic",
     "koi8_r": "KOI8-R",
     "koi8_u": "KOI8-U",
     "cp866": "IBM866",
@@ -20,6 +21,9 @@ _NAMES = {
     "cp1250": "Windows-1250",
     "iso8859_2": "ISO 8859-2",
     "cp1254": "Windows-1254",
+    "cp1255": "Windows-1255",
+    "cp1256": "Windows-1256",
+    "cp874": "Windows-874",
 }
 UNKNOWN = "\ufffd"
 
