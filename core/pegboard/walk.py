@@ -7,32 +7,70 @@ from collections import deque
 from collections.abc import Container, Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import msgspec
+
+from pegboard.ignores import IgnoreRules
 from pegboard.programs import find_program
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
-_Specs = tuple[tuple[str, "GitIgnoreSpec"], ...]
-"""Folders that have a file of such rules, each with a slash at its end, the strongest first."""
-
+_FILES = (".rgignore", ".ignore", ".gitignore")
+_EXCLUDE = ".git/info/exclude"
 _EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
+
+
+_Level = tuple[tuple[int, IgnoreRules], ...]
+"""The rules of files of one name, the nearest first, each with the length of its folder's path."""
+
+
+class _Rules(msgspec.Struct, frozen=True):
+    """What holds for the entries of a folder, the strongest first."""
+
+    rg: _Level = ()
+    ignore: _Level = ()
+    git: _Level = ()
+    exclude: _Level = ()
+    mine: _Level = ()
+
+    def leave_out(self, path: str, *, is_folder: bool) -> bool:
+        """What the strongest file with an opinion says."""
+        for level in (self.rg, self.ignore, self.git, self.exclude, self.mine):
+            for length, rules in level:
+                verdict = rules.verdict(_octets(path[length:]), is_folder=is_folder)
+                if verdict is not None:
+                    return verdict
+        return False
+
+
+def _octets(path: str) -> str:
+    return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:
     """The paths of all files below `folder`, hidden ones too, outer ones first, then by name.
 
-    Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, from the
-    repository's root down, and the user's own excludes. A folder that is itself ignored is walked
-    if it is asked for. Folders with a name in `skip` are not entered. Symlinks are left out, as
-    ripgrep does: they may lead anywhere. A folder that cannot be read counts as empty.
+    Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, those of the
+    repository and above it too, its `info/exclude`, and the user's own excludes. A folder that is
+    itself ignored is walked if it is asked for. Folders with a name in `skip` are not entered.
+    Symlinks, devices and pipes are left out, as ripgrep does: they may lead anywhere. A folder
+    that cannot be read counts as empty.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
-    ignore, git = _specs_above(root)
-    if _ignored(root, ignore + git):
-        ignore = git = ()
-    yield from _walk(root, ignore, git, skip)
+    above = _above(root)
+    pending = deque([(root, above)])
+    while pending:
+        place, rules = pending.popleft()
+        entries = _entries(place)
+        rules = _inside(rules, place, {entry.name for entry in entries})
+        for entry in entries:
+            is_folder = _is_folder(entry)
+            path = place + entry.name
+            if entry.name == ".git" or rules.leave_out(path, is_folder=is_folder):
+                continue
+            if not is_folder:
+                if _is_file(entry):
+                    yield path
+            elif entry.name not in skip:
+                pending.append((f"{path}/", rules))
 
 
 def printable_name(name: str) -> str:
@@ -57,25 +95,6 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
     )
 
 
-def _walk(folder: str, ignore: _Specs, git: _Specs, skip: Container[str]) -> Iterator[str]:
-    pending = deque([(folder, ignore, git)])
-    while pending:
-        folder, ignore, git = pending.popleft()
-        ignore = _own_specs(folder) + ignore
-        git = _spec(folder, ".gitignore") + git
-        specs = ignore + git
-        for entry in _entries(folder):
-            path = folder + entry.name
-            is_folder = _is_folder(entry)
-            if specs and _ignored(f"{path}/" if is_folder else path, specs):
-                continue
-            if not is_folder:
-                if not entry.is_symlink():
-                    yield path
-            elif entry.name != ".git" and entry.name not in skip:
-                pending.append((f"{path}/", ignore, git))
-
-
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
@@ -91,25 +110,41 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file(follow_symlinks=False)
+    except OSError:
+        return False
+
+
 def _repository(folder: Path) -> Path | None:
     """The nearest folder with `.git`, from this one up."""
     return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
 
 
-def _specs_above(folder: str) -> tuple[_Specs, _Specs]:
-    """What the folders above say, up to the one that has `.git`; nothing outside of git."""
-    root = _repository(Path(folder))
-    if root is None:
-        return (), ()
-    ignore: _Specs = ()
-    git: _Specs = ()
-    for above in Path(folder).parents:
-        if not above.is_relative_to(root):
-            break
-        ignore += _own_specs(_with_slash(above))
-        git += _spec(_with_slash(above), ".gitignore")
-    excludes = _spec(_with_slash(root), ".git/info/exclude")
-    return ignore, git + excludes + _spec(_with_slash(root), _users_excludes())
+def _above(folder: str) -> _Rules:
+    """What the folders above say, if there is a repository, and what the user does."""
+    rules = _Rules(mine=_read(folder, _users_excludes()))
+    if _repository(Path(folder)) is None:
+        return rules
+    for above in reversed(Path(folder).parents):
+        rules = _inside(rules, _with_slash(above))
+    return rules
+
+
+def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
+    """The rules for the entries of a folder; its names, if they are known, save looks at files."""
+    found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
+    has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
+    if not (has_git or any(found.values())):
+        return rules
+    return _Rules(
+        rg=found.get(".rgignore", ()) + rules.rg,
+        ignore=found.get(".ignore", ()) + rules.ignore,
+        git=found.get(".gitignore", ()) + (() if has_git else rules.git),
+        exclude=_read(folder, _EXCLUDE) if has_git else rules.exclude,
+        mine=rules.mine,
+    )
 
 
 def _users_excludes() -> str:
@@ -130,27 +165,14 @@ def _with_slash(folder: Path) -> str:
     return f"{str(folder).rstrip('/')}/"
 
 
-def _own_specs(folder: str) -> _Specs:
-    """What is for searches alone."""
-    return _spec(folder, ".rgignore") + _spec(folder, ".ignore")
-
-
-def _spec(folder: str, name: str) -> _Specs:
-    # Opened as text: most folders have none, and asking that way is the cheapest.
+def _read(folder: str, name: str) -> _Level:
+    path = os.path.join(folder, name)  # noqa: PTH118 - as in `walk_files`
     try:
-        with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:  # noqa: PTH118, PTH123
-            lines = file.read().splitlines()
+        # What is no file could keep who opens it waiting.
+        if not os.path.isfile(path):  # noqa: PTH113
+            return ()
+        with open(path, "rb") as file:  # noqa: PTH123
+            content = file.read()
     except OSError:
         return ()
-    from pathspec import GitIgnoreSpec  # 20 ms that folders without such a file do not pay
-
-    return ((folder, GitIgnoreSpec.from_lines(lines)),)
-
-
-def _ignored(path: str, specs: _Specs) -> bool:
-    """What the strongest file with an opinion says."""
-    for folder, spec in specs:
-        verdict = spec.check_file(path[len(folder) :]).include
-        if verdict is not None:
-            return verdict
-    return False
+    return ((len(folder), IgnoreRules(content)),)
