@@ -98,8 +98,9 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
-    """What stands in a file: in UTF-8, UTF-16 or UTF-32 by its mark, or as `charset` tells it.
+    """What stands in a file: UTF-8, UTF-16 or UTF-32 by its mark, or what its words tell.
 
+    That is one of the older encodings in use, or Windows-1252 where nothing speaks for another.
     Without `whole` the content may end within a letter.
 
     :raises ToolError: for a file that is not in the encoding of its mark.
