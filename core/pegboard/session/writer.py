@@ -1,13 +1,14 @@
 """The one writer of a turn: what happened goes to the database first, then to who watches."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Protocol, Self
 
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
-from pegboard.storage.changes import Change, PutMessage, PutPart
+from pegboard.storage.changes import Change, PutMessage, PutPart, Tell
 from pegboard.storage.protocol import Fence, Storage
 
 FRAME_S = 1 / 60
@@ -16,7 +17,25 @@ STORE_S = 0.25
 """Streamed text is stored, and published whole, this often: what a crash can lose."""
 
 
-_Item = Change | Properties | asyncio.Future[None]
+@dataclass(slots=True)
+class _Added:
+    """The text that was added to a part since its last publishing."""
+
+    part: Part
+    pieces: list[str] = field(default_factory=list)
+
+    def told(self) -> PartDelta:
+        """The event that says so."""
+        return PartDelta(
+            session_id=self.part.session_id,
+            message_id=self.part.message_id,
+            part_id=self.part.id,
+            field="text",
+            delta="".join(self.pieces),
+        )
+
+
+_Item = Change | Properties | _Added | asyncio.Future[None]
 
 
 class Sink(Protocol):
@@ -57,7 +76,7 @@ class Writer:
         self._fence = fence
         self.dirty = dirty
         self._items: list[_Item] = []
-        self._deltas: dict[str, list[str]] = {}
+        self._deltas: dict[str, _Added] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()
         self._touched = False
@@ -94,34 +113,21 @@ class Writer:
         self._wake.set()
 
     def put(self, part: Part) -> None:
-        """Store a part; deltas of it that have not been published are in it."""
-        if self._deltas.pop(part.id, None) is not None:
-            self._items = [
-                item
-                for item in self._items
-                if not (isinstance(item, PartDelta) and item.part_id == part.id)
-            ]
+        """Store a part; text that was added before is published before it."""
+        # Clients that follow the deltas alone miss nothing, and none comes after what contains it.
+        self._deltas.pop(part.id, None)
         self._items.append(PutPart(part))
         self._wake.set()
 
     def delta(self, part: Part, text: str) -> None:
         """Publish added text with the next frame."""
-        pieces = self._deltas.get(part.id)
-        if pieces is not None:
-            pieces.append(text)
-            return
-        self._deltas[part.id] = [text]
-        self._touched = True
-        self._items.append(
-            PartDelta(
-                session_id=part.session_id,
-                message_id=part.message_id,
-                part_id=part.id,
-                field="text",
-                delta="",
-            )
-        )
-        self._wake.set()
+        added = self._deltas.get(part.id)
+        if added is None:
+            added = self._deltas[part.id] = _Added(part)
+            self._items.append(added)
+            self._touched = True
+            self._wake.set()
+        added.pieces.append(text)
 
     def touch(self) -> None:
         """Ask `dirty` when the next time of storing has come."""
@@ -183,43 +189,40 @@ class Writer:
 
     async def _flush(self) -> None:
         items, self._items = self._items, []
-        deltas, self._deltas = self._deltas, {}
-        changes = [item for item in items if isinstance(item, Change)]
-        lead = next((at for at, item in enumerate(items) if isinstance(item, Change)), 0)
-        self._say(items[:lead], deltas)
+        self._deltas.clear()
+        places = [at for at, item in enumerate(items) if isinstance(item, Change)] or [len(items)]
+        first, end = places[0], places[-1] + 1
+        self._say(items[:first])
         try:
-            if changes:
-                await self._storage.commit(*changes, fence=self._fence)
+            if items[first:end]:
+                await self._storage.commit(*_changes(items[first:end]), fence=self._fence)
         except BaseException as error:
             _fail(items, error)
             raise
-        self._say(items[lead:], deltas)
+        self._say(items[end:])
         for item in items:
             if isinstance(item, asyncio.Future) and not item.done():
                 item.set_result(None)
 
-    def _say(self, items: list[_Item], deltas: dict[str, list[str]]) -> None:
-        self._publish(
-            [
-                Event(
-                    properties=_whole(item, deltas[item.part_id])
-                    if isinstance(item, PartDelta)
-                    else item
-                )
-                for item in items
-                if not isinstance(item, asyncio.Future | Change)
-            ]
-        )
+    def _say(self, items: Sequence[_Item]) -> None:
+        self._publish([Event(properties=each) for each in _told(items)])
 
 
-def _whole(delta: PartDelta, pieces: list[str]) -> PartDelta:
-    return PartDelta(
-        session_id=delta.session_id,
-        message_id=delta.message_id,
-        part_id=delta.part_id,
-        field=delta.field,
-        delta="".join(pieces),
-    )
+def _told(items: Sequence[_Item]) -> Iterable[Properties]:
+    for item in items:
+        if isinstance(item, _Added):
+            yield item.told()
+        elif not isinstance(item, asyncio.Future | Change):
+            yield item
+
+
+def _changes(items: Sequence[_Item]) -> Iterable[Change]:
+    """The changes, with what is only told in its place between them."""
+    for item in items:
+        if isinstance(item, Change):
+            yield item
+        else:
+            yield from (Tell(each) for each in _told([item]))
 
 
 def _fail(items: list[_Item], error: BaseException) -> None:

@@ -116,6 +116,12 @@ class Emit(msgspec.Struct, frozen=True):
     properties: Properties
 
 
+class Tell(msgspec.Struct, frozen=True):
+    """An event that is not stored, told in its place among those of the other changes."""
+
+    properties: Properties
+
+
 Change = (
     PutProject
     | PutSession
@@ -131,4 +137,5 @@ Change = (
     | PutPermissionRequest
     | SettlePermissionRequest
     | Emit
+    | Tell
 )

@@ -40,6 +40,7 @@ from pegboard.storage.changes import (
     PutState,
     PutTodos,
     SettlePermissionRequest,
+    Tell,
 )
 from pegboard.storage.protocol import Fence
 from pegboard.storage.records import to_row
@@ -54,7 +55,7 @@ def now_ms() -> int:
 
 
 def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
-    """Writes the changes; their events, stored and numbered.
+    """Writes the changes; their events, stored and numbered but for those that are only told.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
     :raises InvalidInputError: when a value cannot be stored as given.
@@ -321,6 +322,10 @@ def _emit(db: apsw.Connection, change: Emit) -> Iterator[Event]:
     yield _store(db, change.properties)
 
 
+def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
+    yield Event(properties=change.properties)
+
+
 def _insert(
     db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
 ) -> None:
@@ -346,4 +351,5 @@ _WRITERS: dict[type, Callable[[apsw.Connection, Any], Iterator[Event]]] = {
     PutPermissionRequest: _put_request,
     SettlePermissionRequest: _settle_request,
     Emit: _emit,
+    Tell: _tell,
 }

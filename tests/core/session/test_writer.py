@@ -64,6 +64,16 @@ async def test_a_viewer_that_follows_the_events_has_the_text_at_every_moment(
     assert final == " ".join(str(number) for number in range(PIECES if answer is fast else 60))
 
 
+@pytest.mark.parametrize("answer", [fast, paced])
+async def test_the_deltas_of_a_part_make_its_text(tmp_path: Path, answer: object) -> None:
+    added = ""
+    for event in await events_of(tmp_path, Played(answer)):
+        if isinstance(event.properties, PartDelta):
+            added += event.properties.delta
+
+    assert added == "".join(f"{number} " for number in range(PIECES if answer is fast else 60))
+
+
 async def test_deltas_are_gathered(tmp_path: Path) -> None:
     events = await events_of(tmp_path, Played(fast))
 
