@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from pegboard.context import ChildResult
+from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import NotFoundError, ToolError
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
@@ -20,11 +20,13 @@ MAX_FAMILY = 10_000
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
 
-    `on_start` gets the child's id before it works, `on_cost` what it has cost when it ended.
+    `rulesets` bind the caller. `on_start` gets the child's id before it works, `on_cost` what it
+    has cost when it ended.
     """
 
     parent: Session
     agent: Agent
+    rulesets: tuple[Ruleset, ...]
     prompt: str
     description: str
     session_id: str | None

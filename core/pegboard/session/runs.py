@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from pegboard.context import ChildResult
+from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import AbortedError, SessionBusyError
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted
@@ -47,6 +47,7 @@ class Runs:
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
         self._stopping: set[str] = set()
         self._ids: dict[str, SessionIds] = {}
+        self._callers: dict[str, tuple[Ruleset, ...]] = {}
         self._asides: dict[str, set[asyncio.Task[Any]]] = {}
         self._titles = Titles(self._runs.get)
 
@@ -293,9 +294,12 @@ class Runs:
         session = await child_session(engine, request)
         if request.on_start is not None:
             request.on_start(session.id)
+        # The caller's session may have another agent by now, for a prompt that waits.
+        self._callers[session.id] = request.rulesets
         try:
             return await self._child_answer(engine, request, session)
         finally:
+            self._callers.pop(session.id, None)
             await engine.background.forget(session.id)
             after = await engine.storage.session(session.id)
             request.on_cost(
@@ -365,6 +369,7 @@ class Runs:
             async with ids.changing:  # a change that is on its way to the database is there then
                 session = await engine.storage.session(session_id)
             depth, parents = await ancestor_rulesets(engine, session)
+            parents += self._callers.get(session_id, ())
             async with Writer(engine.storage, engine.publish, fence=fence) as writer:
                 run = Run(
                     engine=engine,
@@ -373,7 +378,7 @@ class Runs:
                     ids=ids,
                     writer=writer,
                     depth=depth,
-                    parent_rulesets=parents,
+                    parent_rulesets=tuple({each.rules: each for each in parents}.values()),
                     budget=await open_budget(engine, session, self._budget(session.parent_id)),
                 )
                 self._early.pop(session_id).tell(run)

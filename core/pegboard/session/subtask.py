@@ -92,6 +92,7 @@ def _request(
     return ChildRequest(
         parent=run.session,
         agent=agent,
+        rulesets=context.session.rulesets,
         prompt=str(given["prompt"]),
         description=str(given["description"]),
         session_id=None,

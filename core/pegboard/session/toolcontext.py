@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process, service_process
@@ -129,7 +131,8 @@ class CallContext:
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
         """Replace the session's list, durably, with its event."""
-        to_row(list(todos))  # what cannot be stored must fail this call, and not the turn
+        # What cannot be stored and read again must fail this call, and not the turn.
+        msgspec.json.decode(to_row(list(todos)), type=list[Todo])
         self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
         await self._run.writer.barrier()
 
@@ -313,6 +316,7 @@ class CallContext:
         request = ChildRequest(
             parent=self._view.info,
             agent=found,
+            rulesets=self._view.rulesets,
             prompt=prompt,
             description=description,
             session_id=session_id,

@@ -2,17 +2,20 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
+from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard.schema.prompt import TextInput
 from pegboard.storage.changes import PutApproval
-from played import Played, ToolsPlugin, call, calls, opened, text
+from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
 WATCHED = {"allow": False, "interactive": True}
@@ -100,3 +103,53 @@ async def test_no_wildcard_in_what_is_asked_for_widens_what_is_approved(
 
     assert [each.rule.pattern for each in found] == approved
     assert request.always == tuple(approved if always else ())
+
+
+@tool
+async def delegate(context: ToolContext) -> str:
+    """Have a subagent work."""
+    return (await context.prompt_child("helper", "do it", description="work")).text
+
+
+async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_next(
+    tmp_path: Path,
+) -> None:
+    """The user asks another agent while the first one works; its subagent has no more rights."""
+    sessions: list[str] = []
+    waiting: list[asyncio.Task[object]] = []
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if request.session_id not in sessions:
+            sessions.append(request.session_id)
+        is_first = not waiting
+        if is_first:
+            prompt = app.prompt(session.id, HI, agent="build")
+            waiting.append(asyncio.create_task(prompt))
+            async with asyncio.timeout(30):
+                while (await app.session(session.id)).agent != "build":  # noqa: ASYNC110 - no event
+                    await asyncio.sleep(0.01)
+        worked = request.messages[-1].role == "tool"
+        name = "delegate" if is_first else "careful"
+        is_child = request.session_id != session.id
+        called = (is_first or is_child) and not worked
+        for event in calls(call(name, "{}")) if called else text("ok"):
+            yield event
+
+    @tool
+    async def careful(context: ToolContext) -> str:
+        """Ask first."""
+        await context.ask("careful", ["x"])
+        return "done"
+
+    tight = Agent(
+        name="tight", mode="primary", permission=(Rule("careful", "*", "deny"),), options={}
+    )
+    plugins = (ToolsPlugin(careful, delegate), PlayedPlugin(Played(answer), agents=[tight]))
+    async with opened(tmp_path, Played(), *plugins) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI, agent="tight")
+        await asyncio.gather(*waiting)
+
+        assert len(sessions) == 2
+        [told] = await outcomes(app, sessions[1])
+    assert told == "there is no tool 'careful'; there are: delegate"
