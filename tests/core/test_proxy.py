@@ -1,6 +1,7 @@
 """The proxy of a list of hosts, over its real socket: whom it reaches, and what it refuses."""
 
 import asyncio
+import gc
 import os
 import stat
 import threading
@@ -290,6 +291,35 @@ async def test_much_goes_through_a_tunnel_in_both_directions() -> None:
     await proxy.aclose()
 
     assert back == sent
+
+
+async def test_who_reads_slowly_has_everything_and_nothing_fails() -> None:
+    sizes = range(64 << 10, 1 << 20, 32 << 10)  # for some of them the rest waits at the end
+    failures: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, found: failures.append(found))
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        writer.write(bytes(int(head.split()[1][1:])))
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    proxy = Proxy([f"127.0.0.1:{port}"])
+    path = await proxy.open()
+    lines = [await asyncio.open_unix_connection(path, limit=1 << 10) for _ in sizes]
+    for (_, writer), size in zip(lines, sizes, strict=True):
+        writer.write(get(f"http://127.0.0.1:{port}/{size}"))
+    async with asyncio.timeout(LIMIT_S):
+        found = [len(await reader.read()) for reader, _ in reversed(lines)]
+    for _, writer in lines:
+        writer.close()
+    server.close()
+    await proxy.aclose()
+    gc.collect()  # a task that failed unseen says so when it goes
+
+    assert found == list(reversed(sizes))
+    assert failures == []
 
 
 async def test_the_end_does_not_wait_for_those_who_do_not_read() -> None:

@@ -22,14 +22,21 @@ class Line(msgspec.Struct, frozen=True):
         """Close it, when what was written has gone out, or soon; at once if all is to end."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
-            self.writer.transport.abort()
+            self.cut()
         self.writer.close()
         try:
             async with asyncio.timeout(CLOSE_S):
                 await self.writer.wait_closed()
-        except OSError:  # TimeoutError is one
-            pass
-        finally:
+        except (TimeoutError, asyncio.CancelledError) as error:
+            self.writer.transport.abort()
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        except OSError:
+            pass  # it broke off
+
+    def cut(self) -> None:
+        """Break it off, if it is open: a transport that is gone fails where it is aborted."""
+        if not self.writer.transport.is_closing():
             self.writer.transport.abort()
 
 
@@ -72,9 +79,9 @@ class Carrying:
                 await self._exactly(body, reader, writer)
             if await reader.read(1):
                 # Another request would be sent to this host, whatever its own is.
-                self._far.writer.transport.abort()
+                self._far.cut()
         except (OSError, RefusedError, asyncio.IncompleteReadError):
-            self._far.writer.transport.abort()
+            self._far.cut()
 
     async def _rest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while chunk := await reader.read(CHUNK_BYTES):
