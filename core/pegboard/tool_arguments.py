@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pegboard.context import ToolContext
 
+MAX_MESSAGE = 400
 MAX_PROBLEMS = 10
 """A model that wrote everything wrong learns no more from a longer list."""
 
@@ -196,7 +197,7 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         try:
             for problem in self._validator.iter_errors(args):
                 place = ".".join(map(str, problem.absolute_path)) or "arguments"
-                yield f"{place}: {problem.message}"
+                yield f"{place}: {_short(problem.message)}"
         except (Unresolvable, re.error):
             # A reference elsewhere, or a pattern of another dialect: the tool checks for itself.
             return
@@ -214,6 +215,13 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             reason = f"the JSON Schema is wrong at {wrong.json_path}: {wrong.message}"
             raise SignatureError(self.function.__module__, reason, tool=self.tool)
         return kind(self.schema, registry=EMPTY_REGISTRY)
+
+
+def _short(message: str) -> str:
+    """The message without the middle of a long value, with which it begins."""
+    if len(message) <= MAX_MESSAGE:
+        return message
+    return f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
 
 
 def _refusal(tool: str, problems: Iterable[str]) -> ToolError:

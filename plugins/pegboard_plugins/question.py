@@ -13,13 +13,16 @@ ANSWER_LIMIT_S = 7 * 24 * 3600.0
 
 _OPTION = {
     "type": "object",
-    "properties": {"label": {"type": "string"}, "description": {"type": "string"}},
+    "properties": {
+        "label": {"type": "string", "minLength": 1},
+        "description": {"type": "string"},
+    },
     "required": ["label"],
 }
 _QUESTION = {
     "type": "object",
     "properties": {
-        "question": {"type": "string"},
+        "question": {"type": "string", "minLength": 1},
         "header": {"type": "string", "description": "1 or 2 words"},
         "options": {"type": "array", "items": _OPTION},
         "multiple": {"type": "boolean"},

@@ -38,6 +38,8 @@ async def task(  # noqa: PLR0913 - the model's arguments
     For wide searches and work beside yours, several at once. description has 3 to 5 words;
     session_id continues a task.
     """
+    if not prompt.strip():
+        raise ToolError("the prompt is empty: it is all that the subagent knows")
     if not 0 < timeout_s <= TIME_LIMIT_S:
         raise ToolError(f"timeout_s is from 1 to {TIME_LIMIT_S} seconds")
     await _requests(context, subagent_type, description)

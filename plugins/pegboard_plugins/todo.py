@@ -11,7 +11,7 @@ from pegboard.schema.wire import to_json
 _ENTRY = {
     "type": "object",
     "properties": {
-        "content": {"type": "string"},
+        "content": {"type": "string", "minLength": 1},
         "status": {
             "type": "string",
             "enum": ["pending", "in_progress", "completed", "cancelled"],
@@ -47,7 +47,7 @@ async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
             content=entry["content"],
             status=entry["status"],
             priority=entry.get("priority", "medium"),
-            id=entry.get("id") or str(number),
+            id=str(entry.get("id") or number),
         )
         for number, entry in enumerate(args["todos"], start=1)
     )

@@ -45,6 +45,17 @@ def test_the_model_reads_what_is_wrong_with_each_argument() -> None:
     ]
 
 
+def test_a_long_value_is_cut_in_what_is_said_of_it() -> None:
+    parameters = {"properties": {"names": {"type": "array", "maxItems": 1}}}
+    add = Tool.raw("add", "Add.", parameters, print)
+
+    with pytest.raises(ToolError) as caught:
+        add.validate({"names": ["x" * 1000] * 100})
+
+    assert "'] is too long\n" in str(caught.value).replace("x", "")
+    assert len(str(caught.value)) < 600
+
+
 def test_a_long_list_of_problems_is_cut() -> None:
     @tool
     async def add(numbers: list[int]) -> str:

@@ -54,6 +54,11 @@ async def test_the_deadline_has_limits(tmp_path, timeout_s):
         await call(task, Context(tmp_path), **ARGS, timeout_s=timeout_s)
 
 
+async def test_an_empty_prompt_is_refused(tmp_path):
+    with pytest.raises(ToolError, match="the prompt is empty"):
+        await call(task, Context(tmp_path), description="d", prompt=" ", subagent_type="x")
+
+
 async def test_a_denied_subagent_is_not_started(tmp_path):
     context = Context(tmp_path, denied=["task"])
 

@@ -151,6 +151,62 @@ async def test_a_task_is_continued_where_it_was(tmp_path: Path) -> None:
     assert WORK in asked[1][0]
 
 
+async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path) -> None:
+    asked = 0
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        nonlocal asked
+        asked += 1
+        found = SESSION.search(str(request.messages))
+        if WORK in said(request):
+            await asyncio.sleep(0.2)
+            events = text("piece done")
+        elif not found:
+            events = calls(task())
+        elif len(request.messages) < 5:
+            more = (task(f"{WORK} {which}", session_id=found[1]) for which in ("on", "away"))
+            events = calls(*more)
+        else:
+            events = text("parent done")
+        for event in events:
+            yield event
+
+    async with opened(tmp_path, Played(answer), task_plugin) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        parts = tools_of(await app.turns(session.id))
+        tokens = (await app.session(session.id)).tokens
+
+    assert [type(part.state) for part in parts] == [Completed, Completed, Failed]
+    assert "is at work: wait until it has ended" in parts[2].state.error
+    assert tokens is not None
+    assert tokens.input == 10 * asked
+
+
+async def test_a_task_whose_session_is_deleted_was_cancelled(tmp_path: Path) -> None:
+    begun = asyncio.Event()
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        if WORK in said(request):
+            begun.set()
+            await asyncio.sleep(60)
+        done = request.messages[-1].role == "tool"
+        for event in text("parent done") if done else calls(task()):
+            yield event
+
+    async with opened(tmp_path, Played(answer), task_plugin) as app:
+        session = await app.create_session()
+        turn = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(begun.wait(), 30)
+        (child,) = await app.storage.children(session.id)
+        await app.delete_session(child.id)
+        await turn
+        (part,) = tools_of(await app.turns(session.id))
+
+    assert isinstance(part.state, Failed)
+    assert "the subagent's work cancelled" in part.state.error
+
+
 async def test_only_a_subagent_s_own_caller_continues_it(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hi")), task_plugin) as app:
         other = await app.create_session()

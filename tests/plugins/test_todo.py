@@ -17,7 +17,7 @@ async def test_the_list_is_replaced_and_read_back(tools, tmp_path):
     context = Context(tmp_path)
     todos = [
         {"content": "saw", "status": "completed"},
-        {"content": "glue", "status": "in_progress", "priority": "high", "id": "g"},
+        {"content": "glue", "status": "in_progress", "priority": "high", "id": 7},
     ]
 
     written = await call(tools["todowrite"], context, todos=todos)
@@ -25,7 +25,7 @@ async def test_the_list_is_replaced_and_read_back(tools, tmp_path):
 
     assert context.list == (
         Todo(content="saw", status="completed", priority="medium", id="1"),
-        Todo(content="glue", status="in_progress", priority="high", id="g"),
+        Todo(content="glue", status="in_progress", priority="high", id="7"),
     )
     assert written == read
     assert written.title == "1 todos"

@@ -11,6 +11,7 @@ from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, Tokens
 from pegboard.session.engine import Engine
+from pegboard.session.outcome import kept_title
 from pegboard.session.sessions import new_session
 
 MAX_FAMILY = 10_000
@@ -44,7 +45,7 @@ async def child_session(engine: Engine, request: ChildRequest) -> Session:
     if request.session_id is None:
         return await new_session(
             engine,
-            title=f"{request.description} (@{request.agent.name} subagent)",
+            title=f"{_line(request.description)} (@{request.agent.name} subagent)",
             parent_id=request.parent.id,
             agent=request.agent.name,
         )
@@ -55,6 +56,11 @@ async def child_session(engine: Engine, request: ChildRequest) -> Session:
     if session.parent_id != request.parent.id:
         raise ToolError(f"{session.id} is not a subagent's session of this one")
     return session
+
+
+def _line(description: str) -> str:
+    """The description as a part of a title: a line that is not too long."""
+    return kept_title(" ".join(description.split()))
 
 
 def child_result(session_id: str, turn: Turn) -> ChildResult:

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult, Ruleset
-from pegboard.errors import AbortedError, SessionBusyError
+from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted
 from pegboard.schema.message import Turn
@@ -289,23 +289,27 @@ class Runs:
 
         What it has cost counts however it ends, and what it left running ends with it.
 
-        :raises ToolError: when the session to go on with is not a child of the caller's.
+        :raises ToolError: when the session to go on with is not a child of the caller's, or its
+            subagent is at work.
         """
         session = await child_session(engine, request)
-        if request.on_start is not None:
-            request.on_start(session.id)
+        if session.id in self._callers:
+            raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
         # The caller's session may have another agent by now, for a prompt that waits.
         self._callers[session.id] = request.rulesets
         try:
+            if request.on_start is not None:
+                request.on_start(session.id)
             return await self._child_answer(engine, request, session)
         finally:
             self._callers.pop(session.id, None)
             await engine.background.forget(session.id)
-            after = await engine.storage.session(session.id)
-            request.on_cost(
-                (after.cost or 0.0) - (session.cost or 0.0),
-                subtracted(after.tokens or Tokens(), session.tokens or Tokens()),
-            )
+            with suppress(NotFoundError):  # a client can delete it meanwhile
+                after = await engine.storage.session(session.id)
+                request.on_cost(
+                    (after.cost or 0.0) - (session.cost or 0.0),
+                    subtracted(after.tokens or Tokens(), session.tokens or Tokens()),
+                )
 
     async def _child_answer(
         self, engine: Engine, request: ChildRequest, session: Session

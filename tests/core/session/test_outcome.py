@@ -26,6 +26,10 @@ async def set_todos(context: ToolContext) -> None:
     await context.set_todos([Todo(content="\ud800", status="pending", priority="low", id="1")])
 
 
+async def set_odd_todos(context: ToolContext) -> None:
+    await context.set_todos([Todo(content="x", status="pending", priority="low", id=5)])
+
+
 async def edited(context: ToolContext) -> None:
     await context.edited(context.directory / "\udcff")
 
@@ -106,7 +110,13 @@ async def test_a_long_error_is_cut_like_an_output(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("act", "kind"),
-    [(set_state, Failed), (set_todos, Failed), (edited, Completed), (follow_up, Completed)],
+    [
+        (set_state, Failed),
+        (set_todos, Failed),
+        (set_odd_todos, Failed),
+        (edited, Completed),
+        (follow_up, Completed),
+    ],
 )
 async def test_what_a_tool_gives_to_be_stored_does_not_end_the_turn(
     tmp_path: Path, act: Any, kind: type
