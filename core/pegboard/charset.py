@@ -133,9 +133,11 @@ class _Lines:
 
 def _guessed(sample: bytes) -> Sequence[str]:
     """The encodings that the sample speaks for, the likeliest first."""
-    # 8 ms, at the first file that is not UTF-8.
-    from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # not marked so
-
+    try:
+        # 8 ms, at the first file that is not UTF-8.
+        from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # not marked so
+    except ImportError:  # there is none for the newest Pythons
+        return ()
     detector = EncodingDetector()
     detector.feed(sample, last=False)
     kind, *encodings = _KINDS.get(detector.guess(tld=None, allow_utf8=False), ("",))

@@ -1,5 +1,6 @@
 """Encodings that no mark tells: what is believed, and a guess is never worse than none."""
 
+import sys
 from collections import Counter
 from io import BufferedReader
 from pathlib import Path
@@ -54,6 +55,15 @@ def test_a_ruler_in_a_western_text_is_no_word(ruler) -> None:
     content = f"/* {ruler} */\n// 5 €\n".encode("cp1252")
 
     assert decode_text(content, name="a").encoding == "cp1252"
+
+
+def test_without_the_library_all_is_western_and_kept(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "chardetng_py", None)
+    content = sentences("koi8_r").encode("koi8_r")
+    file = decode_text(content, name="a")
+
+    assert file.encoding in {"cp1252", ""}
+    assert file.encoded(file.text, name="a") == content
 
 
 def test_a_file_is_told_as_its_content_is(tmp_path) -> None:
