@@ -45,7 +45,7 @@ def serve(  # noqa: PLR0913 - the options of a command
     lifecycle.log_to_stderr(is_quiet=quiet)
     settings = lifecycle.Settings(
         directory=directory,
-        host=hostname,
+        host=hostname.removeprefix("[").removesuffix("]"),  # as in an address
         port=port,
         known_hosts=allow_host,
         origins=cors,

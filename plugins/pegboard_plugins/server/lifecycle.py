@@ -1,6 +1,7 @@
 """A server's life: its socket, its runtime file, its start, and its end."""
 
 import asyncio
+import errno
 import logging
 import os
 import re
@@ -40,6 +41,11 @@ LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
 LOGGERS = ("pegboard.server", "pegboard.client", "uvicorn.error")
 _PLAIN_HTTP = 80
+_WAYS_OUT = {
+    errno.EADDRINUSE: "--port 0 takes a free one",
+    errno.EADDRNOTAVAIL: "--hostname is an address of this machine",
+    errno.EACCES: "a port above 1023 is open to everybody",
+}
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#\s*]+")
 _log = logging.getLogger("pegboard.server")
 
@@ -88,6 +94,7 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
         }
         file = places.state / f"server-{port}.json"
         with await asyncio.to_thread(put_up, file, facts) as notice:
+            _log.info("serving %s; the token is in %s; Ctrl-C stops", settings.directory, file)
             await _run(house, doors, listener, lambda: ready(url), notice)
 
 
@@ -167,6 +174,7 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: streams would otherwise never end, and the port is soon another's."""
+        _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self._notice.take_down()
         self._house.feed.hang_up("all")
         super().handle_exit(sig, frame)
@@ -257,9 +265,10 @@ def _listening(settings: Settings) -> socket.socket:
         listener.bind((settings.host, settings.port))
     except OSError as error:
         listener.close()
+        where = f"{_in_url(settings.host)}:{settings.port}"
+        way_out = _WAYS_OUT.get(error.errno or 0, "--hostname and --port say where")
         raise InvalidInputError(
-            f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}; "
-            "--port 0 takes a free one"
+            f"cannot listen on {where}: {error.strerror or error}; {way_out}"
         ) from error
     return listener
 

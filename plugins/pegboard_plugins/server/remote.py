@@ -50,6 +50,9 @@ _COMMANDS = {
     "agent_cycle": "agent.cycle",
 }
 """The keys' names of commands, with those that terminal interfaces know."""
+_VARIANTS = ("info", "success", "warning", "error")
+TOAST_MS = 5000
+"""How long a notice is shown that says nothing about it."""
 _LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40}
 _log = logging.getLogger("pegboard.client")
 
@@ -165,5 +168,18 @@ def _say(said: Spoken, app: Here, house: Served) -> Response:
     for name in _NEEDED[said.type]:
         if not isinstance(said.properties.get(name), str):
             raise InvalidInputError(f'Missing key\n  at ["{name}"]')
-    house.feed.say(said.type, said.properties, directory=app.workspace.directory)
+    properties = _toast(said.properties) if said.type == _TOAST else said.properties
+    house.feed.say(said.type, properties, directory=app.workspace.directory)
     return answer(value=True)
+
+
+def _toast(properties: dict[str, Any]) -> dict[str, Any]:
+    """A notice as the terminal interfaces take it, which end at one that they do not know."""
+    if properties["variant"] not in _VARIANTS:
+        raise InvalidInputError(f'Expected one of {", ".join(_VARIANTS)}\n  at ["variant"]')
+    if not isinstance(properties.get("title"), str | None):
+        raise InvalidInputError('Expected a text\n  at ["title"]')
+    duration = properties.get("duration", TOAST_MS)
+    if isinstance(duration, bool) or not isinstance(duration, int | float) or duration < 0:
+        raise InvalidInputError('Expected a number of milliseconds\n  at ["duration"]')
+    return {**properties, "duration": duration}

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from pegboard import CommandOrder, PegboardError, ShellOrder, check_id
+from pegboard import AbortedError, CommandOrder, PegboardError, ShellOrder, check_id
 from pegboard.schema.bodies import (
     CommandBody,
     InitBody,
@@ -55,8 +55,7 @@ async def prompt_async(request: Request, place: AtSession, house: Served) -> Res
     body = await body_of(request, PromptBody)
     ask_once(house, place)
     async with place.app.subscribe() as events:
-        work = _spoken(house, place, _prompted(place, body))
-        task = _started(house, place, work)
+        task = _started(house, place, _prompted(place, body))
         running = house.pool.member(place.app).statuses
         told = _stored(events, place.session.id, running)
         stored = house.start(told, "wait for a prompt")
@@ -176,14 +175,15 @@ def _started(house: House, place: Place, work: Work) -> "asyncio.Task[Turn]":
 
 
 async def _held(house: House, place: Place, work: Work) -> Turn:
-    with house.pool.held(place.app):
-        return await work
+    """The work's answer; what refuses it is told as an event, too.
 
-
-async def _spoken(house: House, place: Place, work: Work) -> Turn:
-    """The work's answer; what refuses it is told as an event, since nobody waits for it."""
+    The terminal interfaces look at no answer, and for a prompt that runs by itself there is none.
+    """
     try:
-        return await work
+        with house.pool.held(place.app):
+            return await work
+    except AbortedError:  # told by who aborted it
+        raise
     except PegboardError as error:
         told = {
             "sessionID": place.session.id,

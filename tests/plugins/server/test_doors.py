@@ -294,6 +294,7 @@ def test_other_machines_are_served_with_a_password_only(server, options):
     [
         (["--port=65536"], "0<=x<=65535"),
         (["--hostname="], "--hostname is empty"),
+        (["--hostname=192.0.2.1"], "--hostname is an address of this machine"),
         (["--cors=*"], "--cors *: name each site"),
         (["--cors=null"], "name each site"),
         (["--cors=https://a.example/"], "without a path"),
