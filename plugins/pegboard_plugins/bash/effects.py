@@ -1,7 +1,7 @@
 """What a command reads, writes and destroys, by its operands and the values of its options."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -65,9 +65,17 @@ _MOVERS = frozenset(
     }
 )
 """They show, send, copy or overwrite what is in files."""
+_VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
+_GIVEN: Mapping[str, tuple[frozenset[str], int]] = {
+    "jq": (frozenset({"--arg", "--argjson"}), 2),
+    **dict.fromkeys(("awk", "gawk", "mawk"), (frozenset({"-v", "--assign"}), 1)),
+}
+"""Options with which programs are given variables, and of how many words."""
+_VERSION = re.compile(r"[^$`]*:[$`]")
+"""Behind a colon git takes the name of a file."""
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 """What `docker -v` takes from here, and where it puts it."""
-_SENDS = re.compile(r"-[dFT]|--(data|form|upload)")
+_SENDS = re.compile(r"-[dFKT]|--(data|form|upload|config)")
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
@@ -114,7 +122,7 @@ def _doubt(
     if base in findings.functions:
         is_unknown = any(map(findings.is_unknown, words))
     else:
-        named = [word for word in candidates if word.open or _takes_file(word)]
+        named = [word for word in candidates if word.open or _takes_file(base, word)]
         moves = moves_content(base, [word.text for word in words])
         is_unknown = moves and any(map(findings.is_unknown, named))
     if is_unknown:
@@ -149,16 +157,18 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
     return base in _MOVERS
 
 
-def _takes_file(word: Word) -> bool:
-    """Whether the word is one of those with which curl sends a file."""
-    return word.dynamic and re.match(r"(\w+=)?@[$`]", word.text) is not None
+def _takes_file(base: str, word: Word) -> bool:
+    """Whether the value in a word is dynamic from its start, and so may be any file's name."""
+    value = _VERSION if base == "git" else _VALUE
+    return word.dynamic and value.match(word.text) is not None
 
 
 def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
     """The words that may name files: not a pattern, not a message."""
-    rest = list(words)
+    rest = _without_values(base, words)
     if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in rest):
-        first = next((word for word in rest if not word.text.startswith("-")), None)
+        plain = (word for word in rest if not re.match(r"-|\d+$", word.text))
+        first = next(plain, None)
         rest = [word for word in rest if word is not first]
     if base in ("docker", "podman"):
         pairs = pairwise([Word(""), *rest])
@@ -170,6 +180,23 @@ def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
             for at, word in enumerate(rest)
             if not (at and rest[at - 1].text in _MESSAGES and not word.splits)
         ]
+    return rest
+
+
+def _without_values(base: str, words: Sequence[Word]) -> list[Word]:
+    """The words without the variables that a program is given, with their values."""
+    count = _GIVEN.get(base)
+    if count is None:
+        return list(words)
+    options, values = count
+    rest, skipped = [], 0
+    for word in words:
+        if skipped:
+            skipped -= 1
+        elif word.text in options:
+            skipped = values
+        else:
+            rest.append(word)
     return rest
 
 

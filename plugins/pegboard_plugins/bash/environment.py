@@ -13,7 +13,7 @@ _HIJACK = re.compile(
     r"|LD_.*|DYLD_.*|GCONV_PATH|LOCPATH|GLIBC_TUNABLES|MALLOC_.*|PYTHON.*|GIT_.*|JAVA_.*|_JAVA_.*"
     r"|JDK_.*|MAVEN_.*|GRADLE_.*|MAKEFLAGS|MAKEFILES|GNUMAKEFLAGS|CC|CXX|AR|LD|RUSTC.*|CARGO_.*"
     r"|GO(FLAGS|ROOT|TOOLCHAIN)|TAR_OPTIONS|RIPGREP_CONFIG_PATH|GREP_OPTIONS|RSYNC_RSH|CVS_RSH"
-    r"|HOME|XDG_.*|TERMINFO.*|OPENSSL_CONF|CURL_HOME|WGETRC|KUBECONFIG|DOCKER_HOST|.*_PROXY"
+    r"|HOME|OLDPWD|DIRSTACK|XDG_.*|TERMINFO.*|OPENSSL_CONF|CURL_HOME|WGETRC|KUBECONFIG|DOCKER_HOST|.*_PROXY"
     r"|.*_proxy|HOSTALIASES|PIP_.*|UV_.*|NIX_PATH|.*_WRAPPER|.*_LAUNCHER|POSIXLY_CORRECT"
 )
 _HARMLESS = re.compile(
@@ -23,7 +23,7 @@ _HARMLESS = re.compile(
 )
 _HARMLESS_VALUES = frozenset({"", "cat", "true", ":", "/bin/true", "/usr/bin/true", "/bin/cat"})
 _VALUE_DECIDES = re.compile(r"(.*_)?(PAGER|EDITOR)|VISUAL|MANPAGER")
-_COMMANDS = re.compile(
+_COMMANDS = (
     r"ENV|BASH_.*|SHELLOPTS|BASHOPTS|PS[0-4]|PROMPT_COMMAND|SHELL|.*PAGER|.*EDITOR|VISUAL|BROWSER"
     r"|LESSOPEN|LESSCLOSE|SSH_ASKPASS|SUDO_ASKPASS|LD_(PRELOAD|AUDIT).*|DYLD_INSERT.*|GCONV_PATH"
     r"|GIT_(SSH.*|EXTERNAL_DIFF|ASKPASS|PROXY_COMMAND|CONFIG.*|EXEC_PATH|TEMPLATE_DIR|DIR)"
@@ -31,8 +31,20 @@ _COMMANDS = re.compile(
     r"|.*_WRAPPER|.*_LAUNCHER|CARGO_.*RUNNER|MAKEFLAGS|GNUMAKEFLAGS|MAKEFILES|TAR_OPTIONS"
     r"|OPENSSL_CONF|ZDOTDIR|MANOPT"
 )
-_COMPILER_NAMES = re.compile(r"CC|CXX|AR|LD|RUSTC.*")
-_OPTIONS = re.compile(r"NODE_OPTIONS|_?JAVA_.*|JDK_.*|MAVEN_.*|GRADLE_.*|GOFLAGS")
+_TAME = tuple(
+    (re.compile(name), re.compile(value, re.DOTALL))
+    for name, value in (
+        ("CDPATH|OLDPWD|DIRSTACK", ""),
+        ("MAKEFLAGS", r"[-jskw\d\s]*"),
+        ("CC|CXX|AR|LD|RUSTC.*", r"[\w.+-]+( [\w.+= -]+)?"),
+        (
+            "NODE_OPTIONS|_?JAVA_.*|JDK_.*|MAVEN_.*|GRADLE_.*|GOFLAGS",
+            r"(?!.*(^|\s)(-r|--require|--import|-javaagent\S*|-toolexec)\b).*",
+        ),
+        (_COMMANDS, "|".join(map(re.escape, sorted(_HARMLESS_VALUES)))),
+    )
+)
+"""Variables that name programs or folders of such, and the values of them that do not."""
 _IS_OPEN = re.compile(r"(/tmp|/var/tmp|/dev/shm)(/|$)|\.?$")
 """Folders into which anybody may put a program, and the one that the line happens to be in."""
 _DYNAMIC = re.compile(r"[$`]")
@@ -51,19 +63,16 @@ def names_program(name: str, value: str) -> bool:
 
     Nobody judges it then: what is called afterwards may be something else.
     """
-    if name == "PATH":
-        return any(_IS_OPEN.match(folder) for folder in value.split(":")[:-1])
-    if name == "IFS":  # what is split by another letter is another command
-        return value.strip() != ""
-    if name == "HOME":
-        return not value.startswith(("/tmp/", "."))  # noqa: S108 - named, not used
-    if _COMPILER_NAMES.fullmatch(name):
-        return re.fullmatch(r"[\w.+-]+( [\w.+= -]+)?", value) is None
-    if _OPTIONS.fullmatch(name):
-        return (
-            re.search(r"(^|\s)(-r|--require|--import|-javaagent\S*|-toolexec)\b", value) is not None
-        )
-    return _COMMANDS.fullmatch(name) is not None and value not in _HARMLESS_VALUES
+    match name:
+        case "PATH":
+            folders = value.split(":")
+            return any(map(_IS_OPEN.match, folders[:-1] or folders))
+        case "IFS":  # what is split by another letter is another command
+            return value.strip() != "" and not value.startswith("$")
+        case "HOME":
+            return not value.startswith(("/tmp/", "."))  # noqa: S108 - named, not used
+    plain = next((tame for kind, tame in _TAME if kind.fullmatch(name)), None)
+    return plain is not None and plain.fullmatch(value) is None
 
 
 def assigned(words: Sequence[Word]) -> list[tuple[str, Word]]:

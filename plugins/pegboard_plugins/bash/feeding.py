@@ -1,12 +1,13 @@
 """What the parts of a line read, from a pipe, a file or the line itself, and who uses it."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.bash.effects import moves_content
 from pegboard_plugins.bash.findings import Feed, Findings
 from pegboard_plugins.bash.nodes import text_of
-from pegboard_plugins.bash.origins import Origin, of_pipeline
+from pegboard_plugins.bash.origins import Origin, names_secret, of_pipeline
 from pegboard_plugins.bash.words import Word, read_word
 from pegboard_plugins.bash.wrappers import (
     CODE,
@@ -50,13 +51,20 @@ def of_parts(pipeline: "Node", number: int, findings: Findings) -> Feed:
         return Feed(Origin.UNKNOWN)
     parts = [node for node in pipeline.children[:number] if node.is_named]
     if not parts:  # of a here-document's line the parser puts the rest below the document
-        return Feed(Origin.UNKNOWN)
+        return Feed(Origin.UNKNOWN, is_told=_is_of_cat(pipeline))
     is_told = f"{text_of(parts[0])} ".startswith(_TELLERS) and "$(" not in text_of(parts[0])
     return Feed(
         of_pipeline(parts, findings.values),
         is_told=is_told and len(parts) == 1,
         text=" | ".join(map(text_of, parts)),
     )
+
+
+def _is_of_cat(pipeline: "Node") -> bool:
+    """Whether what stands before the here-document only puts it out."""
+    statement = pipeline.parent.parent if pipeline.parent else None
+    body = statement.child_by_field_name("body") if statement else None
+    return body is not None and text_of(body).strip() == "cat"
 
 
 def _of_file(node: "Node", findings: Findings) -> Feed:
@@ -69,12 +77,18 @@ def _of_file(node: "Node", findings: Findings) -> Feed:
     return Feed(Origin.UNKNOWN, is_told=not word.dynamic, is_file=not word.dynamic)
 
 
-def is_fed_anything(base: str, inner: Sequence[Sequence[Word]], findings: Findings) -> bool:
+def is_fed_anything(
+    base: str, words: Sequence[Word], inner: Sequence[Sequence[Word]], findings: Findings
+) -> bool:
     """Whether nobody knows the files, or the command, that a feeder gives to what it runs."""
-    if base in FINDERS or findings.fed is None:
+    if base in FINDERS:
         return False
-    origin = findings.fed.origin
-    return any(_takes_anything(words, origin) for words in inner)
+    if base == "find":
+        sought = any(names_secret(word.text) for word in words if not word.dynamic)
+        return sought and any(_takes_anything(each, Origin.UNKNOWN) for each in inner)
+    is_of_file = any(re.match(r"-a|--arg-file|::::", word.text) for word in words)
+    origin = findings.fed.origin if findings.fed else Origin.KNOWN
+    return any(_takes_anything(each, Origin.UNKNOWN if is_of_file else origin) for each in inner)
 
 
 def _takes_anything(words: Sequence[Word], origin: Origin) -> bool:
@@ -86,4 +100,6 @@ def _takes_anything(words: Sequence[Word], origin: Origin) -> bool:
     if not is_wrapper(name) or name == "find":
         return False
     inside = list(unwrapped(name, words[1:]))
-    return not inside or any(_takes_anything(each, origin) for each in inside)
+    return (not inside and origin is not Origin.KNOWN) or any(
+        _takes_anything(each, origin) for each in inside
+    )

@@ -16,6 +16,7 @@ MOST_VALUES = 32
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
+_DEFAULT = re.compile(r"\$\{\w+(?::?[-=]([^{}$`]*)|:?\+[^{}$`]*)\}")
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _GLOB = re.compile(r"[*?\[]")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
@@ -103,7 +104,8 @@ class Findings:
         if isinstance(values, Origin):
             self.untold = max(self.untold, values)
         elif any(re.search(r"[\[`$]", value) for value in values):
-            self.untold = Origin.UNKNOWN
+            is_code = any(re.search(r"[`$]", value) for value in values)
+            self.untold = max(self.untold, Origin.UNKNOWN if is_code else Origin.LISTING)
         elif len(values) > MOST_VALUES:
             values = Origin.UNKNOWN
         self.values[name] = values
@@ -136,6 +138,7 @@ class Findings:
             for name, values in held
             for value in (values if isinstance(values, frozenset) else ())
         ]
+        texts.append(_DEFAULT.sub(lambda found: found[1] or "", word.text))
         return any(map(names_secret, [word.text, *texts]))
 
     def move(self, folders: Iterable[str]) -> None:

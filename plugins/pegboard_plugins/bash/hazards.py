@@ -26,6 +26,7 @@ _ONE_PROCESS = re.compile(r"\s-[A-Za-z]*[pC]\b|\s--p?pid\b")
 _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
+_LONGEST_SOURCE = 2000
 _MOST_QUANTIFIERS = 3
 _ENDS = "it would end Pegboard, or more than was started here"
 _MACHINE = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
@@ -97,8 +98,8 @@ def _killing(texts: Sequence[str], findings: Findings) -> str:
 def _lists_own(text: str) -> bool:
     """Whether Pegboard is among the processes of which the text puts out the numbers."""
     found = _LISTS_PROCESSES.search(text)
-    if found is None:
-        return False
+    if found is None or len(text) > _LONGEST_SOURCE:
+        return found is not None
     if "ppid=" in text.replace(" ", ""):
         return True
     if not found[0].strip(" ;&|(`").startswith(("ps", "top")):

@@ -72,7 +72,8 @@ _SILENT = frozenset({"cd", "true", "false", ":", "test", "[", "set", "sleep", "e
 _NAMES_ONLY = re.compile(r"-[a-zA-Z]*[lLc][a-zA-Z]*|--(files\S*|name-only|count)")
 _PIECES = re.compile(r"-[a-zA-Z]*o[a-zA-Z]*|--only-matching")
 _INVERSE = re.compile(r"-[a-zA-Z]*v[a-zA-Z]*|--invert-match")
-_ALL_NAMES = re.compile(r"-[a-zA-Z]*[aAf][a-zA-Z]*|--a\S*")
+_SAYS = {"ls": re.compile(r"-[a-zA-Z]*[aAf][a-zA-Z]*$|--a"), "seq": re.compile(r"-[a-z]*f|--f")}
+"""With these options `ls` names what is hidden, and `seq` any text."""
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
 _PICKS: Mapping[str, re.Pattern[str]] = {
     "cut": re.compile(r"-[dfs].*|--(delimiter|fields)=.*|\d+(,\d+)*-?|."),
@@ -89,6 +90,7 @@ _FOLDERS = re.compile(
     r"|RUNNER_\w+|CI_\w+|XDG_\w+_HOME|XDG_RUNTIME_DIR"
 )
 _EXPANSION = re.compile(r"\$\{(#?)(\w+|[@*?#$!])(\[[@*\w]*\])?(.*)\}", re.DOTALL)
+_KEYS = re.compile(r"^\$\{!(?=\w+\[[@*]\]\}$)")
 _DEFAULT = re.compile(r":?[-+=]([\w.][\w./-]*)?")
 _TRIM = re.compile(r"(##?|%%?|\^\^?|,,?|:-?\d)[^$`]*")
 _SECRETS = (
@@ -127,6 +129,9 @@ def of_pipeline(parts: "Sequence[Node]", values: Values) -> Origin:
     """What is sure about the output of a pipeline, or of its first parts."""
     first, *others = (part for part in parts if part.is_named)
     origin = _of_statement(first, values) or Origin.UNKNOWN
+    lines = next((at for at, part in enumerate(others) if not _is_of_lines(part)), 0)
+    if others and _has_names(_words(first), _words(others[lines]), values):
+        origin = Origin.LISTING
     for part in others:
         words = _words(part)
         if words and words[0].text in _NUMBERS:
@@ -134,6 +139,23 @@ def of_pipeline(parts: "Sequence[Node]", values: Values) -> Origin:
         elif not words or not _keeps(words, values):
             origin = max(origin, _of_command(words, values)) if _feeds(words) else Origin.UNKNOWN
     return origin
+
+
+def _is_of_lines(part: "Node") -> bool:
+    words = _words(part)
+    return bool(words) and words[0].text in _KEEPERS
+
+
+def _has_names(search: Sequence[Word], cut: Sequence[Word], values: Values) -> bool:
+    """Whether names of files, or numbers of lines, are cut from what a search has found."""
+    if not search or search[0].text not in _SEARCHES:
+        return False
+    if any(_is_unsure(word, values) for word in search[1:]):
+        return False
+    flags = "".join(word.text for word in search if re.match(r"-[a-zA-Z]", word.text))
+    leads = "n" in flags or (re.search("[rRH]", flags) is not None and "h" not in flags)
+    first = [word.text for word in cut] in (["cut", "-d:", "-f1"], ["cut", "-d", ":", "-f", "1"])
+    return leads and first
 
 
 def _of_part(node: "Node", values: Values) -> Origin:
@@ -165,7 +187,7 @@ def _of_variable(name: str, values: Values) -> Origin:
 
 def _of_expansion(raw: str, values: Values) -> Origin:
     """What is sure about `${name...}`: a length is a number, a trimmed name of a file is one."""
-    found = _EXPANSION.fullmatch(raw)
+    found = _EXPANSION.fullmatch(_KEYS.sub("${", raw))
     if found is None:
         return Origin.UNKNOWN
     length, name, index, rest = found.groups()
@@ -236,10 +258,9 @@ def _of_command(words: Sequence[Word], values: Values) -> Origin:
     if not words or words[0].dynamic or any(_is_unsure(word, values) for word in words[1:]):
         return Origin.UNKNOWN
     name, texts = words[0].text.rpartition("/")[2], [word.text for word in words[1:]]
-    if name in _NUMBERS:
-        return Origin.NUMBER
-    if name == "ls" and any(map(_ALL_NAMES.fullmatch, texts)):
-        return Origin.UNKNOWN
+    says_more = any(map(_SAYS[name].match, texts)) if name in _SAYS else False
+    if says_more or name in _NUMBERS:
+        return Origin.UNKNOWN if says_more else Origin.NUMBER
     if name in _LISTERS or (name in _SEARCHES and any(map(_NAMES_ONLY.fullmatch, texts))):
         return Origin.LISTING
     first = git_words(texts)[:1] if name == "git" else texts[:1]
@@ -253,7 +274,7 @@ def _of_command(words: Sequence[Word], values: Values) -> Origin:
 def _is_unsure(word: Word, values: Values) -> bool:
     """Whether a word of a program that lists could bring a secret's name into the list."""
     if not word.dynamic:
-        return names_secret(word.text)
+        return any(map(names_secret, [word.text, *word.text.split("/")]))
     names = re.findall(r"\$\{?(\w+)", word.text)
     held = [values.get(name) for name in names]
     known = [text for texts in held if isinstance(texts, frozenset) for text in texts]
@@ -271,7 +292,9 @@ def _keeps(words: Sequence[Word], values: Values) -> bool:
         return False
     match name:
         case "awk" | "gawk" | "mawk":
-            return all(_COLUMN.fullmatch(text) or re.match(r"-F", text) for text in texts)
+            columns = [_COLUMN.fullmatch(text) for text in texts if not re.match(r"-F", text)]
+            sought = [(column[1] or "NR").strip("/") for column in columns if column]
+            return None not in columns and not any(map(_picks_secret, sought))
         case "cut" | "tr" | "sed":
             return all(map(_PICKS[name].fullmatch, texts))
         case "xargs":

@@ -12,6 +12,7 @@ _FOR_ALL = re.compile(
 _SSH_RUNS = re.compile(
     r"(Proxy|Local|KnownHosts)\w*Command|Include|PKCS11Provider|SecurityKey", re.IGNORECASE
 )
+_GIT_TAME = re.compile(r"core\.pager=(cat)?|core\.editor=(true|:|cat)")
 _GIT_RUNS = re.compile(
     r"(alias|filter|include\w*|credential|gpg|browser|\w*tool|sequence|uploadpack|url|man)\..*"
     r"|core\.(sshcommand|pager|editor|fsmonitor|hookspath|gitproxy|askpass|attributesfile"
@@ -24,6 +25,7 @@ _GIT_RUN_OPTIONS = re.compile(
     r"--exec-path=.*|--(upload-pack|receive-pack|exec|ext-diff|textconv|open-files-in-pager"
     r"|extcmd|config-env|template).*|ext::.*|-[xO].*"
 )
+_REBASE_OPTIONS = re.compile(r"--exec=.*|-x.+")
 _GIT_ACTS = frozenset({"filter-branch", "difftool", "mergetool", "daemon", "upload-pack", "hook"})
 _GDB_RUNS = re.compile(r".*(shell|!|python|source|pipe|\|).*", re.DOTALL)
 _CMAKE_DOES = re.compile(r"copy\w*|make_directory|touch\w*|echo\w*|capabilities|cat|compare_files")
@@ -86,11 +88,13 @@ def _of_make(texts: Sequence[str]) -> bool:
 
 
 def _of_git(texts: Sequence[str]) -> bool:
-    settings = [" ".join(texts[at + 1 : at + 2]) for at, text in enumerate(texts) if text == "-c"]
+    values = [" ".join(texts[at + 1 : at + 2]) for at, text in enumerate(texts) if text == "-c"]
+    settings = [value for value in values if not _GIT_TAME.fullmatch(value)]
     words = git_words(texts)
-    runs = any(map(_GIT_RUNS.fullmatch, settings)) or any(map(_GIT_RUN_OPTIONS.fullmatch, texts))
+    options = _REBASE_OPTIONS if "rebase" in words[:1] else _GIT_RUN_OPTIONS
+    runs = any(map(_GIT_RUNS.fullmatch, settings)) or any(map(options.fullmatch, texts))
     acts = not _GIT_ACTS.isdisjoint(words[:1])
-    return not (runs or acts or words[:2] in (["bisect", "run"], ["submodule", "foreach"]))
+    return not (runs or acts)  # what `bisect run` and the like run is judged by itself
 
 
 def _of_man(texts: Sequence[str]) -> bool:

@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from pegboard_plugins.bash.changes import assign
 from pegboard_plugins.bash.feeding import of_parts, of_redirections
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.hazards import names_parent
-from pegboard_plugins.bash.judging import DEEPEST, assign, is_vital, judge
+from pegboard_plugins.bash.judging import DEEPEST, is_vital, judge
 from pegboard_plugins.bash.misread import in_order, is_confused, joins_words, readings
 from pegboard_plugins.bash.nodes import (
     CARRIAGE_RETURN,
@@ -304,9 +305,10 @@ class _Walk:
     def _without_descriptors(self, words: list[Word]) -> list[Word]:
         """The words without `{name}`, which the shell takes as a part of a redirection."""
         for word in words[1:]:
-            if found := re.fullmatch(r"\{(\w+)\}", word.text):
+            if word.bare and (found := re.fullmatch(r"\{(\w+)\}", word.text)):
                 self._found.descriptors.add(found[1])
-        return [word for word in words if not re.fullmatch(r"\{[A-Za-z_]\w*\}", word.text)]
+        named = re.compile(r"\{[A-Za-z_]\w*\}")
+        return [word for word in words if not (word.bare and named.fullmatch(word.text))]
 
     def _redirect(self, node: "Node") -> None:
         target = node.child_by_field_name("destination")

@@ -157,6 +157,22 @@ def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
             yield _command_of(name, inner)
 
 
+def run_by_git(words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    """What `git bisect run`, `git submodule foreach` and `git rebase -x` run."""
+    for at, (before, word) in enumerate(pairwise(words)):
+        rest = words[at + 2 :]
+        match before.text, word.text:
+            case "bisect", "run" if rest:
+                yield rest
+            case "submodule", "foreach":
+                code = [each for each in rest if each.text not in ("--recursive", "--quiet")]
+                yield from _code(code)
+            case "-x" | "--exec", _ if any(each.text == "rebase" for each in words[:at]):
+                yield [CODE, word]
+            case _:
+                pass
+
+
 def fills(words: Sequence[Word]) -> str:
     """What a feeder replaces in its command by what it is fed."""
     for word, after in pairwise([*words, Word("")]):
