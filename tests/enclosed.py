@@ -250,6 +250,8 @@ def _attempt(
                 start_new_session=True,
                 check=False,
             )
+        if box == "none" and "kill -9 $VICTIM" in script:
+            victim.wait(timeout=LIMIT_S)  # who is killed dies a moment later
         left = tuple(sorted(path.name for path in policy.temp.iterdir()))
         return Told(
             output=done.stdout, code=done.returncode, victim=victim.poll() is None, left=left
