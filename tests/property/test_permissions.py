@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dispatching import HOOK, VALUE, Plugins, implementation, opinion
 from pegboard.context import Ruleset
-from pegboard.permissions import judge, rules_from_config
+from pegboard.permissions import UNCLEAR, hidden, judge, rules_from_config
 from pegboard.schema.permission import Action, Rule, Verdict
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
@@ -19,7 +19,9 @@ HOME = Path("/home/ana")
 
 actions = st.sampled_from(ACTIONS)
 permissions = st.sampled_from(["bash", "read", "edit"])
-texts = st.sampled_from(["ls", "ls -l", "git push", "/home/ana/x", "/home/ana", "~/x", ""])
+texts = st.sampled_from(
+    [*("ls", "ls -l", "git push", "/home/ana/x", "/home/ana", "~/x", ""), f"{UNCLEAR}$CMD", "* x"]
+)
 rules = st.builds(
     Rule,
     st.sampled_from(["*", "bash", "read", "?ash", "ed*"]),
@@ -102,6 +104,23 @@ def test_no_approval_beats_a_deny(
     if strictness(sources, permission, asked) == STRICTNESS["deny"]:
         assert strictness(sources, permission, asked, everything) == STRICTNESS["deny"]
     assert strictness(sources, permission, asked, given) <= strictness(sources, permission, asked)
+
+
+@given(rulesets, permissions, patterns, texts, approvals)
+def test_to_ask_for_more_never_loosens(
+    sources: list[Ruleset], permission: str, asked: list[str], more: str, given: list[Rule]
+) -> None:
+    before = strictness(sources, permission, asked, given) if asked else 0
+
+    assert strictness(sources, permission, [*asked, more], given) >= before
+
+
+@given(rulesets, permissions, patterns, approvals)
+def test_a_tool_that_is_not_offered_would_be_denied_whatever_it_asks_for(
+    sources: list[Ruleset], permission: str, asked: list[str], given: list[Rule]
+) -> None:
+    if hidden({"tool": permission}, sources):
+        assert strictness(sources, permission, asked, given) == STRICTNESS["deny"]
 
 
 @given(st.dictionaries(permissions, st.one_of(actions, st.dictionaries(texts, actions))))
