@@ -33,7 +33,7 @@ async def new_session(
         project_id=workspace.project_id,
         directory=str(workspace.directory),
         path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
-        title=title or _NEW + datetime.fromtimestamp(now / 1000, UTC).isoformat(),
+        title=title or _NEW + _instant(now),
         version=_VERSION,
         time=SessionTime(created=now, updated=now),
         parent_id=parent_id,
@@ -42,6 +42,12 @@ async def new_session(
     )
     await engine.storage.commit(PutSession(session))
     return session
+
+
+def _instant(at_ms: int) -> str:
+    """The instant as the protocol's clients know a title that is only a place-holder by."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
 
 
 def placed(engine: Engine, session: Session, session_id: str) -> Session:

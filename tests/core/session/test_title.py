@@ -1,6 +1,7 @@
 """Titles are written beside the work, by the model that the user allows, and once."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -193,3 +194,13 @@ async def test_a_title_needs_room_in_the_budget(tmp_path: Path, tokens: int, ask
 
     assert "done" in str(turn.parts)
     assert len(provider.titled) == asked
+
+
+async def test_a_session_without_a_title_has_the_one_that_clients_know_as_such(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, Played()) as app:
+        session = await app.create_session()
+
+    instant = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z"
+    assert re.fullmatch(f"New session - {instant}", session.title)

@@ -111,6 +111,15 @@ def test_text_comes_as_deltas_and_the_full_text_comes_after_them(server, client,
     assert told[-1]["properties"]["part"]["text"].split() == text.split()
 
 
+def test_a_text_that_comes_at_once_has_a_delta(server, client, session):
+    with heard(server) as events:
+        client.post(f"/session/{session}/message", json=prompt("x;;%say quick"))
+        until(events, "session.idle")
+
+    deltas = [event for event in events if event["type"] == "message.part.delta"]
+    assert "".join(event["properties"]["delta"] for event in deltas) == "quick"
+
+
 def test_an_asynchronous_prompt_is_stored_when_it_is_acknowledged(client, session):
     answer = client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
 
@@ -181,6 +190,30 @@ def test_a_failing_model_is_told_in_the_answer(client, session):
 
     assert answer.status_code == 200
     assert answer.json()["info"]["error"]["name"] == "APIError"
+
+
+NOBODY = {"providerID": "fake", "modelID": "nobody"}
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("message", prompt("x", agent="nobody")),
+        ("message", prompt("x", model=NOBODY)),
+        ("prompt_async", prompt("x", model=NOBODY)),
+        ("command", {"command": "nobody", "arguments": ""}),
+        ("shell", {"command": "true", "agent": "nobody"}),
+        ("summarize", NOBODY),
+    ],
+)
+def test_what_is_refused_is_told_as_an_event_too(server, client, session, route, body):
+    with heard(server) as events:
+        client.post(f"/session/{session}/{route}", json=body)
+        told = until(events, "session.error")
+
+    assert told["properties"]["sessionID"] == session
+    assert "nobody" in told["properties"]["error"]["data"]["message"]
+    assert [event["type"] for event in events].count("session.error") == 1
 
 
 def test_a_client_brings_the_id_of_its_message(client, session):
