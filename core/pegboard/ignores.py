@@ -12,7 +12,8 @@ import msgspec
 _MARK = b"\xef\xbb\xbf"
 _PREFIX, _SUFFIX, _BETWEEN = "(?:/?|.*/)", "/.*", "(?:/|/.*/)"
 _SOME = "[^/]*"
-_FRESH = ("(?:", "|")
+_OPEN, _OR = "\0{", "\0,"
+"""Where a brace was opened, and a choice begins; no file name has a NUL."""
 
 
 class _Rule(msgspec.Struct, frozen=True):
@@ -61,7 +62,7 @@ def _rules(content: bytes) -> list[_Rule]:
     rules = []
     for line in content.removeprefix(_MARK).split(b"\n"):
         try:
-            text = line.decode()
+            text = line.removesuffix(b"\r").decode()
         except UnicodeDecodeError:
             break
         rule = _rule(text)
@@ -86,6 +87,8 @@ def _rule(line: str) -> _Rule | None:
     if only_folders:
         line = line[:-1].removesuffix("\\")
     whole = anchored or "/" in line
+    if not line and only_folders and not anchored:
+        line = "**"  # what a lone `\\/` comes to in ripgrep
     if line.endswith("/**"):
         line += "/*"
     try:
@@ -127,14 +130,14 @@ class _Glob:
                 self._class()
             case "{":
                 self._depth += 1
-                self._pieces.append("(?:")
+                self._pieces.append(_OPEN)
             case "}":
                 self._depth -= 1
                 if self._depth < 0:
                     raise ValueError("a } without its {")
-                self._pieces.append(")")
+                self._close()
             case "," if self._depth:
-                self._pieces.append("|")
+                self._pieces.append(_OR)
             case "\\":
                 if self._at == len(self._text):
                     raise ValueError("a \\ at the end")
@@ -143,6 +146,15 @@ class _Glob:
             case _:
                 self._pieces.append(re.escape(sign))
 
+    def _close(self) -> None:
+        """Makes one piece of all since the brace was opened; an empty choice is none."""
+        start = len(self._pieces) - 1 - self._pieces[::-1].index(_OPEN)
+        inside, self._pieces = self._pieces[start + 1 :], self._pieces[:start]
+        choices = "".join(inside).split(_OR)
+        wanted = [choice for choice in choices if choice]
+        if wanted:
+            self._pieces.append(f"(?:{'|'.join(wanted)})")
+
     def _star(self) -> None:
         if not self._text.startswith("*", self._at):
             self._pieces.append(_SOME)
@@ -150,7 +162,7 @@ class _Glob:
         before = self._text[self._at - 2 : self._at - 1] if self._at > 1 else ""
         self._at += 1
         after = self._text[self._at : self._at + 1]
-        if not self._pieces or self._pieces[-1] in _FRESH:
+        if not self._pieces or self._pieces[-1] in (_OPEN, _OR):
             self._at += after == "/"
             self._pieces.append(_PREFIX if after in ("", "/") else _SOME)
             return

@@ -23,13 +23,17 @@ _Level = tuple[tuple[int, IgnoreRules], ...]
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """What holds for the entries of a folder, the strongest first."""
+    """What holds for the entries of a folder, the strongest first.
+
+    In a repository, one within it begins anew with what git ignores.
+    """
 
     rg: _Level = ()
     ignore: _Level = ()
     git: _Level = ()
     exclude: _Level = ()
     mine: _Level = ()
+    in_git: bool = True
 
     def leave_out(self, path: str, *, is_folder: bool) -> bool:
         """What the strongest file with an opinion says."""
@@ -124,8 +128,9 @@ def _repository(folder: Path) -> Path | None:
 
 def _above(folder: str) -> _Rules:
     """What the folders above say, if there is a repository, and what the user does."""
-    rules = _Rules(mine=_read(folder, _users_excludes()))
-    if _repository(Path(folder)) is None:
+    in_git = _repository(Path(folder)) is not None
+    rules = _Rules(mine=_read(folder, _users_excludes()), in_git=in_git)
+    if not in_git:
         return rules
     for above in reversed(Path(folder).parents):
         rules = _inside(rules, _with_slash(above))
@@ -138,12 +143,14 @@ def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> 
     has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
     if not (has_git or any(found.values())):
         return rules
+    ends = has_git and rules.in_git
     return _Rules(
         rg=found.get(".rgignore", ()) + rules.rg,
         ignore=found.get(".ignore", ()) + rules.ignore,
-        git=found.get(".gitignore", ()) + (() if has_git else rules.git),
-        exclude=_read(folder, _EXCLUDE) if has_git else rules.exclude,
+        git=found.get(".gitignore", ()) + (() if ends else rules.git),
+        exclude=(_read(folder, _EXCLUDE) if has_git else ()) + (() if ends else rules.exclude),
         mine=rules.mine,
+        in_git=rules.in_git,
     )
 
 

@@ -35,8 +35,8 @@ TELL_S = 1.0
 MOST_WAITING = 16 << 20
 """Letters of names that wait for their ages to be looked up, if a disk is slow."""
 
-_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
-"""What ripgrep understands as we do; its `?` is a byte."""
+_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
+"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
 _FOREIGN = re.compile("[\udc80-\udcff]")
 """Bytes of a name that are no letters."""
 _Aged = tuple[float, str]

@@ -57,6 +57,7 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     query = Query(
         pattern=pattern,
         target=target,
+        folder=target if folder else target.parent,
         include=include if folder else "",
         names=_names(type) if folder else (),
         # In a single file even what is no text would be counted.

@@ -1,7 +1,6 @@
 """A search by ripgrep, or by our own program where there is none, and what it reports."""
 
 import asyncio
-import json
 import re
 import sys
 import time
@@ -22,8 +21,8 @@ REASON_CHARS = 2000
 FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""
 
-_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*,-]+\})+", re.ASCII)
-"""What ripgrep understands as we do; its `?` is a byte."""
+_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
+"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
 _PLACED = re.compile(r"(\d+):(\d+):")
 _OURS = re.compile(r"\\[Az]|\(\?[A-Za-z]*-[A-Za-z]*m")
 """What is about the ends of a text: ripgrep means those of a line only where they are `\\r\\n`."""
@@ -36,13 +35,14 @@ _BINARY = re.compile(
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """What is searched for.
 
-    `names` are patterns for the names of files, of which one has to fit, if there are any; so
-    has `include`, for their paths below `target`. With `counting` only the numbers of lines
-    are asked for.
+    `folder` is the target, or that of a file. `names` are patterns for the names of files, of
+    which one has to fit, if there are any; so has `include`, for their paths below `target`. With
+    `counting` only the numbers of lines are asked for.
     """
 
     pattern: str
     target: Path
+    folder: Path
     include: str
     names: tuple[str, ...]
     counting: bool
@@ -95,6 +95,8 @@ class Search:
             enough=self._enough,
             on_output=self._hear,
             timeout_s=TIME_LIMIT_S,
+            # What the user excludes everywhere is about paths below here.
+            cwd=self._query.folder,
         )
 
     def _hear(self, text: str) -> None:
@@ -144,9 +146,7 @@ def _ripgrep(rg: Sequence[str], query: Query) -> list[str]:
 def _python(query: Query) -> list[str]:
     # In a process of its own, because an expression can take for ever and cannot be stopped.
     program = str(Path(__file__).with_name("search.py"))
-    facts = json.dumps(
-        msgspec.to_builtins({**msgspec.structs.asdict(query), "target": str(query.target)})
-    )
+    facts = msgspec.json.encode(query, enc_hook=str).decode()
     return [sys.executable, "-P", program, facts]
 
 
