@@ -21,6 +21,7 @@ import msgspec
 from pegboard.openat import open_resolved
 from pegboard.schema.part import FilePart
 from pegboard.sensitive import secret_path
+from pegboard.textfile import BOM, file_encoding
 from pegboard.truncate import MAX_BYTES, MAX_LINES
 
 MEDIA_LIMIT_BYTES = 20 << 20
@@ -30,6 +31,7 @@ DIRECTORY_MIME = "application/x-directory"
 TEXT_MIME = "text/plain"
 
 _PROBE_BYTES = 4096
+_WITH_ZEROS = ("utf-16", "utf-32")
 _PROCESSES = "/proc"
 _HERE = frozenset({"", "localhost"})
 """RFC 8089: the host of a `file:` URL."""
@@ -194,12 +196,14 @@ def _too_long(size: int) -> str:
 def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
     end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
-    if b"\0" in content.read(_PROBE_BYTES):
+    encoding = file_encoding(content) or "utf-8"
+    content.seek(0)
+    if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
         raise ValueError("it is a binary file")
     content.seek(0)
-    with io.TextIOWrapper(content, encoding="utf-8", errors="replace", newline="") as file:
+    with io.TextIOWrapper(content, encoding=encoding, errors="replace", newline="") as file:
         pieces = iter(lambda: file.readline(MAX_BYTES), "")  # a line may be gigabytes long
-        return "".join(_bounded(islice(pieces, start - 1, end)))
+        return "".join(_bounded(islice(pieces, start - 1, end))).removeprefix(BOM)
 
 
 _EMPTY = "[There is nothing in it.]"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from charset_texts import sentences
 from pegboard.schema.part import FilePart
 from pegboard.session.attachments import MEDIA_LIMIT_BYTES, Expansion, expand_file, mime_of
 
@@ -40,6 +41,23 @@ def test_text_in_a_data_url_is_read_in_every_encoding(url: str) -> None:
 
     assert text_of(expansion) == "héllo, you"
     assert expansion.mime == "text/plain"
+
+
+@pytest.mark.parametrize(
+    ("letters", "encoding"),
+    [
+        ("Grüße\n", "utf-8-sig"),
+        ("Grüße\n", "utf-16"),
+        ("Grüße\n", "cp1252"),
+        (sentences("koi8_r"), "koi8_r"),
+    ],
+)
+def test_a_file_is_read_in_its_own_encoding(tmp_path: Path, letters: str, encoding: str) -> None:
+    (tmp_path / "a.txt").write_bytes(letters.encode(encoding))
+
+    expansion = expand_file(part(f"file://{tmp_path}/a.txt"), tmp_path)
+
+    assert text_of(expansion) == letters
 
 
 @pytest.mark.parametrize(
