@@ -15,6 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import TrustError
+from pegboard.openat import temporary_beside
 from pegboard.scan import ScanReport, scan
 from pegboard.sources import CodeFile, plugin_files, project_code, read
 from pegboard.trustfile import Trusted, TrustFile
@@ -153,8 +154,10 @@ def write_lock(decision: Decision, path: Path) -> None:
     """
     digests = {name: digest for _, name, digest in _digests(decision)}
     content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
+    draft = temporary_beside(path)
     try:
-        path.write_text(f"{content}\n", encoding="utf-8")
+        draft.write_text(f"{content}\n", encoding="utf-8")
+        draft.replace(path)  # one that is a link of the project's leads nowhere
     except OSError as error:
         raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
 

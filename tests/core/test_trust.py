@@ -299,6 +299,17 @@ def test_a_lock_file_that_cannot_be_used_is_an_error(project: Project, content: 
         project.store.decide(directory=project.root, worktree=project.root, lock=lock)
 
 
+def test_a_lock_file_that_is_a_link_of_the_project_s_is_not_followed(project: Project) -> None:
+    precious = project.root.parent / "precious"
+    precious.write_text("mine")
+    lock = project.root / ".pegboard" / "trust.lock"
+    lock.symlink_to(precious)
+
+    write_lock(project.decide(), lock)
+
+    assert (precious.read_text(), lock.is_symlink()) == ("mine", False)
+
+
 def test_a_lock_file_that_cannot_be_written_is_an_error(project: Project) -> None:
     with pytest.raises(TrustError, match="cannot be written"):
         write_lock(project.decide(), project.root / "missing" / "lock")

@@ -161,7 +161,10 @@ class _Notes:
 
 def _placed(path: Path, view: SessionView) -> tuple[Path, Path | None]:
     """The path with links resolved, and the folder to be asked for when it is outside."""
-    real = (view.directory / path).resolve()
+    try:
+        real = (view.directory / path).resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise ToolError(f"{str(path)!r} is no path: {error}") from error
     if real.is_relative_to(view.directory) or real.is_relative_to(view.worktree):
         return real, None
     return real, real if real.is_dir() else real.parent

@@ -76,6 +76,7 @@ class ShadowGit:
 
         :raises OSError: when the folder cannot be written.
         """
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # copies of the user's files
         for name in ("objects/info", "refs", "info"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         _put(self.folder / "HEAD", b"ref: refs/heads/none\n")

@@ -132,6 +132,14 @@ async def test_a_person_reads_what_a_terminal_would_obey(pegboard: CommandLine) 
     assert "unclear control-char, unicode-bidi" in done.out
 
 
+@pytest.mark.parametrize("path", ["a\\u0000b", "\\ud800"])
+async def test_what_is_no_path_is_a_plain_error(pegboard: CommandLine, path: str) -> None:
+    done = await pegboard("explain", "--tool", "read", "--args", f'{{"filePath": "{path}"}}')
+
+    assert done.code != 0
+    assert "is no path" in done.err
+
+
 async def test_an_unknown_tool_is_a_plain_error(pegboard: CommandLine) -> None:
     done = await pegboard("explain", "--tool", "nothing", "--args", "{}")
 
