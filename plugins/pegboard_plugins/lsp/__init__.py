@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -142,17 +143,22 @@ async def _errors(context: ToolContext, paths: Iterable[Path]) -> dict[Path, lis
     """The errors in each file, of those that are known in time."""
     found: dict[Path, list[Diagnostic]] = {}
     env = await context.env()
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
             for path in paths:
-                chosen = await _launch(context, path, env)
-                if chosen is not None:
-                    server = await (await _servers(context)).get(chosen, env, context.enclosed)
-                    every = await server.diagnostics(path)
-                    found[path] = [each for each in every if (each.severity or _ERROR) == _ERROR]
-    except (ToolError, TimeoutError):
-        pass  # an edit has not failed because nobody looks it over
+                with suppress(ToolError):  # no edit fails because nobody looks it over
+                    found[path] = await _errors_in(context, path, env)
     return found
+
+
+async def _errors_in(
+    context: ToolContext, path: Path, env: Mapping[str, str]
+) -> list["Diagnostic"]:
+    chosen = await _launch(context, path, env)
+    if chosen is None:
+        return []
+    server = await (await _servers(context)).get(chosen, env, context.enclosed)
+    return [each for each in await server.diagnostics(path) if (each.severity or _ERROR) == _ERROR]
 
 
 def _block(path: Path, errors: Sequence["Diagnostic"]) -> str:

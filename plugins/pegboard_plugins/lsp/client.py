@@ -88,7 +88,12 @@ class Client(LanguageClient):
 
 
 class Protocol(JsonRPCProtocol):
-    """The messages of the Language Server Protocol, without what pygls does as a server."""
+    """The messages of the Language Server Protocol, without what pygls does as a server.
+
+    `unanswered` requests had no answer in time, and nothing at all has come since the first.
+    """
+
+    unanswered = 0
 
     def get_message_type(self, method: str) -> type[Any] | None:
         """Of a request or notification."""
@@ -122,6 +127,7 @@ class Protocol(JsonRPCProtocol):
         except JsonRpcException as error:
             raise ToolError(f"the language server refused {method}: {error.message}") from error
         except TimeoutError as error:
+            self.unanswered += limit_s >= REQUEST_S
             self.notify(types.CANCEL_REQUEST, types.CancelParams(number))
             text = f"the language server did not answer {method} within {limit_s:g} s"
             raise ToolError(text) from error
@@ -134,6 +140,7 @@ class Protocol(JsonRPCProtocol):
 
         :raises ValueError: for what is no message.
         """
+        self.unanswered = 0
         if len(body) > _SHORT_BYTES:
             message = await asyncio.to_thread(self._structured, body)
         else:

@@ -126,6 +126,8 @@ def _position(server: Server, question: Question) -> types.Position:
     lines = _lines(str(question.path))
     if not 0 < question.line <= len(lines):
         raise ToolError(f"{question.path} has {len(lines)} lines, not {question.line}")
+    if question.character < 1:
+        raise ToolError(f"character counts from 1, and is {question.character}")
     before = lines[question.line - 1][: question.character - 1]
     units = len(before.encode("utf-16-le")) // 2 if server.counts_utf16 else len(before)
     return types.Position(question.line - 1, units)

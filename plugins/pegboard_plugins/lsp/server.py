@@ -25,6 +25,8 @@ MOST_DOCUMENTS = 50
 LONGEST_BYTES = 2 << 20
 LIMIT_RSS_BYTES = 4 << 30
 IDLE_S = 600.0
+MOST_UNANSWERED = 3
+"""A server that gives no sign of life for so many requests is started anew."""
 WATCH_S = 5.0
 _LEAST_PATIENCE_S = 0.3
 
@@ -240,11 +242,12 @@ class Server:
         document.news.set()
 
     async def _watch(self) -> None:
-        """Nothing, when the server has been idle for long, has grown too big, or has ended."""
+        """Nothing, when the server is idle for long, has grown too big, hangs, or has ended."""
         while self._process.returncode is None:
             await asyncio.sleep(WATCH_S)
             idle = time.monotonic() - self._used_at > IDLE_S
-            if idle or _rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
+            hangs = self.client.protocol.unanswered >= MOST_UNANSWERED
+            if idle or hangs or _rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 return

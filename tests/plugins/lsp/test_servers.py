@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -210,6 +211,38 @@ async def test_an_idle_or_too_big_server_is_ended_and_comes_back(
     async with asyncio.timeout(10):
         await asyncio.wait(old._tasks)
     assert await asked(context) != first
+
+
+async def test_a_server_that_hangs_is_ended_and_comes_back(project, monkeypatch):
+    monkeypatch.setattr(server, "WATCH_S", 0.05)
+    context = project()
+    first = await asked(context)
+    old = running(context)
+    monkeypatch.setattr(client, "REQUEST_S", 0.2)
+    os.kill(old._process.pid, signal.SIGSTOP)
+
+    for _ in range(server.MOST_UNANSWERED):
+        with pytest.raises(ToolError, match="language server"):
+            await asked(context)
+    async with asyncio.timeout(30):
+        await old._process.wait()
+    monkeypatch.undo()
+
+    assert await asked(context) != first
+
+
+async def test_a_file_that_is_gone_hides_no_errors_of_others(project):
+    context = project()
+    await context.edited(context.directory / "gone.t")
+
+    result = await edited(context, "wrong\n")
+
+    assert "ERROR [1:1] wrong on 0" in result.output
+
+
+async def test_a_letter_before_the_first_is_an_error(project):
+    with pytest.raises(ToolError, match="character counts from 1, and is -1"):
+        await asked(project(), character=-1)
 
 
 async def test_no_server_starts_before_the_project_is_trusted(project):
