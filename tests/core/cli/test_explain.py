@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from core.cli.commands import CommandLine
 from pegboard.audit import Audit
 from pegboard.ids import IdSource
