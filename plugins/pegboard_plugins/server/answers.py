@@ -24,14 +24,6 @@ from pegboard_plugins.server.hiding import hidden_text
 JSON = "application/json"
 SHORT_BYTES = 1 << 16
 """A longer body is looked through beside the loop."""
-_STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
-    (ModelNotFoundError, 400, "ProviderModelNotFoundError"),
-    (NotFoundError, 404, "NotFoundError"),
-    (InvalidInputError, 400, "BadRequest"),
-    (SessionBusyError, 409, "SessionBusyError"),
-    (PermissionDeniedError, 403, "PermissionDeniedError"),
-    (AbortedError, 409, "MessageAbortedError"),
-)
 _TAGGED = {
     "permission request": ("PermissionNotFoundError", "requestID"),
     "question": ("QuestionNotFoundError", "requestID"),
@@ -49,6 +41,21 @@ class TooManyError(PegboardError):
 
 class UnsupportedError(PegboardError):
     """The protocol has this, and Pegboard has nothing that it could act on."""
+
+
+class BodyError(InvalidInputError):
+    """A body that is not what the route takes; the text says where."""
+
+
+_STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
+    (UnsupportedError, 501, "UnsupportedError"),
+    (TooManyError, 429, "TooManyError"),
+    (ModelNotFoundError, 400, "ProviderModelNotFoundError"),
+    (NotFoundError, 404, "NotFoundError"),
+    (InvalidInputError, 400, "BadRequest"),
+    (PermissionDeniedError, 403, "PermissionDeniedError"),
+    (AbortedError, 409, "MessageAbortedError"),
+)
 
 
 def answer(value: object, *, status: int = 200) -> Response:
@@ -71,20 +78,26 @@ def problem(status: int, name: str, message: str, **facts: object) -> Response:
 def failure(error: PegboardError) -> Response:
     """The answer that tells of an error."""
     message = hidden_text(str(error))
-    if isinstance(error, UnsupportedError):
-        return problem(501, "UnsupportedError", message)
-    if isinstance(error, TooManyError):
-        return problem(429, "TooManyError", message)
     if isinstance(error, NotFoundError) and error.kind in _TAGGED:
         tag, place = _TAGGED[error.kind]
-        told = {"name": "NotFoundError", "data": {"message": message}}
-        return answer({**told, "_tag": tag, place: error.name, "message": message}, status=404)
+        return _tagged(404, tag, message, {place: error.name}, name="NotFoundError")
+    if isinstance(error, SessionBusyError):
+        return _tagged(409, "SessionBusyError", message, {"sessionID": error.session_id})
+    facts = {"kind": "Payload"} if isinstance(error, BodyError) else {}
     for kind, status, name in _STATUS:
         if isinstance(error, kind):
-            return problem(status, name, message)
+            return problem(status, name, message, **facts)
     if isinstance(error, ValueError):  # a configuration, too, is input
         return problem(400, type(error).__name__, message)
     return problem(500, "UnknownError", message)
+
+
+def _tagged(
+    status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
+) -> Response:
+    """An error as newer clients know it by its tag, and all others by its name."""
+    told = {"name": name or tag, "data": {"message": message}}
+    return answer({**told, "_tag": tag, **facts, "message": message}, status=status)
 
 
 async def body_of(request: Request, kind: type[_Body]) -> _Body:
@@ -119,10 +132,6 @@ def _refuse_twins(raw: bytes) -> None:
 
     # Numbers are left alone: very long ones are an error that the shape has judged already.
     json.loads(raw, object_pairs_hook=unique, parse_int=str, parse_float=str)
-
-
-class BodyError(InvalidInputError):
-    """A body that is not what the route takes; the text says where."""
 
 
 def _placed(text: str) -> str:

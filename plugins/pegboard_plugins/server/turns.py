@@ -20,6 +20,7 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.wire import encode
 from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
 from pegboard_plugins.server.documents import operation
+from pegboard_plugins.server.hiding import hidden_text
 from pegboard_plugins.server.house import AtSession, House, Place, Served
 from pegboard_plugins.server.trusting import ask_once
 
@@ -187,7 +188,7 @@ async def _held(house: House, place: Place, work: Work) -> Turn:
     except PegboardError as error:
         told = {
             "sessionID": place.session.id,
-            "error": {"name": "UnknownError", "data": {"message": str(error)}},
+            "error": {"name": "UnknownError", "data": {"message": hidden_text(str(error))}},
         }
         house.feed.say("session.error", told, directory=place.app.workspace.directory)
         raise

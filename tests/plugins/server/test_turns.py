@@ -192,6 +192,31 @@ def test_a_failing_model_is_told_in_the_answer(client, session):
     assert answer.json()["info"]["error"]["name"] == "APIError"
 
 
+def test_what_cannot_wait_is_told_by_tag_and_by_name(client, session):
+    client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
+
+    refused = client.post(f"/session/{session}/shell", json={"agent": "build", "command": "true"})
+    client.post(f"/session/{session}/abort")
+
+    message = f"session {session} is busy; wait for its turn to end, or abort it"
+    assert refused.status_code == 409
+    assert refused.json() == {
+        "_tag": "SessionBusyError",
+        "sessionID": session,
+        "message": message,
+        "name": "SessionBusyError",
+        "data": {"message": message},
+    }
+
+
+def test_a_body_of_another_shape_is_told_as_such(client, session):
+    answer = client.post(f"/session/{session}/message", json={})
+
+    assert answer.status_code == 400
+    assert answer.json()["name"] == "BadRequest"
+    assert answer.json()["data"]["kind"] == "Payload"
+
+
 NOBODY = {"providerID": "fake", "modelID": "nobody"}
 
 
