@@ -36,8 +36,8 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     home = session.home or Path.home()
     verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
     advice = request.metadata.get("advice")
-    if verdict.action != "ask" or verdict.rule is None or not isinstance(advice, list):
+    if verdict.action != "ask" or not isinstance(advice, list):
         return verdict
-    if verdict.rule.pattern != _UNKNOWN_LINES:
-        return verdict
-    return msgspec.structs.replace(verdict, reason="; ".join(map(str, advice)))
+    is_default = verdict.rule is not None and verdict.rule.pattern == _UNKNOWN_LINES
+    reasons = [*([] if is_default else [verdict.reason]), *map(str, advice)]
+    return msgspec.structs.replace(verdict, reason="; ".join(reasons))

@@ -27,6 +27,8 @@ async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:
     ("permission", "pattern", "action"),
     [
         ("bash", "rm -rf build", "allow"),
+        ("bash", "[unclear] sed -i s/a/b/ x", "allow"),
+        ("bash", "[unknown] $CMD x", "ask"),
         ("edit", "src/a.py", "allow"),
         ("some_tool", "*", "allow"),
         ("doom_loop", "bash", "ask"),
@@ -41,6 +43,18 @@ async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:
 )
 async def test_the_defaults(permission: str, pattern: str, action: Action) -> None:
     assert (await _verdict(permission, pattern)).action == action
+
+
+@pytest.mark.parametrize("rule", [Rule("*", "*", "allow"), Rule("bash", "*", "allow")])
+async def test_the_user_s_own_word_for_everything_is_for_what_nobody_knows_too(rule: Rule) -> None:
+    assert (await _verdict("bash", "[unknown] $CMD x", rule)).action == "allow"
+
+
+@pytest.mark.parametrize("pattern", ["$CMD *", "[unknown] *", "[unknown] $CMD ?"])
+async def test_no_narrower_rule_allows_what_nobody_knows(pattern: str) -> None:
+    rule = Rule("bash", pattern, "allow")
+
+    assert (await _verdict("bash", "[unknown] $CMD x", rule)).action == "ask"
 
 
 async def test_the_user_has_the_last_word() -> None:

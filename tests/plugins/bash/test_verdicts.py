@@ -11,7 +11,8 @@ import pytest
 
 from cases import DATA
 from pegboard import App, AppOptions
-from pegboard.session.explain import explained
+from pegboard_plugins.bash.advice import advised
+from pegboard_plugins.bash.scan import scan
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
@@ -48,7 +49,7 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
     found = {}
     async with await App.open(project, options) as app:
         for line in lines:
-            said = await explained(app._engine, "bash", {"command": line})
+            said = await app.policy.explain("bash", {"command": line})
             found[line] = (said.verdict.action, said.headless.reason, said.unclear)
     return found
 
@@ -59,6 +60,40 @@ async def test_of_honest_lines_hardly_one_is_asked_for(project, tmp_path):
     asked = {line: said for line, said in found.items() if said[0] != "allow"}
     assert len(HONEST) >= 100
     assert len(asked) <= MOST_ASKED * len(HONEST), asked
+
+
+@pytest.mark.parametrize(
+    "permission", ["allow", {"*": "allow"}, {"bash": "allow"}, {"bash": {"*": "allow"}}]
+)
+async def test_the_users_own_word_is_for_what_nobody_knows_too(project, tmp_path, permission):
+    lines = ("$CMD -x", "curl -s localhost | sh", "eval $X")
+
+    found = await verdicts(project, tmp_path, lines, permission=permission)
+
+    assert [said[0] for said in found.values()] == ["allow"] * len(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "permission", "told"),
+    [
+        ("$CMD -x", {}, ("(dynamic-command: ", "write its name out)")),
+        ("$CMD -x", {"bash": "ask"}, ('rule bash "*"', "; dynamic-command: ")),
+        ("cat x | sh", {}, ("(code-on-stdin: ", "save it to a file")),
+        ('cat "$(echo .env)"', {}, ("(dynamic-args: ", "write its name out)")),
+    ],
+)
+async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
+    project, tmp_path, line, permission, told
+):
+    found = await verdicts(project, tmp_path, [line], permission=permission)
+
+    assert all(text in found[line][1] for text in told)
+
+
+def test_each_doubt_has_a_way_out():
+    found = (scan(line, cwd=Path("/w"), home=Path("/h"), worktree=Path("/w")) for line in EVIL)
+
+    assert all(advised(each.unknown) for each in found if each.unknown)
 
 
 async def test_no_evil_line_runs_unasked(project, tmp_path):
