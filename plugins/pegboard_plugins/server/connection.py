@@ -4,6 +4,10 @@ uvicorn's own protocol bounds a body, while its reader is slow, and nothing else
 """
 
 import asyncio
+import logging
+import resource
+import time
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -13,6 +17,12 @@ HEAD_WITHIN_S = 10.0
 """For a head, and for the rest of a request that is answered already."""
 MOST_WAITING = 16
 """Requests on one connection that come before the answer to the first."""
+KEPT_FILES = 256
+"""Of the files that the process may have open, for all that is no connection."""
+ACCEPTED_AT_ONCE = 16
+"""In one turn of the loop; some turns pass before they are counted."""
+TOLD_EVERY_S = 10.0
+_log = logging.getLogger("pegboard.server")
 _TOO_LARGE = b"431 Request Header Fields Too Large"
 _TOO_SLOW = b"408 Request Timeout"
 _AMBIGUOUS = b"400 Bad Request"
@@ -27,9 +37,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """A client has connected; its request is due."""
+        """A client has connected; its request is due, unless there are too many clients."""
         super().connection_made(transport)
-        self._expect_more()
+        if len(self.connections) > _most_connections():
+            transport.abort()
+        else:
+            self._expect_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
@@ -128,3 +141,24 @@ class BoundedProtocol(HttpToolsProtocol):
 
 class RefusedError(Exception):
     """Nothing more of the connection is read."""
+
+
+class AcceptFailures:
+    """The loop's errors, of which it repeats one without end: that it has no files left."""
+
+    def __init__(self) -> None:
+        self._told_at = -TOLD_EVERY_S
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Log the error, this one seldom."""
+        if not str(context.get("message")).startswith("socket.accept()"):
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._told_at >= TOLD_EVERY_S:
+            self._told_at = time.monotonic()
+            _log.error("no connection can be taken: %s", context.get("exception"))
+
+
+def _most_connections() -> int:
+    """Fewer than there may be open files: without one left nothing works, and nobody is told."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return files - min(KEPT_FILES, files // 2)

@@ -19,7 +19,11 @@ from msgspec.structs import replace
 
 from pegboard import AppOptions, InvalidInputError, Places, is_loopback
 from pegboard_plugins.server.auth import Credentials, credentials_from
-from pegboard_plugins.server.connection import BoundedProtocol
+from pegboard_plugins.server.connection import (
+    ACCEPTED_AT_ONCE,
+    AcceptFailures,
+    BoundedProtocol,
+)
 from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.guard import Doors, Guard
@@ -34,6 +38,7 @@ STOP_WITHIN_S = 4
 TURNS_END_WITHIN_S = 3.0
 """What it gives to turns; those that run on are stopped, so that their requests are answered."""
 BACKLOG = 512
+"""Connections that may wait to be accepted."""
 UNHEARD_MS = 20_000
 """A client is gone when it takes nothing for this long, be it a heartbeat: a machine that is
 switched off does not say so, and a connection to it would stay for a quarter of an hour."""
@@ -116,9 +121,10 @@ async def _run(
         log_config=None,
         access_log=False,
         server_header=False,
-        backlog=BACKLOG,
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
+    asyncio.get_running_loop().set_exception_handler(AcceptFailures())
     server = _Server(config, house, ready, notice)
     sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
     try:
@@ -144,6 +150,8 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
         await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(BACKLOG)
         self._ready()
 
     @contextmanager

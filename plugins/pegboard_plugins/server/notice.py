@@ -47,8 +47,13 @@ class Notice:
 
 
 def put_up(path: Path, facts: Mapping[str, object]) -> Notice:
-    """The notice with these facts in the place of an older one; only its owner can read it."""
+    """The notice with these facts in the place of an older one; only its owner can read it.
+
+    Those of servers that were killed are taken away.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for rest in path.parent.glob("server-*.json"):
+        _take_away(rest)
     # With a name that nobody can guess, and the mode 0600.
     file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -60,3 +65,18 @@ def put_up(path: Path, facts: Mapping[str, object]) -> Notice:
         os.close(file)
         raise
     return Notice(path, file)
+
+
+def _take_away(rest: Path) -> None:
+    """Remove a file that no server holds; a server's own is locked before it has its name."""
+    try:
+        file = os.open(rest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:  # it is gone, or none of ours
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        rest.unlink()
+    except OSError:  # its server lives
+        pass
+    finally:
+        os.close(file)

@@ -1,5 +1,6 @@
 """What a client may send on one connection, and how long it may take."""
 
+import resource
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -139,3 +140,20 @@ def test_no_client_holds_a_connection_for_long(server: Served) -> None:
         answers = [one + heard(each) for one, each in zip(answers, connections, strict=True)]
 
     assert [answer[:12] for answer in answers] == [status for _, _, status in sent]
+
+
+def test_clients_that_only_connect_do_not_take_all_files(server: Served) -> None:
+    process, kind = server.process.pid, resource.RLIMIT_NOFILE
+    before = resource.prlimit(process, kind)
+    with server.client() as client, ExitStack() as opened:
+        client.get("/global/health")
+        resource.prlimit(process, kind, (256, before[1]))
+        try:
+            for _ in range(400):
+                opened.enter_context(socket.create_connection(address(server), timeout=LIMIT_S))
+            assert client.get("/global/health").status_code == 200
+            assert client.get("/find", params={"pattern": "def"}).json() != []
+        finally:
+            resource.prlimit(process, kind, before)
+
+    assert "no connection can be taken" not in (server.places / "server.log").read_text()

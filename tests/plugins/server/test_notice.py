@@ -45,3 +45,11 @@ def test_what_stands_in_the_place_is_replaced_and_not_followed(tmp_path: Path, k
         assert not path.is_symlink()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert not other.exists() or other.read_text() == "mine"
+
+
+def test_what_a_killed_server_left_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "server-1.json").write_text("{}")
+    with put_up(tmp_path / "server-2.json", FACTS), put_up(tmp_path / "server-3.json", FACTS):
+        names = {each.name for each in tmp_path.iterdir()}
+
+    assert names == {"server-2.json", "server-3.json"}
