@@ -219,7 +219,9 @@ def _ending(result: ProcessResult) -> str:
         return f"ended after {LONGEST_S / 3600:g} hours"
     if result.exceeded:
         return f"stopped: {result.exceeded}"
-    return f"exit code {result.exit_code}"
+    code = result.exit_code
+    ending = f"exit code {code}" if code is None or code >= 0 else f"ended by signal {-code}"
+    return f"{ending}; what it had left running was ended" if result.background_ended else ending
 
 
 class _Log:
@@ -237,8 +239,9 @@ class _Log:
                 self._file.write(data)
 
     def close(self, ending: str) -> None:
+        lost = "" if self._room else "[what it wrote after that is lost]\n"
         with suppress(OSError):
-            self._file.write(f"\n[{ending}]\n".encode())
+            self._file.write(f"\n{lost}[{ending}]\n".encode())
         self._file.close()
 
 

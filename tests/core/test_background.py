@@ -46,14 +46,22 @@ async def test_a_process_goes_on_and_its_output_is_in_a_file(tmp_path):
     assert not alive("4711.1")
 
 
-async def test_a_process_that_ends_says_how(tmp_path):
+@pytest.mark.parametrize(
+    ("end", "code", "ending"),
+    [
+        ("exit 3", 3, "exit code 3"),
+        ("kill -9 $$", -9, "ended by signal 9"),
+        ("sleep 4711.4 &", 0, "exit code 0; what it had left running was ended"),
+    ],
+)
+async def test_a_process_that_ends_says_how(tmp_path, end, code, ending):
     async with session(tmp_path) as view:
-        process = await start(view, "echo out; exit 3", tmp_path)
+        process = await start(view, f"echo out; {end}", tmp_path)
 
         ended = await view.wait(process.id, limit_s=LIMIT_S)
 
-    assert (ended.running, ended.exit_code, ended.ending) == (False, 3, "exit code 3")
-    assert process.output_path.read_text() == "out\n\n[exit code 3]\n"
+    assert (ended.running, ended.exit_code, ended.ending) == (False, code, ending)
+    assert process.output_path.read_text() == f"out\n\n[{ending}]\n"
     assert process.output_path.stat().st_mode & 0o777 == 0o600
 
 
@@ -121,4 +129,5 @@ async def test_the_file_of_a_process_that_writes_for_ever_has_an_end(tmp_path, m
 
         await view.wait(process.id, limit_s=LIMIT_S)
 
-    assert process.output_path.read_text() == "x" * 1000 + "\n[exit code 0]\n"
+    lost = "[what it wrote after that is lost]"
+    assert process.output_path.read_text() == f"{'x' * 1000}\n{lost}\n[exit code 0]\n"

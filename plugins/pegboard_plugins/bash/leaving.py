@@ -75,10 +75,14 @@ def _line(process: BackgroundProcess) -> str:
 
 
 def _told(process: BackgroundProcess) -> str:
-    """The end of the output, with how the process ended."""
-    with process.output_path.open("rb") as file:
-        start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)
-        file.seek(start)
-        text = file.read(SHOWN_BYTES).decode(errors="replace")
+    """The end of the output, with how the process ended; the file itself may be gone."""
+    try:
+        with process.output_path.open("rb") as file:
+            start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)
+            file.seek(start)
+            text = plain(file.read(SHOWN_BYTES).decode(errors="replace")).strip("\n")
+    except OSError as error:
+        start, text = 0, f"[its output is lost: {error.strerror}]"
     cut = f"[{start:,} bytes before this are in the file]\n" * (start > 0)
-    return cut + plain(text).strip("\n")
+    ending = "" if process.running or process.ending in text else f"\n\n[{process.ending}]"
+    return f"{cut}{text}{ending}".strip("\n")

@@ -77,6 +77,15 @@ async def test_what_fails_at_once_says_so(context, settle):
     assert result.metadata["exit"] == 127
 
 
+async def test_without_the_file_of_its_output_the_end_is_told_all_the_same(context):
+    started = await call(bash, context, command="exec sleep 4712.2", background=True)
+    os.unlink(started.metadata["outputPath"])  # noqa: PTH108 - a test
+
+    stopped = await call(processes, context, stop="p1")
+
+    assert stopped.output.endswith("[its output is lost: No such file or directory]\n\n[stopped]")
+
+
 async def test_leaving_a_command_running_is_asked_like_running_it(context):
     context.denied.add("bash")
 
