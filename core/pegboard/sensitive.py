@@ -34,7 +34,7 @@ _HOME_FOLDERS = (
     "Library/LaunchAgents",
 )
 _SECRET_NAME = re.compile(
-    r"\.env|\.env\..+|.+\.env|\.envrc|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|ppk|ovpn)"
+    r"\.env|\.env[._-].+|.+\.env|\.envrc|.+\.(pem|key|p12|pfx|jks|keystore|kdbx|asc|ppk|ovpn)"
     r"|id_(rsa|dsa|ecdsa|ed25519)(_sk)?|\.netrc|_netrc|\.pgpass|\.my\.cnf|\.npmrc|\.pypirc"
     r"|\.git-credentials|\.htpasswd|credentials(\.(json|ya?ml|toml|ini|xml|csv))?|auth\.json"
     r"|client_secret.*\.json|service[-_]?account.*\.json|secrets?\.(json|ya?ml|toml|ini)"
@@ -46,6 +46,10 @@ _NO_SECRET_NAME = re.compile(
     r"|.*(example|sample|template).*|cacert\.pem|ca-bundle.*",
     re.IGNORECASE,
 )
+_COPY = re.compile(
+    r"#?(.+?)(?:~|#|\.(?:bak|backup|old|orig|saved?|copy|tmp|sw[opx])|[-_ ]copy)", re.IGNORECASE
+)
+"""What editors and people make of the name of a file that they keep a copy of."""
 _SECRET_FOLDERS = (
     (".ssh",),
     (".gnupg",),
@@ -118,8 +122,11 @@ def secret_path(path: Path) -> bool:
     """Whether a file of this name is likely to hold a key, a token or a password."""
     if _PROCESS_SECRETS.fullmatch(str(path)):
         return True
-    if _SECRET_NAME.fullmatch(path.name):
-        return _NO_SECRET_NAME.fullmatch(path.name) is None
+    name = path.name
+    while copied := _COPY.fullmatch(name):
+        name = copied[1]
+    if _SECRET_NAME.fullmatch(name):
+        return _NO_SECRET_NAME.fullmatch(name) is None
     return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
         path.name in _NO_SECRET_FILES or path.suffix == ".pub"
     )

@@ -43,6 +43,8 @@ async def of_command(command, **facts):
     [
         *(".env", ".env.local", "prod.env", "server.pem", "id_rsa", "id_ed25519", ".netrc"),
         *("credentials", "credentials.json", "secrets.yaml", ".git-credentials", "x.tfvars"),
+        *(".env-prod", ".env_prod", ".env~", "#.env#", "..env.swp", ".env.bak", ".ENV copy"),
+        *("id_rsa.old", "server.key.bak~", ".netrc.orig", "credentials.json~"),
     ],
 )
 def test_these_names_are_secrets(name):
@@ -51,7 +53,11 @@ def test_these_names_are_secrets(name):
 
 @pytest.mark.parametrize(
     "name",
-    [".env.example", "id_rsa.pub", "environment.py", "secrets.py", "keys.py", ".ssh/known_hosts"],
+    [
+        *(".env.example", "id_rsa.pub", "environment.py", "secrets.py", "keys.py"),
+        *(".ssh/known_hosts", ".env-example", ".env.example~", "id_rsa.pub.bak", "notes.bak"),
+        *("~", "copy", ".bak", "#", "env-prod"),
+    ],
 )
 def test_these_names_are_not(name):
     assert not secret_path(Path("/w/proj") / name)
