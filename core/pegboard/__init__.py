@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pegboard.hookmarks import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
+    from pegboard.ignores import IgnoreRules as IgnoreRules
     from pegboard.openat import is_resolved as is_resolved
     from pegboard.openat import move_resolved as move_resolved
     from pegboard.openat import open_resolved as open_resolved
@@ -151,6 +152,7 @@ _MODULES = {
     "expressions": ("LineExpression", "line_expression"),
     "globs": ("glob_expression",),
     "hookmarks": ("hookimpl",),
+    "ignores": ("IgnoreRules",),
     "ids": ("IdSource", "check_id"),
     "openat": (
         "is_resolved",

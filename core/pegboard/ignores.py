@@ -4,6 +4,7 @@ A rule is about an entry of a folder and not about what is below it: who does no
 that is left out sees nothing of it. Unlike git's, a rule may have `{a,b}`.
 """
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -28,8 +29,7 @@ class _Rule(msgspec.Struct, frozen=True):
 class IgnoreRules:
     """The rules of one file, for paths below its folder.
 
-    Lines that are no pattern are passed over, and what comes after one that is no UTF-8. In the
-    paths a letter is a byte, as Latin-1 reads it.
+    Lines that are no pattern are passed over, and what comes after one that is no UTF-8.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -40,6 +40,8 @@ class IgnoreRules:
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
         """Whether it is left out; None if no rule is about it. The last rule that is decides."""
+        if not path.isascii():
+            path = os.fsencode(path).decode("latin-1")  # as a letter is a byte in the rules
         name = path[path.rfind("/") + 1 :]
         if not (self._name and self._name.fullmatch(name)) and not (
             self._path and self._path.fullmatch(path)

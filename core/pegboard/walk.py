@@ -39,14 +39,10 @@ class _Rules(msgspec.Struct, frozen=True):
         """What the strongest file with an opinion says."""
         for level in (self.rg, self.ignore, self.git, self.exclude, self.mine):
             for length, rules in level:
-                verdict = rules.verdict(_octets(path[length:]), is_folder=is_folder)
+                verdict = rules.verdict(path[length:], is_folder=is_folder)
                 if verdict is not None:
                     return verdict
         return False
-
-
-def _octets(path: str) -> str:
-    return path if path.isascii() else os.fsencode(path).decode("latin-1")
 
 
 def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:

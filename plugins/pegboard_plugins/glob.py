@@ -61,6 +61,8 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
     pattern = pattern.removeprefix(f"{folder}/")
+    if ".." in pattern.split("/"):
+        raise ToolError(f"{pattern!r} leads out of {folder}: say with path where to search")
     try:
         expression = glob_expression(pattern)
     except InvalidInputError as error:

@@ -112,6 +112,14 @@ async def test_a_pattern_may_take_files_back(tmp_path):
     assert result.output.splitlines()[1:] == ["  sub/", "    c", "  keep.log"]
 
 
+async def test_what_is_no_pattern_leaves_nothing_out(tmp_path):
+    make(tmp_path, "a", "b/\u00e9")
+
+    result = await call(list_files, Context(tmp_path), ignore=["[z-a]", "", "\\", "{a", "\u00e9"])
+
+    assert result.output.splitlines()[1:] == ["  a"]
+
+
 async def test_the_folder_is_asked_for(tmp_path):
     make(tmp_path, "a")
     context = Context(tmp_path, denied=["list"])

@@ -1,3 +1,4 @@
+import asyncio
 import os
 import shutil
 import sys
@@ -9,6 +10,7 @@ from pegboard.errors import ToolError
 from pegboard.schema.permission import Rule
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
+from processes import alive
 from tool_context import Context, call
 from with_ripgrep import KINDS, both, lay, offer
 
@@ -208,6 +210,8 @@ ODD = {
     "dir/.rgignore": b"both\n",
     "dir/both": b"needle\n",
     "dir/sp ace\tname": b"needle\n",
+    "dir/two\nname lines": b"needle\n",
+    os.fsdecode(b"dir/caf\xe9"): b"needle\n",
 }
 
 
@@ -226,6 +230,16 @@ ODD = {
         {"pattern": r"(?i)NEEDLE \S"},
         {"pattern": "^$", "context": 1},
         {"pattern": r"\x{e9}$|\u{65}dle \\x{2}"},
+        {"pattern": r"caf[^a]", "context": 1},
+        {"pattern": r"(?-u)caf\xe9 |^\x{6e}"},
+        {"pattern": r"(e)\1"},
+        {"pattern": r"(?<=ne)e(?=dle$)"},
+        {"pattern": r"\Aneedle\z"},
+        {"pattern": r"needle\r$", "output_mode": "count"},
+        {"pattern": "nee\0?dle", "include": "ends"},
+        {"pattern": "needle {"},
+        {"pattern": "needle", "include": "{ends,l*,}"},
+        {"pattern": "needle", "include": "dir/*\nname*"},
     ],
 )
 async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch, wanted):
@@ -257,6 +271,7 @@ NAMES = (
     [
         *("*.py", "**/*.py", "b/**", "b/**/*.py", "**", "*", "./b/*", "/b/*.py", "**/c/**"),
         *("[ab].py", "[[]a].py", r"\[a\].py", "{a,x}.py", "*.{py,pyi}", "*.{py,{pyi,pyc}}"),
+        *("{a}{,.py}", "a.{,py}", "new\nline.py"),
         *("{a}.py", "a,b.py", "?.py", "a.p?", "*.PY", "b*/*.py", "**/deep/*", "-x.py", "*a*"),
     ],
 )
@@ -318,6 +333,47 @@ async def test_nothing_found_is_said(context):
 async def test_a_wrong_expression_is_an_error(context):
     with pytest.raises(ToolError, match="search failed"):
         await call(grep, context, pattern="(")
+
+
+@pytest.mark.parametrize("pattern", ["^let needle;$", r"^let needle.$", r"let.*\W\r$"])
+async def test_a_line_ends_before_its_line_end_of_any_kind(context, pattern):
+    result = await call(grep, context, pattern=pattern)
+
+    assert result.metadata["matches"] == 1
+
+
+async def test_what_no_pattern_can_be_is_said(context):
+    with pytest.raises(ToolError, match=r"none has a \\n"):
+        await call(grep, context, pattern=r"needle\n")
+    with pytest.raises(ToolError, match="half a letter"):
+        await call(grep, context, pattern="\ud83d")
+    with pytest.raises(ToolError, match="say with path where to search"):
+        await call(glob, context, pattern="../*.py")
+
+
+async def test_a_search_that_is_ended_leaves_no_process(context):
+    for name in ("b", "c", "d"):
+        (context.directory / name).write_bytes((b"ab" * 40 + b"\n") * 200_000)
+    word = f"nowhere{os.urandom(6).hex()}"
+    pattern = rf"(a*b*)*(\w|c)+(a|b)*\1$|{word}"
+    searching = asyncio.create_task(call(grep, context, pattern=pattern))
+    async with asyncio.timeout(30):
+        while not alive(word):  # noqa: ASYNC110 - a process sets no event
+            await asyncio.sleep(0.01)
+
+    searching.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await searching
+    assert alive(word) == []
+
+
+async def test_names_are_as_in_the_folder_that_is_searched(context):
+    include = f"{context.directory}/src/*.py"
+
+    result = await call(grep, context, pattern="needle", include=include)
+
+    assert result.metadata["matches"] == 2
 
 
 async def test_an_expression_that_looks_like_an_option_is_none(context):

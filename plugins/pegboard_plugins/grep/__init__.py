@@ -24,6 +24,7 @@ from pegboard_plugins.grep.searching import PARTLY, Query, Search
 
 MOST_CONTEXT = 50
 """Lines around a match; who wants more reads the file."""
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 async def _requests(here: ToolContext, pattern: str, path: str, include: str) -> Path:
@@ -54,6 +55,9 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     """
     target = await _requests(here, pattern, path, include)
     folder = await asyncio.to_thread(_is_folder, target)
+    include = include.removeprefix(f"{target}/")
+    if _HALF.search(pattern + include):
+        raise ToolError("there is half a letter in the pattern, which no text has")
     query = Query(
         pattern=pattern,
         target=target,
@@ -65,12 +69,13 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     )
     search = Search(here, query, wanted=_expression(include) if folder and include else None)
     ending = await search.run(await asyncio.to_thread(ripgrep, target))
-    places = search.places
+    places = await asyncio.to_thread(_sayable, search.places)
     readable = await asyncio.to_thread(_readable, here, places)
     findings = Findings(
         places=await asyncio.to_thread(newest_first, readable),
         cut=ending is None,
-        partly=ending is not None and ending.exit_code == PARTLY,
+        partly=(ending is not None and ending.exit_code == PARTLY)
+        or len(places) < len(search.places),
         hidden=len(readable) < len(places),
     )
     around = Around(before=_lines(before, context), after=_lines(after, context))
@@ -85,6 +90,11 @@ def _is_folder(target: Path) -> bool:
     if not folder and not target.is_file():
         raise ToolError(f"{target} is a device, pipe or socket, which has no end to search")
     return folder
+
+
+def _sayable(places: Sequence[Place]) -> list[Place]:
+    """What is in files whose names are of letters: others no tool can be told of."""
+    return [each for each in places if "\ufffd" not in each.path or Path(each.path).exists()]
 
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:

@@ -83,6 +83,7 @@ class Search:
         )
         if rg and known and ending is not None and _refused(ending):
             ending = await self._heard(_python(self._query))
+        self._listen(self._rest)
         if ending is not None:
             _check(ending)
         return ending
@@ -100,19 +101,32 @@ class Search:
         )
 
     def _hear(self, text: str) -> None:
-        *lines, self._rest = (self._rest + text).split("\n")
-        for line in lines:
-            path, zero, facts = line.partition("\0")
-            if not zero:
-                if said := _BINARY.match(line):
-                    self._binary.add(said[1])
-            elif self._fits(path):
-                self._take(path, facts)
-        if len(self._found) >= MOST_MATCHES:
-            self._enough.set()
+        text = self._rest + text
+        start = 0
+        while not self._enough.is_set():
+            zero = text.find("\0", start)
+            end = text.find("\n", zero)
+            if zero < 0 or end < 0:
+                break
+            self._report(text[start:zero], text[zero + 1 : end])
+            start = end + 1
+        self._rest = text[start:]
         if self._found and time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
             self._context.progress(metadata={"matches": len(self._found)})
+
+    def _report(self, head: str, facts: str) -> None:
+        """Takes a place: the head ends with its path, which may have line ends in it."""
+        begin = head.rfind(f"\n{self._query.target}") + 1
+        self._listen(head[:begin])
+        if self._fits(head[begin:]):
+            self._take(head[begin:], facts)
+        if len(self._found) >= MOST_MATCHES:
+            self._enough.set()
+
+    def _listen(self, said: str) -> None:
+        """Takes the files that ripgrep says to be no texts."""
+        self._binary |= {line[1] for line in map(_BINARY.match, said.split("\n")) if line}
 
     def _fits(self, path: str) -> bool:
         if self._wanted is None:
