@@ -1,5 +1,7 @@
 """Sessions: made, listed, changed, forked, reverted, deleted."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
@@ -11,7 +13,14 @@ from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionCha
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import AtSession, Here, Place, Served, session_of
+from pegboard_plugins.server.house import (
+    AtSession,
+    Here,
+    House,
+    Place,
+    Served,
+    session_of,
+)
 
 MOST_SESSIONS = 10_000
 LAST_MS = 1e15
@@ -161,7 +170,19 @@ async def abort(sessionID: str, app: Here, house: Served) -> Response:
     for member in (house.pool.member(app), *house.pool.members()):
         if await member.app.abort(sessionID):
             break
+    else:
+        await _tell_rest(house, app, sessionID)
     return answer(value=True)
+
+
+async def _tell_rest(house: House, app: App, session_id: str) -> None:
+    """Say that nothing runs: who missed the end of a turn waits for it."""
+    with suppress(NotFoundError):
+        directory = Path((await session_of(app, session_id)).directory)
+        known = {"sessionID": session_id}
+        rest = {**known, "status": {"type": "idle"}}
+        house.feed.say("session.status", rest, directory=directory)
+        house.feed.say("session.idle", known, directory=directory)
 
 
 @routes.post(

@@ -192,6 +192,16 @@ def test_a_failing_model_is_told_in_the_answer(client, session):
     assert answer.json()["info"]["error"]["name"] == "APIError"
 
 
+def test_an_abort_of_a_session_at_rest_says_that_it_rests(server, client, session):
+    with heard(server) as events:
+        assert client.post(f"/session/{session}/abort").json() is True
+        idle = until(events, "session.idle")
+
+    status = next(event for event in events if event["type"] == "session.status")
+    assert idle["properties"] == {"sessionID": session}
+    assert status["properties"] == {"sessionID": session, "status": {"type": "idle"}}
+
+
 def test_what_cannot_wait_is_told_by_tag_and_by_name(client, session):
     client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 100"))
 
