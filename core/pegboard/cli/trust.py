@@ -44,6 +44,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     _show(decision, store.difference(decision))
     if not yes:
         _confirm(decision)
+    _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
     store.allow(decision)
     click.echo(visible(f"trusted: {decision.root}"))
 
@@ -69,9 +70,10 @@ def revoke(directory: Path) -> None:
     from pegboard.trust import TrustStore
     from pegboard.workspace import open_workspace
 
-    worktree = open_workspace(directory).worktree
-    if not TrustStore(_places().trust).revoke(worktree):
+    worktree, places = open_workspace(directory).worktree, _places()
+    if not TrustStore(places.trust).revoke(worktree):
         raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
+    _note(places, "revoke", worktree)
     click.echo(f"not trusted any more: {worktree}")
 
 
@@ -92,6 +94,18 @@ def lock(directory: Path, file: Path | None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
     click.echo(f"locked {counted(len(decision.files), 'file')} in {target}")
+
+
+def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
+    """Put what was decided about a project in the log of decisions."""
+    from pegboard.audit import Audit
+
+    async def note() -> None:
+        audit = Audit(places.audit)
+        await audit.write("trust", {"action": action, "by": "user", "project": str(root), **facts})
+        await audit.aclose()
+
+    asyncio.run(note())
 
 
 async def _decision(directory: Path, places: "Places") -> "Decision":

@@ -79,4 +79,8 @@ class Policy:
         if not chosen:
             raise NotFoundError("approval", f"{permission} {pattern}")
         await self._engine.storage.commit(DropApproval(tuple(each.id for each in chosen)))
+        for each in chosen:
+            facts = {"scope": each.scope, "agent": each.agent, "pattern": each.rule.pattern}
+            facts |= {"permission": each.rule.permission, "by": "user"}
+            await self._engine.audit.write("revoke", facts)
         return chosen

@@ -208,6 +208,12 @@ async def test_trust_is_taken_back(pegboard: CommandLine) -> None:
     assert first.code == 0
     assert second.code == 3
     assert (await pegboard("trust", "list")).out == ""
+    log = (pegboard.home / "state" / "audit.jsonl").read_text().splitlines()
+    allowed, revoked = map(json.loads, log)
+    assert (allowed["kind"], allowed["action"]) == ("trust", "allow")
+    assert allowed["files"] == [str(pegboard.project / "tool" / "hello.py")]
+    assert (revoked["action"], revoked["project"]) == ("revoke", str(pegboard.project))
+    assert (await pegboard("audit", "verify")).code == 0
 
 
 async def test_a_lock_file_trusts_exactly_its_files(pegboard: CommandLine) -> None:

@@ -124,6 +124,8 @@ async def test_approvals_name_their_scope_and_can_be_taken_back(tmp_path: Path) 
         ("project", Rule("careful", "*", "allow"))
     ]
     assert (gone, left) == (approvals, ())
+    [line] = [line for line in audited(tmp_path) if line["kind"] == "revoke"]
+    assert (line["permission"], line["pattern"], line["scope"]) == ("careful", "*", "project")
     assert await asked_again(tmp_path)
 
 
