@@ -55,8 +55,10 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def complain(text: str) -> None:
-    """Say what failed, on one line of stderr."""
-    sys.stderr.write(f"error: {' '.join(text.split())}\n")
+    """Say what failed, on one line of stderr, in letters that no terminal obeys."""
+    from pegboard.cli.render import visible  # only what fails needs it
+
+    sys.stderr.write(f"error: {visible(' '.join(text.split()))}\n")
     sys.stderr.flush()
 
 

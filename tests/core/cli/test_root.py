@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.commands import CommandLine
+from pegboard.cli import complain
 
 
 def install(pegboard: CommandLine, module: str, content: str) -> None:
@@ -132,3 +133,11 @@ async def test_the_directory_can_be_named(pegboard: CommandLine) -> None:
     done = await pegboard("-C", "../elsewhere", "hi")
 
     assert done.out == f"{elsewhere}\n"
+
+
+def test_an_error_that_a_server_has_worded_is_spelt_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    complain("no \x1b]0;x\x07 such\n\nmodel \u202e: café")
+
+    assert capsys.readouterr().err == "error: no \\x1b]0;x\\x07 such model \\u202e: café\n"
