@@ -1,6 +1,6 @@
 """Regular expressions for the lines of files, as ripgrep writes them, where it is not there."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pegboard.errors import InvalidInputError
@@ -20,32 +20,31 @@ class LineExpression:
     def lines(self, content: bytes) -> Iterator[tuple[int, int]]:
         """The lines in which it fits: each one's number from 0, and where it starts, in bytes."""
         text = content.decode(self._encoding, errors="surrogateescape")
-        if self._alone:
-            return self._one_by_one(text)
-        return self._at_once(text)
+        width = len if content.isascii() else self._bytes
+        return self._one_by_one(text, width) if self._alone else self._at_once(text, width)
 
-    def _at_once(self, text: str) -> Iterator[tuple[int, int]]:
+    def _at_once(self, text: str, width: Callable[[str], int]) -> Iterator[tuple[int, int]]:
         number = offset = start = 0
         while found := self._expression.search(text, start):
             first = text.rfind("\n", start, found.start()) + 1 or start
             if first == len(text):
                 return
             number += text.count("\n", start, first)
-            offset += self._bytes(text[start:first])
+            offset += width(text[start:first])
             yield number, offset
             end = text.find("\n", found.start()) + 1
             if not end:
                 return
             number += 1
-            offset += self._bytes(text[first:end])
+            offset += width(text[first:end])
             start = end
 
-    def _one_by_one(self, text: str) -> Iterator[tuple[int, int]]:
+    def _one_by_one(self, text: str, width: Callable[[str], int]) -> Iterator[tuple[int, int]]:
         offset = 0
         for number, line in enumerate(text.removesuffix("\n").split("\n") if text else ()):
             if self._expression.search(line.removesuffix("\r")):
                 yield number, offset
-            offset += self._bytes(line) + 1
+            offset += width(line) + 1
 
     def _bytes(self, text: str) -> int:
         return len(text.encode(self._encoding, errors="surrogateescape"))
