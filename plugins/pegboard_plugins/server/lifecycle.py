@@ -158,7 +158,9 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Stop at a signal; unlike uvicorn's own, it is not raised again, so that all is closed."""
         loop = asyncio.get_running_loop()
-        signals = (signal.SIGINT, signal.SIGTERM)
+        signals = [signal.SIGINT, signal.SIGTERM]
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which `nohup` asks for
+            signals.append(signal.SIGHUP)
         for each in signals:
             loop.add_signal_handler(each, self.handle_exit, each, None)
         try:

@@ -1,6 +1,7 @@
 """Prompts over HTTP: what is answered, what is told, and what survives a client that leaves."""
 
 import json
+import signal
 import socket
 import threading
 import time
@@ -295,14 +296,14 @@ def test_both_streams_tell_the_same(server, client, session):
     assert {each["directory"] for each in wrapped if "directory" in each} == {str(server.directory)}
 
 
-def test_a_stop_answers_the_prompts_that_it_ends(model_port, tmp_path):
+def test_the_end_of_its_terminal_answers_the_prompts_that_it_ends(model_port, tmp_path):
     with served(tmp_path, model_port) as server, server.client() as client:
         session = client.post("/session").json()["id"]
         path = f"/session/{session}/message"
         with heard(server) as events, ThreadPoolExecutor(1) as threads:
             asked = threads.submit(client.post, path, json=prompt("%slow 6000"))
             until(events, "message.part.delta")
-            server.process.terminate()
+            server.process.send_signal(signal.SIGHUP)
             answer = asked.result(30)
         ended = server.process.wait(30)
 
