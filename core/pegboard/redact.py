@@ -12,6 +12,8 @@ _AROUND = r"[\w-]{0,40}"
 _QUOTED = r"\"[^\"]{0,2000}(?:\"|\Z)|'[^']{0,2000}(?:'|\Z)"
 _PLAIN = r"[^\s\"'&;|-][^\s\"'&;|]*"
 _NAME = re.compile(_WORD, re.IGNORECASE)
+_DIRECTORIES = frozenset({"PWD", "OLDPWD"})
+"""Named like a password, and known to all."""
 _SHAPES = (
     (r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.{0,8000}?(?:-----END|\Z)", HIDDEN),
     (r"\b(?:sk|pk|rk)[-_][\w-]{16,}", HIDDEN),
@@ -40,7 +42,8 @@ def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[st
     found = {
         value
         for name, value in env.items()
-        if len(value) >= SHORTEST_VALUE and (name in named or _NAME.search(name))
+        if len(value) >= SHORTEST_VALUE
+        and (name in named or (name not in _DIRECTORIES and _NAME.search(name)))
     }
     return tuple(sorted(found, key=lambda value: (-len(value), value)))
 

@@ -33,6 +33,12 @@ def test_what_is_none_stays(text: str) -> None:
     assert redacted(text) == text
 
 
+def test_the_directory_is_no_password() -> None:
+    env = {"PWD": "/home/me/project", "OLDPWD": "/home/me", "DB_PWD": "hunter22"}
+
+    assert secret_values(env) == ("hunter22",)
+
+
 def test_values_of_variables_that_speak_of_secrets_are_hidden_wherever_they_stand() -> None:
     env = {"MY_TOKEN": "abcdefgh", "MODEL_X": "12345678", "PATH": "/usr/bin:/bin", "PASSWORD": "a"}
 
