@@ -5,6 +5,7 @@ variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decide
 """
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -43,6 +44,8 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
 def open_workspace(directory: Path) -> Workspace:
     """The workspace of an existing directory.
 
+    A repository around it does not count that is neither ours nor root's nor of its owner.
+
     :raises InvalidInputError: when `directory` is not a directory.
     """
     try:
@@ -54,7 +57,7 @@ def open_workspace(directory: Path) -> Workspace:
         raise InvalidInputError(f"not a directory: {directory}")
     for folder in (resolved, *resolved.parents):
         git_dir = _git_dir(folder)
-        if git_dir is not None:
+        if git_dir is not None and (folder == resolved or _is_ours(folder, resolved)):
             return Workspace(
                 directory=resolved,
                 worktree=folder,
@@ -75,6 +78,15 @@ def branch(workspace: Workspace) -> str | None:
         return None
     name = head.removeprefix(_BRANCH)
     return None if name == _REFTABLE_BRANCH else name
+
+
+def _is_ours(folder: Path, directory: Path) -> bool:
+    """Whether the repository around a directory is not one that somebody else has put there.
+
+    As in git (safe.directory): in a folder such as /tmp everybody can make one around all of us.
+    """
+    owner = (folder / ".git").lstat().st_uid
+    return owner in (os.geteuid(), 0, directory.stat().st_uid)
 
 
 def _git_dir(folder: Path) -> Path | None:

@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -109,6 +110,22 @@ def test_a_folder_that_only_says_to_belong_to_a_repository_is_a_project_of_its_o
 
     assert workspace.git_dir is not None
     assert workspace.project_id != open_workspace(repository).project_id
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_repository_that_somebody_else_put_around_a_directory_does_not_count(
+    repository: Path,
+) -> None:
+    inside = repository / "mine"
+    inside.mkdir()
+    theirs = repository / "theirs"
+    theirs.mkdir()
+    for path in (repository / ".git", theirs):
+        os.chown(path, 12345, -1)
+
+    assert open_workspace(inside).worktree == inside
+    assert open_workspace(theirs).worktree == repository
+    assert open_workspace(repository).worktree == repository
 
 
 def test_a_repository_that_is_kept_elsewhere_is_one_project(tmp_path: Path) -> None:
