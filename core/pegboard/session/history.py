@@ -141,6 +141,11 @@ class History:
         for place in reversed(self._users):
             yield place, self.turns[place]
 
+    def prompts_after(self, message_id: str) -> tuple[str, ...]:
+        """The ids of the user's messages that stand behind this one."""
+        start = self._places[message_id]
+        return tuple(self.turns[place].info.id for place in self._users if place > start)
+
     def last_id(self) -> str | None:
         """The greatest message id of the session."""
         return max((turn.info.id for turn in self.turns), default=None)

@@ -48,14 +48,15 @@ async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None
 def unanswered(run: Run) -> UserMessage | None:
     """The newest prompt, if its answer is not complete; order is the database's, not the ids'.
 
-    A request for a compaction is such a prompt. One that the engine made in the middle of an
-    answer leaves the prompt that is being answered.
+    A request for a compaction is such a prompt, and those that wait right before another one have
+    their turn first. One that the engine made in the middle of an answer leaves the prompt that
+    is being answered.
     """
     for place, turn in run.history.users():
         assert isinstance(turn.info, UserMessage)
         answer = _answer_to(run, place)
         if answer is None:
-            return turn.info
+            return _asked_before(run, place) or turn.info
         compaction = compaction_of(turn)
         if compaction is None:
             ended = answer.error is not None or run.blocked or answer.finish not in GOES_ON
@@ -63,6 +64,18 @@ def unanswered(run: Run) -> UserMessage | None:
         if not compaction.auto or answer.error is not None:
             return None
     return None
+
+
+def _asked_before(run: Run, place: int) -> UserMessage | None:
+    """The first of the requests for a compaction that wait right before the prompt there."""
+    first = None
+    for at in range(place - 1, -1, -1):
+        turn = run.history.turns[at]
+        if not isinstance(turn.info, UserMessage):
+            break
+        if compaction_of(turn) is not None and _answer_to(run, at) is None:
+            first = turn.info
+    return first
 
 
 def _answer_to(run: Run, place: int) -> AssistantMessage | None:

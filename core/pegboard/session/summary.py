@@ -101,7 +101,7 @@ class Compacting:
             view=run.view(agent, model),
             tokens=next_request(run.history, model, before),
             estimated=estimate(run.history.messages(model, before)),
-            answering=_answering(before) if part.auto else (),
+            answering=(_answering(before) if part.auto else run.history.prompts_after(user.id)),
         )
 
     async def run_to_its_end(self) -> None:

@@ -8,13 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
-from pegboard import Compaction, CompactionRequest, hookimpl
+from pegboard import Compaction, CompactionRequest, IdSource, hookimpl
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, SessionCompacted, SessionIdle
+from pegboard.schema.part import CompactionPart
 from pegboard.schema.prompt import TextInput
 from pegboard.session.history import SUMMARISE
-from pegboard.storage.changes import PutSession
+from pegboard.storage.changes import PutMessage, PutPart, PutSession
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 
@@ -91,6 +92,30 @@ async def test_a_prompt_that_comes_meanwhile_is_answered_behind_the_summary(
         await asyncio.gather(summing, asked)
 
     assert said(provider.requests[2])[-2:] == [("assistant", "the summary"), ("user", "meanwhile")]
+
+
+async def test_a_prompt_that_comes_right_behind_the_request_does_not_take_its_place(
+    tmp_path: Path,
+) -> None:
+    provider = Played(text("hello"), text("the summary"), text("yes"))
+    async with opened(tmp_path, provider, Shortens()) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        asked = (await app.turns(session.id))[0].info
+        request = replace(asked, id=IdSource().new("message"))
+        part = CompactionPart(
+            id=IdSource().new("part"), session_id=session.id, message_id=request.id, auto=False
+        )
+        await app.storage.commit(PutMessage(request), PutPart(part))
+        answer = await app.prompt(session.id, (TextInput(text="next"),))
+
+    assert texts(answer) == ["yes"]
+    assert said(provider.requests[2]) == [
+        ("user", SUMMARISE),
+        ("user", "pinned text"),
+        ("assistant", "the summary"),
+        ("user", "next"),
+    ]
 
 
 async def test_an_abort_leaves_the_history_as_it_was(tmp_path: Path) -> None:
