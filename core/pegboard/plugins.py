@@ -234,12 +234,12 @@ def _from_path(path: Path, decision: Decision) -> Iterator[_Candidate]:
     Of what the project names no file is looked at again: one may have come since the decision.
     """
     name = path.name
-    if path.suffix != ".py" and name.replace(".", "_").isidentifier() and not path.exists():
-        yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
-    elif path in decision.named:
+    if path in decision.named:
         if not any(path in (file.path, file.path.parent) for file in decision.code):
             missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
             yield _from_file(missing, "project")
+    elif path.suffix != ".py" and name.replace(".", "_").isidentifier() and not path.exists():
+        yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
     else:
         for file in plugin_files(path):
             if file.path not in decision.files or not file.path.is_relative_to(decision.root):

@@ -106,6 +106,19 @@ async def test_what_is_named_is_just_what_is_written(repository: Repository, nam
     assert len(problems) == (0 if is_there else 1)
 
 
+async def test_a_project_names_no_module_whose_code_nobody_was_shown(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(repository.evil.parent))
+    repository.write(repository.folder / "pegboard.toml", "plugin_paths = ['evil']")
+
+    async with await repository.open(trust=True) as app:
+        [problem] = app.register.problems
+
+    assert "evil: there is none" in problem.text
+    assert not repository.ran
+
+
 async def test_a_plugin_that_comes_after_the_yes_does_not_run(repository: Repository) -> None:
     repository.write(repository.folder / "pegboard.toml", "plugin_paths = ['more', 'late']")
     repository.evil.unlink()
