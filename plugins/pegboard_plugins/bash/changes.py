@@ -11,6 +11,7 @@ from pegboard_plugins.bash.origins import ARGUMENTS, Origin
 from pegboard_plugins.bash.words import Word
 
 CHANGERS = frozenset({"alias", "hash", "enable", "source", ".", "complete", "bind", "compgen"})
+_ANYTHING = Word("$", dynamic=True)
 DECLARERS = frozenset({"export", "declare", "local", "readonly", "typeset"})
 _SUBSCRIPTED = DECLARERS | {"printf", "read", "test", "[", "unset", "let", "mapfile"}
 _SUBSCRIPTED |= {"readarray", "getopts", "wait"}
@@ -31,6 +32,9 @@ def change(base: str, words: Sequence[Word], findings: Findings) -> None:
     if base in ("read", "mapfile", "readarray", "getopts", "printf"):
         _assign_unknown(base, words, findings)
     if base in DECLARERS:
+        named = [word for word in words if not re.match(r"\w+\+?=", word.text)]
+        if any(word.dynamic and findings.is_unknown(word) for word in named):
+            findings.doubt("env-hijack", unknown=True)
         assign(assigned(words), findings)
     if base == "set" and words:
         _set(texts, findings)
@@ -80,6 +84,7 @@ def _assign_unknown(base: str, words: Sequence[Word], findings: Findings) -> Non
     is_told = base not in ("printf", "getopts") and findings.fed is not None
     origin = findings.fed.origin if is_told and findings.fed else Origin.UNKNOWN
     for name in [*names, "REPLY", "MAPFILE"]:
+        hijack(name, _ANYTHING, findings)
         findings.assign(name, origin)
 
 
@@ -94,7 +99,7 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
         values = findings.known(value)
         texts: frozenset[str] | Origin
         if values is None:
-            texts = Origin.UNKNOWN if findings.is_unknown(value) else findings.origin(value)
+            texts = findings.certainty(value)
         else:
             texts = frozenset(map(findings.without_tilde, values))
         if name != written:
@@ -104,6 +109,22 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
         findings.assign(name, _made_up(value) or texts)
         if names_parent(value.text, findings):
             findings.parents.add(name)
+
+
+def assign_each(name: str, words: Sequence[Word], findings: Findings) -> None:
+    """What the variable of a loop holds: one of these words, or of the shell's arguments."""
+    hijack(name, _ANYTHING, findings)
+    if any(names_parent(word.text, findings) for word in words):
+        findings.parents.add(name)
+    held = [(word, findings.known(word)) for word in words]
+    texts = frozenset(findings.without_tilde(each) for _, known in held for each in known or ())
+    unknown = [findings.certainty(word) for word, known in held if known is None]
+    said = findings.values.get(ARGUMENTS)
+    of_arguments = said if isinstance(said, Origin) else Origin.LISTING
+    if texts:
+        findings.assign(name, Origin.UNKNOWN if unknown else texts)
+    else:
+        findings.assign(name, max(unknown, default=of_arguments))
 
 
 def hijack(name: str, value: Word, findings: Findings) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
@@ -13,6 +13,8 @@ from pegboard_plugins.bash.words import Word
 
 MOST_FOLDERS = 16
 MOST_VALUES = 32
+MOST_CALLS = 64
+"""So many calls of functions that the line defines are followed."""
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
@@ -53,9 +55,9 @@ class Findings:
     is if a change of directory in the statement has failed, where it is not `strict` (`set -e`).
     `hazards` are the commands that destroy what they do not name, each with the reason.
     `overlays` are folders whose whole content would be written over, `parents` variables that hold
-    the number of the process that runs the line. `made` are the folders that the line itself
-    makes. For the `placeholder` in the code of a shell its caller puts what it is fed. Of what is
-    unclear, nobody can say at all what is `unknown`.
+    the number of the process that runs the line. `made` are the folders that the line itself makes,
+    `functions` what those do that it defines. For the `placeholder` in the code of a shell its
+    caller puts what it is fed. Of what is unclear, nobody can say at all what is `unknown`.
     """
 
     home: str
@@ -72,7 +74,8 @@ class Findings:
     overlays: dict[str, None] = field(default_factory=dict)
     parents: set[str] = field(default_factory=set)
     unknown: dict[str, None] = field(default_factory=dict)
-    functions: set[str] = field(default_factory=set)
+    functions: dict[str, Callable[[], None]] = field(default_factory=dict)
+    calls: int = 0
     made: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
@@ -125,6 +128,10 @@ class Findings:
         """What is sure about a word that only the shell will know."""
         return origin_of(word, self.values)
 
+    def certainty(self, word: Word) -> Origin:
+        """What is sure about a word as the name of a file."""
+        return Origin.UNKNOWN if self.is_unknown(word) else self.origin(word)
+
     def is_unknown(self, word: Word) -> bool:
         """Whether a file that is named so may be any, one of secrets among them."""
         if not word.text or self.known(word) is not None:
@@ -140,6 +147,18 @@ class Findings:
         ]
         texts.append(_DEFAULT.sub(lambda found: found[1] or "", word.text))
         return any(map(names_secret, [word.text, *texts]))
+
+    def call(self, name: str) -> None:
+        """What a function of the line does where it is called, in the state of then."""
+        body = self.functions.pop(name, None)  # one that calls itself does the same again
+        if body is None:
+            return
+        self.calls += 1
+        if self.calls > MOST_CALLS:
+            self.doubt("nested-too-deep")
+        else:
+            body()
+        self.functions[name] = body
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""

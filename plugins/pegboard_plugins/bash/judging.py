@@ -92,6 +92,8 @@ def _follow(
         _shell(rest, findings, depth, scan_text)
     elif base == "eval":
         _run_code(rest, findings, depth, scan_text, here=True)
+    elif base in findings.functions:
+        findings.call(base)
     elif base == "git":
         for inner in run_by_git(rest):
             judge(inner, findings, depth + 1, scan_text)
@@ -114,6 +116,7 @@ def _doubt_arguments(words: Sequence[Word], findings: Findings) -> None:
 
 def is_vital(name: str) -> bool:
     """Whether the judgement of a line relies on what a command of this name does."""
+    name = name.rpartition("/")[2]
     known = name in _VITAL or name in _MOVERS | CHANGERS | DECLARERS | SHELLS | INTERPRETERS
     return known or is_wrapper(name) or touches(name)
 

@@ -19,6 +19,8 @@ _TWO_HERE = re.compile(r"(?<!<)<<(?!<)[^\n]*(?<!<)<<(?!<)")
 """Two here-documents of one line: the parser may take the body of one for that of the other."""
 _HERE_AND_MORE = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2)[ \t]+(\d?>&\d|\d?>[ \t]*/dev/null)")
 """A redirection behind the name of a here-document, which the parser takes for something else."""
+_BACKTICKED = re.compile(r"`([^`\\]*)`")
+_BLANK_AND_TICK = re.compile(r"[ \t]+`")
 _TEXTS = frozenset({"heredoc_body", "raw_string", "comment"})
 
 
@@ -44,8 +46,23 @@ def readings(text: str) -> Iterator[Reading]:
 
 
 def in_order(text: str) -> str:
-    """The line with what follows the name of a here-document in front of it."""
+    """The line with what follows the name of a here-document in front of it.
+
+    Of two substitutions in backticks with a blank between them the first is written as `$( )`.
+    """
+    if "`" in text:
+        text = _BACKTICKED.sub(_bracketed, text)
     return _HERE_AND_MORE.sub(r"\4 \1", text)
+
+
+def _bracketed(found: "re.Match[str]") -> str:
+    is_followed = _BLANK_AND_TICK.match(found.string, found.end()) is not None
+    return f"$({found[1]})" if is_followed else found[0]
+
+
+def is_run_together(text: str) -> bool:
+    """Whether a substitution in backticks has swallowed another one."""
+    return text.startswith("`") and re.search(r"(?<!\\)`", text[1:-1]) is not None
 
 
 def is_confused(line: str, root: "Node") -> bool:

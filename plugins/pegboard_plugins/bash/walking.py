@@ -2,14 +2,20 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from pegboard_plugins.bash.changes import assign
+from pegboard_plugins.bash.changes import assign, assign_each
 from pegboard_plugins.bash.feeding import of_parts, of_redirections
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.hazards import names_parent
 from pegboard_plugins.bash.judging import DEEPEST, is_vital, judge
-from pegboard_plugins.bash.misread import in_order, is_confused, joins_words, readings
+from pegboard_plugins.bash.misread import (
+    in_order,
+    is_confused,
+    is_run_together,
+    joins_words,
+    readings,
+)
 from pegboard_plugins.bash.nodes import (
     CARRIAGE_RETURN,
     gaps,
@@ -20,7 +26,6 @@ from pegboard_plugins.bash.nodes import (
     text_of,
     unread,
 )
-from pegboard_plugins.bash.origins import Origin
 from pegboard_plugins.bash.signs import suspicions, whole
 from pegboard_plugins.bash.words import Word, read_word
 
@@ -137,8 +142,8 @@ class _Walk:
         name = node.child_by_field_name("name")
         called = "" if name is None else text_of(name)
         self._found.doubt("redefinition", unknown=is_vital(called))
-        self._found.functions.add(called)
         self._in_scope(node)
+        self._found.functions[called] = partial(self._children, node)
 
     def _statement(self, node: "Node") -> None:
         """`declare`, `export` and `unset` are commands, but not for the parser."""
@@ -167,6 +172,8 @@ class _Walk:
         cwd, fed, values = self._found.cwd, self._found.fed, dict(self._found.values)
         strays, strict = self._found.strays, self._found.strict
         self._found.strays = ()
+        if is_run_together(text_of(node)):
+            self._found.doubt("parse-error")
         if itself:
             self.visit(node)
         else:
@@ -227,25 +234,8 @@ class _Walk:
         name = node.child_by_field_name("variable")
         if name is None:
             return
-        if names_parent(" ".join(map(text_of, node.children_by_field_name("value"))), self._found):
-            self._found.parents.add(text_of(name))
-        texts: set[str] = set()
-        origin = Origin.KNOWN
-        for word in self._words(node.children_by_field_name("value")):
-            known = self._found.known(word)
-            texts |= set(map(self._found.without_tilde, known or ()))
-            if known is None:
-                unknown = self._found.is_unknown(word)
-                origin = max(origin, Origin.UNKNOWN if unknown else self._found.origin(word))
-        if texts and origin:
-            origin = Origin.UNKNOWN
-        is_of_arguments = not texts and not origin  # `for x; do`
-        self._found.assign(
-            text_of(name),
-            frozenset(texts)
-            if not origin and texts
-            else (Origin.LISTING if is_of_arguments else origin),
-        )
+        words = self._words(node.children_by_field_name("value"))
+        assign_each(text_of(name), words, self._found)
 
     def _redirected(self, node: "Node") -> None:
         """A body and its redirections, which are opened before it runs.

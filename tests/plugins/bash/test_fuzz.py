@@ -115,4 +115,4 @@ def test_what_bash_runs_was_judged(place, line):
 
     ran = really_run(place, line)
 
-    assert found.unclear or ran <= judged
+    assert found.unknown or ran <= judged
