@@ -4,14 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.schema.session import Todo
 from pegboard.schema.wire import to_json
 
 _ENTRY = {
     "type": "object",
     "properties": {
-        "content": {"type": "string", "minLength": 1},
+        "content": {"type": "string"},
         "status": {
             "type": "string",
             "enum": ["pending", "in_progress", "completed", "cancelled"],
@@ -41,6 +41,8 @@ async def _may_read(context: ToolContext) -> None:
 
 
 async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+    if not all(entry["content"].strip() for entry in args["todos"]):
+        raise ToolError("an entry of the list has no content")
     await _may_write(context)
     todos = tuple(
         Todo(

@@ -34,7 +34,15 @@ async def test_the_list_is_replaced_and_read_back(tools, tmp_path):
     assert [ask.permission for ask in context.asks] == ["todowrite", "todoread"]
 
 
-@pytest.mark.parametrize("todos", ["x", [{"content": "x"}], [{"content": "x", "status": "odd"}]])
+@pytest.mark.parametrize(
+    "todos",
+    [
+        "x",
+        [{"content": "x"}],
+        [{"content": "x", "status": "odd"}],
+        [{"content": " ", "status": "pending"}],
+    ],
+)
 async def test_a_wrong_list_is_refused(tools, tmp_path, todos):
     with pytest.raises(ToolError):
         await call(tools["todowrite"], Context(tmp_path), todos=todos)

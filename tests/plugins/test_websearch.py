@@ -142,6 +142,16 @@ async def test_results_have_title_address_and_excerpt(tmp_path):
     assert context.asked("websearch") == ["how to & why"]
 
 
+async def test_a_result_may_have_an_address_alone(tmp_path):
+    bare = [{"url": "https://a.test", "title": None, "content": None}]
+
+    async with serving(Replies(answer(bare))) as web:
+        search = (await tools(web))["websearch"]
+        result = await call(search, Context(tmp_path), query="pegs")
+
+    assert result.output == "https://a.test"
+
+
 async def test_code_is_searched_for_in_its_category_up_to_a_length(tmp_path):
     context = Context(tmp_path)
 

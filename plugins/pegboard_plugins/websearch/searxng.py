@@ -19,7 +19,7 @@ _FORBIDDEN = (401, 403)
 
 class _Result(msgspec.Struct, frozen=True):
     url: str
-    title: str = ""
+    title: str | None = None
     content: str | None = None
 
 
@@ -72,7 +72,7 @@ class SearXNG:
                 f" format json ({error})"
             ) from error
         return tuple(
-            SearchHit(url=each.url, title=each.title, text=each.content or "")
+            SearchHit(url=each.url, title=each.title or "", text=each.content or "")
             for each in found[:limit]
         )
 
