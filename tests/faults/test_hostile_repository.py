@@ -212,6 +212,27 @@ async def test_through_the_command_line(
     assert str(repository.folder) not in listed.out
 
 
+@pytest.mark.parametrize("command", [["run", "hi"], ["trust", "allow"], ["plugins", "list"]])
+async def test_no_name_in_it_is_obeyed_by_a_terminal(
+    pegboard: CommandLine, command: list[str]
+) -> None:
+    odd = "a\x1b[2J\n\u202e\x9b"
+    folder = pegboard.project / ".pegboard"
+    (folder / "agent").mkdir(parents=True)
+    (folder / "agent" / f"{odd}.md").write_text("{env:HOME}")
+    (folder / "tool").mkdir()
+    (folder / "tool" / f"{odd}.py").write_text("import pegboard")
+    provider = {odd: {"options": {"baseURL": f"http://{odd}"}}}
+    (pegboard.project / "opencode.json").write_text(json.dumps({odd: 1, "provider": provider}))
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard(*command)
+
+    shown = done.out + done.err
+    assert "a\\x1b[2J" in shown
+    assert [letter for letter in "\x1b\u202e\x9b" if letter in shown] == []
+
+
 async def test_its_code_runs_once_it_is_trusted_and_its_rules_still_only_tighten(
     pegboard: CommandLine, tmp_path: Path
 ) -> None:

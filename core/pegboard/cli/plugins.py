@@ -31,15 +31,16 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
         click.echo(as_json({"plugins": rows, "problems": notes}, indent=2))
         return
+    from pegboard.cli.render import visible
     from pegboard.cli.tables import table
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
     for plugin in found:
         if plugin.blocked:
-            click.echo(f"blocked: {plugin.name}: {plugin.error}", err=True)
+            click.echo(visible(f"blocked: {plugin.name}: {plugin.error}"), err=True)
     for problem in problems:
-        click.echo(f"{problem.kind}: {problem.plugin}: {problem.text}", err=True)
+        click.echo(visible(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
 
 
 async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...]]":

@@ -67,6 +67,7 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Trust this project no longer."""
+    from pegboard.cli.render import visible
     from pegboard.trust import TrustStore
     from pegboard.workspace import open_workspace
 
@@ -74,7 +75,7 @@ def revoke(directory: Path) -> None:
     if not TrustStore(places.trust).revoke(worktree):
         raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
     _note(places, "revoke", worktree)
-    click.echo(f"not trusted any more: {worktree}")
+    click.echo(visible(f"not trusted any more: {worktree}"))
 
 
 @trust.command()
@@ -86,14 +87,14 @@ def lock(directory: Path, file: Path | None) -> None:
     A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
     .pegboard/trust.lock in the project unless it is given.
     """
-    from pegboard.cli.render import counted
+    from pegboard.cli.render import counted, visible
     from pegboard.trust import write_lock
 
     decision = asyncio.run(_decision(directory, _places()))
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
-    click.echo(f"locked {counted(len(decision.files), 'file')} in {target}")
+    click.echo(visible(f"locked {counted(len(decision.files), 'file')} in {target}"))
 
 
 def _note(places: "Places", action: str, root: Path, **facts: object) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from pegboard.cli.exits import Exit
 from pegboard.cli.records import Records
-from pegboard.cli.render import Line, usage_line
+from pegboard.cli.render import Line, usage_line, visible
 from pegboard.cli.screen import Screen
 from pegboard.cli.tally import Tally
 from pegboard.cli.viewer import Viewer
@@ -81,7 +81,8 @@ class TextView:
 
     def warn(self, text: str) -> None:
         """Show the warning."""
-        self.screen.line(Line(head="warning:", text=text, style="warning"))
+        line = visible(text).replace("\n", "\\n")  # names of a project's files stand in it
+        self.screen.line(Line(head="warning:", text=line, style="warning"))
 
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
         """Show what the prompt cost."""
