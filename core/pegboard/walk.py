@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from operator import attrgetter
 from pathlib import Path
 
@@ -45,21 +45,26 @@ class _Rules(msgspec.Struct, frozen=True):
         return False
 
 
-def walk_files(folder: Path, *, skip: Container[str] = ()) -> Iterator[str]:
+def walk_files(
+    folder: Path,
+    *,
+    skip: Container[str] = (),
+    missed: Callable[[str], object] | None = None,
+) -> Iterator[str]:
     """The paths of all files below `folder`, hidden ones too, outer ones first, then by name.
 
     Left out are `.git` and what `.rgignore`, `.ignore` and `.gitignore` files say, those of the
     repository and above it too, its `info/exclude`, and the user's own excludes. A folder that is
     itself ignored is walked if it is asked for. Folders with a name in `skip` are not entered.
     Symlinks, devices and pipes are left out, as ripgrep does: they may lead anywhere. A folder
-    that cannot be read counts as empty.
+    that cannot be read counts as empty; `missed` is told of it.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
     above = _above(root)
     pending = deque([(root, above)])
     while pending:
         place, rules = pending.popleft()
-        entries = _entries(place)
+        entries = _entries(place, missed)
         rules = _inside(rules, place, {entry.name for entry in entries})
         for entry in entries:
             is_folder = _is_folder(entry)
@@ -95,11 +100,13 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
     )
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
+def _entries(folder: str, missed: Callable[[str], object] | None) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=attrgetter("name"))
     except OSError:
+        if missed is not None:
+            missed(folder)
         return []
 
 
@@ -119,7 +126,9 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 def _repository(folder: Path) -> Path | None:
     """The nearest folder with `.git`, from this one up."""
-    return next((each for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    return next(
+        (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None
+    )
 
 
 def _above(folder: str) -> _Rules:

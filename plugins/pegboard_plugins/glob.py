@@ -60,6 +60,8 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     folder = await _requests(context, pattern, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a directory")
+    if not await asyncio.to_thread(os.access, folder, os.R_OK | os.X_OK):
+        raise ToolError(f"{folder} cannot be read")
     pattern = pattern.removeprefix(f"{folder}/")
     if ".." in pattern.split("/"):
         raise ToolError(f"{pattern!r} leads out of {folder}: say with path where to search")

@@ -65,6 +65,8 @@ async def list_files(
     folder = await _requests(context, path)
     if not await asyncio.to_thread(folder.is_dir):
         raise ToolError(f"{folder} is not a folder")
+    if not await asyncio.to_thread(os.access, folder, os.R_OK | os.X_OK):
+        raise ToolError(f"{folder} cannot be read")
     found, more = await _found(context, folder, tuple(ignore or ()))
     files = await asyncio.to_thread(_nameable, context, folder, found)
     title = os.path.relpath(folder, context.worktree)  # noqa: ASYNC240 - of texts, no I/O

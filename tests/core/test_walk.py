@@ -48,8 +48,11 @@ def test_links_are_left_out(tree):
     assert not any(name.startswith("sub/loop/") for name in names(tree))
 
 
-def test_a_folder_that_is_missing_is_empty(tmp_path):
-    assert names(tmp_path / "none") == []
+def test_a_folder_that_cannot_be_read_is_empty(tmp_path):
+    missed = []
+
+    assert list(walk_files(tmp_path / "none", missed=missed.append)) == []
+    assert missed == [f"{tmp_path}/none/"]
 
 
 def test_a_folder_that_is_ignored_is_walked_when_it_is_asked_for(tree):

@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from pegboard.errors import ToolError
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from tool_context import Context, call
@@ -66,6 +67,33 @@ async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch,
     ]
 
     assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize("path", [".", "locked", "locked.py"])
+async def test_what_cannot_be_read_is_said(tmp_path, monkeypatch, path):
+    folder = tmp_path / "project"
+    lay(folder, {"a.py": b"needle\n", "locked/b.py": b"needle\n", "locked.py": b"needle\n"})
+    for name in ("locked", "locked.py"):
+        (folder / name).chmod(0)
+    if os.access(folder / "locked", os.R_OK):
+        pytest.skip("nothing is closed to this user")
+
+    answers = [
+        await answer(tool, Context(folder), path=path, pattern=pattern)
+        for _ in both(tmp_path / "bin", monkeypatch)
+        for tool, pattern in ((grep, "needle"), (glob, "*.py"))
+    ]
+
+    (folder / "locked").chmod(0o700)
+    assert answers[:2] == answers[2:]
+    assert "could not be read" in answers[0] or "cannot be read" in answers[0]
+
+
+async def answer(tool, context, **args):
+    try:
+        return (await call(tool, context, **args)).output
+    except ToolError as error:
+        return str(error)
 
 
 NAMES = (

@@ -1,6 +1,7 @@
 """The grep tool: lines of files by a regular expression, the newest files first."""
 
 import asyncio
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -89,6 +90,8 @@ def _is_folder(target: Path) -> bool:
     folder = target.is_dir()
     if not folder and not target.is_file():
         raise ToolError(f"{target} is a device, pipe or socket, which has no end to search")
+    if not os.access(target, os.R_OK | (os.X_OK if folder else 0)):
+        raise ToolError(f"{target} cannot be read")
     return folder
 
 

@@ -11,6 +11,7 @@ import stat
 import sys
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,6 +28,8 @@ BLOCK_BYTES = 16 << 20
 MOST_MATCHES = 5000
 """So many of a file are held back until its end, where it may still turn out to be no text."""
 MARKED_BYTES = 64 << 20
+FOUND, NOTHING, PARTLY = 0, 1, 2
+"""How it ends, as ripgrep does."""
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -45,62 +48,74 @@ def main(facts: dict[str, Any]) -> int:
         expression = line_expression(facts["pattern"])
     except InvalidInputError as error:
         print(error)  # noqa: T201 - a program's output
-        return 2
-    found = False
+        return PARTLY
+    search = _Search(expression, counting=facts["counting"])
     out = sys.stdout.buffer
-    for path in _files(facts["target"], facts["names"], facts["include"]):
-        places = _matches(path, expression)
-        found = found or bool(places)
+    for path in _files(facts["target"], facts["names"], facts["include"], search.missed):
+        places, count = search.file(path)
         name = os.fsencode(path)
         if facts["counting"]:
-            out.write(b"%s\0%d\n" % (name, len(places)) if places else b"")
+            out.write(b"%s\0%d\n" % (name, count) if count else b"")
         else:
             out.writelines(b"%s\0%d:%d:\n" % (name, *place) for place in places)
-    return 0 if found else 1
+    return PARTLY if search.missed else FOUND if search.found else NOTHING
 
 
-def _files(target: str, names: list[str], include: str) -> Iterator[str]:
+def _files(target: str, names: list[str], include: str, missed: list[str]) -> Iterator[str]:
     if Path(target).is_file():
         yield target
         return
     kinds = [glob_expression(name) for name in names]
     wanted = glob_expression(include or "**")
     start = len(f"{target.rstrip('/')}/")
-    for path in walk_files(Path(target)):
+    for path in walk_files(Path(target), missed=missed.append):
         name = path[start:]
         if wanted.fullmatch(name) and (not kinds or any(kind.fullmatch(name) for kind in kinds)):
             yield path
 
 
-def _matches(path: str, expression: LineExpression) -> list[_Place]:
-    """The lines that match; none in what is no regular file, and in binary ones."""
-    try:
-        with open(path, "rb", opener=_opener) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return []
-            return _found(file, expression)
-    except OSError:
-        return []
+class _Search:
+    """The lines of files that match, and whether there were any; `missed` could not be read."""
+
+    def __init__(self, expression: LineExpression, *, counting: bool) -> None:
+        self.found = False
+        self.missed: list[str] = []
+        self._expression = expression
+        self._counting = counting
+
+    def file(self, path: str) -> tuple[list[_Place], int]:
+        """The lines that match, and their number; none in what is no regular file or no text."""
+        try:
+            with open(path, "rb", opener=_opener) as file:
+                regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+                places, count = self._lines(file) if regular else ([], 0)
+        except OSError:
+            self.missed.append(path)
+            return [], 0
+        self.found = self.found or count > 0
+        return places, count
+
+    def _lines(self, file: BinaryIO) -> tuple[list[_Place], int]:
+        places: list[_Place] = []
+        number, start, more = 1, 0, 0
+        for block in _blocks(file):
+            encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "")
+            if encoding and start == 0:
+                return self._lines(BytesIO(_as_utf8(block + file.read(MARKED_BYTES), encoding)))
+            if b"\0" in block:
+                return [], 0
+            room = MOST_MATCHES - len(places)
+            if room or self._counting:
+                lines = self._expression.lines(block)
+                places += [(number + line, start + place) for line, place in islice(lines, room)]
+                more += sum(1 for _ in lines) if self._counting else 0
+            number += block.count(b"\n")
+            start += len(block)
+        return places, len(places) + more
 
 
 def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _found(file: BinaryIO, expression: LineExpression) -> list[_Place]:
-    places: list[_Place] = []
-    number, start = 1, 0
-    for block in _blocks(file):
-        encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "")
-        if encoding and start == 0:
-            return _found(BytesIO(_as_utf8(block + file.read(MARKED_BYTES), encoding)), expression)
-        if b"\0" in block:
-            return []
-        if len(places) < MOST_MATCHES:
-            places += [(number + line, start + place) for line, place in expression.lines(block)]
-        number += block.count(b"\n")
-        start += len(block)
-    return places
 
 
 def _as_utf8(content: bytes, encoding: str) -> bytes:
