@@ -304,6 +304,7 @@ class _Assembly:
         )
         if decision.trusted and loaded.untrusted:
             loaded = await self._config(workspace, trusted=decision.files)
+            decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
         if decision.trusted:
             return loaded, decision
         from pegboard.gitconfig import running_settings  # only a project without trust pays

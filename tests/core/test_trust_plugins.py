@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -145,3 +146,22 @@ async def test_a_project_that_names_a_plugin_of_the_user_s_does_not_switch_it_of
 
     assert await repository.plugins() == {"guard": "user"}
     assert await repository.plugins(trust=True) == {"guard": "user"}
+
+
+async def test_a_configuration_that_changes_while_it_is_read_names_no_plugin_unseen(
+    repository: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = repository.write(repository.folder / "pegboard.toml", "plugin_paths = ['more']")
+    shown = await repository.decision()
+    repository.evil.write_text(f"{LEAVES_A_TRACE}# changed\n")
+    config.write_text("trace = true")
+    decide = TrustStore.decide
+
+    def decide_late(store: TrustStore, **facts: Any) -> Decision:
+        config.write_bytes(shown.files[config])  # between the two readings
+        return decide(store, **facts)
+
+    monkeypatch.setattr(TrustStore, "decide", decide_late)
+
+    assert set((await repository.plugins(shown)).values()) <= {"blocked", "project"}
+    assert not repository.ran
