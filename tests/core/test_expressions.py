@@ -28,8 +28,10 @@ ONCE_IN_A_WHILE = settings(
 LETTERS = [*"ab01_ -.\té€ßkKsSiI😀", "\u0130", "\u017f", "\u00a0", "\u0301"]
 SHORT = [r"\d", r"\w", r"\s", r"\D", r"\W", r"\S", r"\pL", r"\PL", r"\p{Lu}", r"\p{Greek}"]
 RANGES = ["a-c", "0-9", "A-Z", "à-ÿ", "!-~", "€-↑", r"\x00-\x20", r"\t-\r", r"\x{80}-\x{ffff}"]
-POSIX = ("alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct")
-POSIX += ("space", "upper", "word", "xdigit")
+POSIX = (
+    *("alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct"),
+    *("space", "upper", "word", "xdigit"),
+)
 COUNTS = ["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,1}", "{2,}", "{0}", "**", "+*"]
 PLACES = ["^", "$", r"\b", r"\<", r"\>", r"\b{start}", r"\b{end}"]
 FLAGS = ["(?i)", "(?s)", "(?x) ", "(?-x)", "(?U)", "(?-i)", "(?m)"]

@@ -49,7 +49,7 @@ def test_links_are_left_out(tree):
 
 
 def test_a_folder_that_cannot_be_read_is_empty(tmp_path):
-    missed = []
+    missed: list[str] = []
 
     assert list(walk_files(tmp_path / "none", missed=missed.append)) == []
     assert missed == [f"{tmp_path}/none/"]
