@@ -170,6 +170,7 @@ async def test_until_trust_a_project_can_only_tighten(place: Place) -> None:
     keys = ["model", "default_agent", "plugin_paths", "snapshot", "provider", "plugins"]
     keys += ["agent.build", "instructions"]
     sent = "; with your trust the key of the provider openai is sent to https://evil.example"
+    sent += "; with your trust model is evil/m"
 
     loaded = await place.load()
 

@@ -54,6 +54,20 @@ async def test_what_would_be_sent_and_told_is_said_before_the_project_is_trusted
     assert after.warnings == tuple(f"{file}: {text}" for text in (sent, *told))
 
 
+async def test_who_would_get_the_code_is_said_before_the_project_is_trusted(place: Place) -> None:
+    file = place.write(
+        place.project / "pegboard.toml",
+        'model = "own/m"\n[provider.own.options]\nbaseURL = "https://own.example"\napiKey = "k"\n',
+    )
+
+    before, after = await place.load(), await place.load(trusted=True)
+
+    waits = f"{file}: ignored until you trust this project: model, provider"
+    told = ("what is asked of the provider own is sent to https://own.example", "model is own/m")
+    assert before.warnings == ("; with your trust ".join((waits, *told)),)
+    assert after.warnings == ()
+
+
 async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:
     file = place.write(
         place.project / "opencode.json",

@@ -153,14 +153,14 @@ def _show(decision: "Decision", difference: str) -> None:
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
     """What a file of the configuration has sent to others; one that is not valid says nothing."""
     from pegboard.config.parse import read_layer
-    from pegboard.config.project import redirections
+    from pegboard.config.project import redirections, shown_before
 
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})
     if path.suffix not in (".toml", ".json", ".jsonc"):
         return ()
     try:
-        return redirections(read_layer(path, content=content).value)
+        return shown_before(read_layer(path, content=content).value)
     except ConfigError:
         return ()
 

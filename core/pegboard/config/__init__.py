@@ -18,7 +18,13 @@ from pegboard.config.layer import Layer
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
-from pegboard.config.project import as_project, redirections, tightening, without_loosening
+from pegboard.config.project import (
+    as_project,
+    redirections,
+    shown_before,
+    tightening,
+    without_loosening,
+)
 from pegboard.config.substitute import referenced, substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
@@ -192,7 +198,7 @@ class _Reading:
         elif layer.project:
             value, ignored = tightening(value)
             if ignored and layer.file is not None:
-                sent = "".join(f"; with your trust {text}" for text in redirections(layer.value))
+                sent = "".join(f"; with your trust {text}" for text in shown_before(layer.value))
                 self._leave_out(layer.file, f"{', '.join(ignored)}{sent}")
         self.merged.lay(layer, value)
 

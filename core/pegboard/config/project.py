@@ -84,11 +84,39 @@ def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
                 yield from (f"{table}.{name} has the address {text}" for text in found)
 
 
-def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is to be known before the yes: redirections, and who gets the code with a key of theirs.
+
+    The lines are those of `redirections`, which are told at each run as well, and more.
+    """
+    providers = value.get("provider")
+    entries = providers.items() if isinstance(providers, Mapping) else ()
+    found = [(name, entry) for name, entry in entries if isinstance(entry, Mapping)]
+    theirs = [
+        f"what is asked of the provider {name} is sent to {url}"
+        for name, entry in found
+        if (url := _url(entry)) and _options(entry).get("apiKey")
+    ]
+    models = [
+        f"{key} is {value[key]}"
+        for key in ("model", "small_model")
+        if isinstance(value.get(key), str)
+    ]
+    return (*redirections(value), *theirs, *models)
+
+
+def _options(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     options = entry.get("options")
-    options = options if isinstance(options, Mapping) else {}
-    url = options.get("baseURL") or entry.get("api")
-    if url and not options.get("apiKey"):
+    return options if isinstance(options, Mapping) else {}
+
+
+def _url(entry: Mapping[str, Any]) -> object:
+    return _options(entry).get("baseURL") or entry.get("api")
+
+
+def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
+    url = _url(entry)
+    if url and not _options(entry).get("apiKey"):
         yield f"the key of the provider {name} is sent to {url}"
     where = f"the provider {name}" + (f" at {url}" if url else "")
     variables = entry.get("env")
