@@ -32,9 +32,13 @@ from pathlib import Path
 
 
 class PegboardError(Exception):
-    """The root: its text names the thing, the value and the way out, and fits on a line."""
+    """The root: its text names the thing, the value and the way out, and fits on a line.
+
+    `told` says that a `session.error` event has told of it, as one does of a turn that fails.
+    """
 
     exit_code = 1
+    told = False
 
 
 class ConfigError(PegboardError, ValueError):

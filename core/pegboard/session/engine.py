@@ -10,6 +10,7 @@ from pegboard.audit import Audit
 from pegboard.background import Background
 from pegboard.context import ChildResult
 from pegboard.desk import Desk
+from pegboard.errors import PegboardError
 from pegboard.files import FileLedger
 from pegboard.hooks import Hooks
 from pegboard.ids import IdSource
@@ -19,9 +20,10 @@ from pegboard.providers import Provider
 from pegboard.questions import Questions
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
-from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
+from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
 from pegboard.schema.model import Model
 from pegboard.schema.session import Idle, SessionStatus
+from pegboard.session.failures import failure_of
 from pegboard.snapshot import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
@@ -78,3 +80,9 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(status, Idle):
             told.append(Event(properties=SessionIdle(session_id=session_id)))
         self.publish(told)
+
+    def say_failure(self, session_id: str, error: PegboardError) -> None:
+        """Publish why a session's turn came to nothing, which no message says."""
+        failed = SessionFailed(session_id=session_id, error=failure_of(error))
+        self.publish([Event(properties=failed)])
+        error.told = True

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pegboard.context import ChildResult, Ruleset
-from pegboard.errors import AbortedError, NotFoundError, SessionBusyError, ToolError
+from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError, ToolError
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted
 from pegboard.schema.message import Turn
@@ -353,6 +353,9 @@ class Runs:
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None
+        except PegboardError as error:
+            engine.say_failure(session_id, error)
+            raise
         finally:  # nothing waits from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
             self._early.pop(session_id, None)

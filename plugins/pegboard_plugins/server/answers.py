@@ -83,13 +83,25 @@ def failure(error: PegboardError) -> Response:
         return _tagged(404, tag, message, {place: error.name}, name="NotFoundError")
     if isinstance(error, SessionBusyError):
         return _tagged(409, "SessionBusyError", message, {"sessionID": error.session_id})
-    facts = {"kind": "Payload"} if isinstance(error, BodyError) else {}
+    facts = _facts(error)
     for kind, status, name in _STATUS:
         if isinstance(error, kind):
             return problem(status, name, message, **facts)
     if isinstance(error, ValueError):  # a configuration, too, is input
         return problem(400, type(error).__name__, message)
     return problem(500, "UnknownError", message)
+
+
+def _facts(error: PegboardError) -> dict[str, object]:
+    """What clients of the protocol look for beside the message."""
+    match error:
+        case BodyError():
+            return {"kind": "Payload"}
+        case ModelNotFoundError():
+            provider, _, model = error.name.partition("/")
+            return {"providerID": provider, "modelID": model, "suggestions": error.suggestions}
+        case _:
+            return {}
 
 
 def _tagged(

@@ -183,14 +183,14 @@ async def _held(house: House, place: Place, work: Work) -> Turn:
     try:
         with house.pool.held(place.app):
             return await work
-    except AbortedError:  # told by who aborted it
-        raise
     except PegboardError as error:
-        told = {
-            "sessionID": place.session.id,
-            "error": {"name": "UnknownError", "data": {"message": hidden_text(str(error))}},
-        }
-        house.feed.say("session.error", told, directory=place.app.workspace.directory)
+        # Of an abort, the answer that it ended tells.
+        if not (error.told or isinstance(error, AbortedError)):
+            told = {
+                "sessionID": place.session.id,
+                "error": {"name": "UnknownError", "data": {"message": hidden_text(str(error))}},
+            }
+            house.feed.say("session.error", told, directory=place.app.workspace.directory)
         raise
 
 

@@ -252,6 +252,17 @@ def test_what_is_refused_is_told_as_an_event_too(server, client, session, route,
     assert [event["type"] for event in events].count("session.error") == 1
 
 
+def test_a_turn_that_comes_to_nothing_is_told_before_its_end(server, client, session):
+    with heard(server) as events:
+        refused = client.post(f"/session/{session}/message", json=prompt("x", model=NOBODY))
+        until(events, "session.idle")
+
+    kinds = [event["type"] for event in events]
+    assert kinds.index("session.error") < kinds.index("session.idle")
+    assert refused.json()["name"] == "ProviderModelNotFoundError"
+    assert refused.json()["data"] | NOBODY == refused.json()["data"]
+
+
 def test_a_client_brings_the_id_of_its_message(client, session):
     message_id = "msg_ffffffffffff00000000000000"
 
