@@ -86,6 +86,8 @@ def _assign_unknown(base: str, words: Sequence[Word], findings: Findings) -> Non
     for name in [*names, "REPLY", "MAPFILE"]:
         hijack(name, _ANYTHING, findings)
         findings.assign(name, origin)
+        if findings.fed and names_parent(findings.fed.text, findings):
+            findings.parents.add(name)
 
 
 def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:

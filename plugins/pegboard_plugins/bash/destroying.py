@@ -12,12 +12,12 @@ from pegboard_plugins.bash.words import Word
 DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
 _WHOLE = frozenset({"rimraf", "trash", "trash-put", "del-cli", "shred", "wipe", "srm"})
 """They delete whole folders without being told to, or what nothing brings back."""
-_LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=")
+_LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=(,.*)?")
 """Modes with which not even the owner can read."""
 _COPIES_ALL = re.compile(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive)")
 _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
-_DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
+DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _FIND_FILTER = re.compile(
@@ -142,7 +142,7 @@ def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
     start = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
     deletes = "-delete" in texts or (
         any(text.startswith(("-exec", "-ok")) for text in texts)
-        and any(text.rpartition("/")[2] in DELETERS or _DELETING.search(text) for text in texts)
+        and any(text.rpartition("/")[2] in DELETERS or DELETING.search(text) for text in texts)
     )
     if not deletes or _is_narrow(texts):
         return []

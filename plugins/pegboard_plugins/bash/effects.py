@@ -68,9 +68,15 @@ _MOVERS = frozenset(
 _VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
 _GIVEN: Mapping[str, tuple[frozenset[str], int]] = {
     "jq": (frozenset({"--arg", "--argjson"}), 2),
+    **dict.fromkeys(
+        ("sed", "grep", "egrep", "fgrep", "rg"),
+        (frozenset({"-e", "--expression", "--regexp"}), 1),
+    ),
     **dict.fromkeys(("awk", "gawk", "mawk"), (frozenset({"-v", "--assign"}), 1)),
 }
-"""Options with which programs are given variables, and of how many words."""
+"""Options with which programs are given variables or patterns, and of how many words."""
+_GLUED = re.compile(r"-(?:[KT]|[dF](?=@|\w+=@))(.+)", re.DOTALL)
+"""Options of curl with the name of a file behind them."""
 _VERSION = re.compile(r"[^$`]*:[$`]")
 """Behind a colon git takes the name of a file."""
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
@@ -119,14 +125,10 @@ def _doubt(
     base: str, words: Sequence[Word], candidates: Sequence[Word], findings: Findings
 ) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
-    if base in findings.functions:
-        is_unknown = any(map(findings.is_unknown, words))
-    else:
+    if moves_content(base, [word.text for word in words]):
         named = [word for word in candidates if word.open or _takes_file(base, word)]
-        moves = moves_content(base, [word.text for word in words])
-        is_unknown = moves and any(map(findings.is_unknown, named))
-    if is_unknown:
-        findings.doubt("dynamic-args", unknown=True)
+        if any(map(findings.is_unknown, named)):
+            findings.doubt("dynamic-args", unknown=True)
 
 
 def _write(base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings) -> None:
@@ -166,10 +168,13 @@ def _takes_file(base: str, word: Word) -> bool:
 def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
     """The words that may name files: not a pattern, not a message."""
     rest = _without_values(base, words)
-    if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in rest):
-        plain = (word for word in rest if not re.match(r"-|\d+$", word.text))
-        first = next(plain, None)
+    if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in words):
+        counts = r"-|\d+$" if base.endswith("grep") else r"-"  # as in `-A 5`
+        first = next((word for word in rest if not re.match(counts, word.text)), None)
         rest = [word for word in rest if word is not first]
+    if base == "curl":
+        glued = [(word, _GLUED.fullmatch(word.text)) for word in rest]
+        rest += [replace(word, text=found[1]) for word, found in glued if found]
     if base in ("docker", "podman"):
         pairs = pairwise([Word(""), *rest])
         rest = [after for before, after in pairs if before.text not in ("-w", "--workdir")]

@@ -2,19 +2,20 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
 from typing import NamedTuple
 
-from pegboard_plugins.bash.origins import Origin, Values, names_secret, origin_of
+from pegboard_plugins.bash.origins import ARGUMENTS, Origin, Values, names_secret, origin_of
 from pegboard_plugins.bash.words import Word
 
 MOST_FOLDERS = 16
 MOST_VALUES = 32
 MOST_CALLS = 64
-"""So many calls of functions that the line defines are followed."""
+DEEPEST_CALLS = 8
+"""So many calls of functions that the line defines are followed, and so many in each other."""
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
@@ -56,8 +57,9 @@ class Findings:
     `hazards` are the commands that destroy what they do not name, each with the reason.
     `overlays` are folders whose whole content would be written over, `parents` variables that hold
     the number of the process that runs the line. `made` are the folders that the line itself makes,
-    `functions` what those do that it defines. For the `placeholder` in the code of a shell its
-    caller puts what it is fed. Of what is unclear, nobody can say at all what is `unknown`.
+    `functions` what those do that it defines, `arguments` what the one is given that is visited.
+    For the `placeholder` in the code of a shell its caller puts what it is fed. Of what is unclear,
+    nobody can say at all what is `unknown`.
     """
 
     home: str
@@ -76,6 +78,8 @@ class Findings:
     unknown: dict[str, None] = field(default_factory=dict)
     functions: dict[str, Callable[[], None]] = field(default_factory=dict)
     calls: int = 0
+    active: list[tuple[str, ...]] = field(default_factory=list)
+    arguments: Sequence[Word] | None = None
     made: dict[str, None] = field(default_factory=dict)
     unclear: dict[str, None] = field(default_factory=dict)
     values: Values = field(default_factory=dict)
@@ -148,17 +152,22 @@ class Findings:
         texts.append(_DEFAULT.sub(lambda found: found[1] or "", word.text))
         return any(map(names_secret, [word.text, *texts]))
 
-    def call(self, name: str) -> None:
-        """What a function of the line does where it is called, in the state of then."""
-        body = self.functions.pop(name, None)  # one that calls itself does the same again
-        if body is None:
-            return
+    def call(self, name: str, words: Sequence[Word]) -> None:
+        """What a function of the line does with these words, in the state of then."""
+        call = (name, *(word.text for word in words))
+        if call in self.active:
+            return  # one that calls itself does the same again
         self.calls += 1
-        if self.calls > MOST_CALLS:
+        if self.calls > MOST_CALLS or len(self.active) > DEEPEST_CALLS:
             self.doubt("nested-too-deep")
-        else:
-            body()
-        self.functions[name] = body
+            return
+        held = self.values.get(ARGUMENTS, Origin.LISTING), self.arguments
+        self.values[ARGUMENTS] = max(map(self.certainty, words), default=Origin.LISTING)
+        self.arguments = words
+        self.active.append(call)
+        self.functions[name]()
+        self.active.pop()
+        self.values[ARGUMENTS], self.arguments = held
 
     def move(self, folders: Iterable[str]) -> None:
         """The line goes on in one of these folders."""

@@ -29,8 +29,10 @@ _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
 _MOST_QUANTIFIERS = 3
 _ENDS = "it would end Pegboard, or more than was started here"
-_MACHINE = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit"})
-_MACHINE_ACTS = frozenset({"reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"})
+_MACHINE = frozenset({"killall5", "shutdown", "reboot", "halt", "poweroff", "telinit"})
+_MACHINE_ACTS = frozenset(
+    {"0", "6", "reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"}
+)
 
 
 def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
@@ -42,7 +44,9 @@ def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
         reason = _killing(texts, findings)
     elif base in ("pkill", "killall"):
         reason = _killing_by_name(base, texts)
-    elif base in _MACHINE or (base == "systemctl" and not _MACHINE_ACTS.isdisjoint(texts)):
+    elif base in _MACHINE or (
+        base in ("systemctl", "init") and not _MACHINE_ACTS.isdisjoint(texts)
+    ):
         reason = "it would end all that runs on this machine"
     else:
         return
@@ -77,7 +81,8 @@ def _cleaning(words: Sequence[Word], findings: Findings) -> str:
 def names_parent(text: str, findings: Findings) -> bool:
     """Whether the text stands for the process that runs the line, or for what holds its number."""
     names = re.findall(r"\$\{?(\w+)", text)
-    return "ppid" in text.lower() or not findings.parents.isdisjoint(names)
+    is_held = not findings.parents.isdisjoint(names)
+    return is_held or "ppid" in text.lower() or _lists_own(text)
 
 
 def _killing(texts: Sequence[str], findings: Findings) -> str:
@@ -91,8 +96,8 @@ def _killing(texts: Sequence[str], findings: Findings) -> str:
         rest = rest[1:]
     named = [text for text in rest if text not in ("--", findings.placeholder)]
     is_own = any(_NOT_ONES_OWN.fullmatch(text) or names_parent(text, findings) for text in named)
-    sources = [*named, *([findings.fed.text] if findings.fed and not named else [])]
-    return _ENDS if is_own or any(map(_lists_own, sources)) else ""
+    fed = findings.fed.text if findings.fed and not named else ""
+    return _ENDS if is_own or _lists_own(fed) else ""
 
 
 def _lists_own(text: str) -> bool:

@@ -65,6 +65,11 @@ def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: Scan
     if found := _FOUND.fullmatch(words[0].text):
         findings.run(tuple(word.text for word in words))
         words = [Word(found[1]), *words[1:]]
+    if words[0].text == "$@" and findings.arguments is not None:
+        findings.doubt("dynamic-command")
+        words = [*findings.arguments, *words[1:]]
+        if not words:
+            return  # it is judged with what it is given, where the function is called
     _name(words, findings)
     words = [each for word in words for each in findings.settled(word)]
     if depth > DEEPEST or not words:
@@ -93,7 +98,7 @@ def _follow(
     elif base == "eval":
         _run_code(rest, findings, depth, scan_text, here=True)
     elif base in findings.functions:
-        findings.call(base)
+        findings.call(base, rest)
     elif base == "git":
         for inner in run_by_git(rest):
             judge(inner, findings, depth + 1, scan_text)

@@ -72,7 +72,7 @@ _SILENT = frozenset({"cd", "true", "false", ":", "test", "[", "set", "sleep", "e
 _NAMES_ONLY = re.compile(r"-[a-zA-Z]*[lLc][a-zA-Z]*|--(files\S*|name-only|count)")
 _PIECES = re.compile(r"-[a-zA-Z]*o[a-zA-Z]*|--only-matching")
 _INVERSE = re.compile(r"-[a-zA-Z]*v[a-zA-Z]*|--invert-match")
-_SAYS = {"ls": re.compile(r"-[a-zA-Z]*[aAf][a-zA-Z]*$|--a"), "seq": re.compile(r"-[a-z]*f|--f")}
+_SAYS = {"ls": re.compile(r"-[a-zA-Z0-9]*[aAf]|--a"), "seq": re.compile(r"-[a-z]*f|--f")}
 """With these options `ls` names what is hidden, and `seq` any text."""
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
 _PICKS: Mapping[str, re.Pattern[str]] = {
@@ -81,6 +81,7 @@ _PICKS: Mapping[str, re.Pattern[str]] = {
     "sed": re.compile(r"-n|\d+(,(\d+|\$))?[pdq]|s([/|#,])\^(\\?\.)?\\?/?\3\3"),
 }
 """The arguments of each with which it leaves out lines or columns, and blanks."""
+_RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
 _HASHES = re.compile(r"--(format|pretty)=(format:)?%[hH]|--name-only|--name-status")
 _NUMERIC = frozenset({"?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID"})
 _NUMERIC |= {"BASHPID", "COLUMNS", "LINES", "EPOCHSECONDS"}
@@ -261,6 +262,8 @@ def _of_command(words: Sequence[Word], values: Values) -> Origin:
     says_more = any(map(_SAYS[name].match, texts)) if name in _SAYS else False
     if says_more or name in _NUMBERS:
         return Origin.UNKNOWN if says_more else Origin.NUMBER
+    if name == "jq" and not any(map(_RAW.match, texts)):
+        return Origin.LISTING  # JSON is no name of a file
     if name in _LISTERS or (name in _SEARCHES and any(map(_NAMES_ONLY.fullmatch, texts))):
         return Origin.LISTING
     first = git_words(texts)[:1] if name == "git" else texts[:1]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard import protected_folder, protected_path
+from pegboard_plugins.bash.destroying import DELETING
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.origins import Origin
 from pegboard_plugins.bash.walking import walk_text
@@ -58,7 +59,10 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
         findings.doubt("nested-too-deep")
     if findings.calculates and findings.untold:
         findings.doubt("arith-eval", unknown=findings.untold is Origin.UNKNOWN)
-    if findings.destroys and _EXTENDED_GLOB.search(command):
+    is_unread = not {"nested-too-deep", "too-long"}.isdisjoint(findings.unclear)
+    if (is_unread and DELETING.search(command)) or (
+        findings.destroys and _EXTENDED_GLOB.search(command)
+    ):
         findings.destroys[""] = None
     if not findings.commands:
         findings.doubt("no-command")

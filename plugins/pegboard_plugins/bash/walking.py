@@ -142,8 +142,19 @@ class _Walk:
         name = node.child_by_field_name("name")
         called = "" if name is None else text_of(name)
         self._found.doubt("redefinition", unknown=is_vital(called))
-        self._in_scope(node)
-        self._found.functions[called] = partial(self._children, node)
+        arguments, self._found.arguments = self._found.arguments, ()
+        self._body(node)
+        self._found.arguments = arguments
+        self._found.functions[called] = partial(self._body, node, called=True)
+
+    def _body(self, node: "Node", *, called: bool = False) -> None:
+        """What a function does; its `"$@"` is what it is given, if it takes nothing of that."""
+        if re.search(r"\b(shift|set)\b", text_of(node)):
+            self._found.arguments = None
+        if called:
+            self._children(node)
+        else:
+            self._in_scope(node)
 
     def _statement(self, node: "Node") -> None:
         """`declare`, `export` and `unset` are commands, but not for the parser."""
@@ -350,7 +361,8 @@ class _Walk:
         self._found.run((first, inside_of_test(node, self._found.home), last))
 
     def _calculation(self, node: "Node") -> None:
-        if re.search(r"[A-Za-z_]", text_of(node)):
+        text = text_of(node)
+        if re.search(r"[A-Za-z_]", text.partition("[")[2] if node.type == "subscript" else text):
             self._found.calculates = True
 
     def _words(self, nodes: "Sequence[Node]") -> list[Word]:

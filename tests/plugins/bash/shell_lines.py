@@ -67,6 +67,7 @@ _COMPOUND = (
     *("for i in 1 2 ; do {} ; {} ; done", "while ! {} ; do {} ; break ; done"),
     *("until {} ; do {} ; break ; done", "case x in x) {} ;; *) {} ;; esac"),
     *("f() {{ {} ; }} ; {} ; f", "function g {{ {} ; }} ; {} ; g", "[[ -z $({}\n) ]] && {}"),
+    *('f() {{ "$@" ; }} ; f {} ; {}', 'f() {{ nice "$@" ; }} ; {} ; f {}', "X=alpha ; $X {} ; {}"),
     *("(( $({} >&2\n echo 1) )) ; {}", "select_none=1 ; {} ; {}", "{} # {}\n", "{} \\\n ; {}"),
     *(
         "time {{ {} ; {} ; }}",
