@@ -4,11 +4,12 @@ import asyncio
 import os
 import signal
 import time
-from codecs import getincrementaldecoder
+from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -353,10 +354,16 @@ class _Output:
         )
 
     def _cut(self) -> str:
-        head = self._head.decode(errors="replace")
-        tail = self._tail[-self._half :].decode(errors="replace")
+        head, _ = utf_8_decode(self._head, "replace", False)  # noqa: FBT003 - without a half letter
+        tail = _from_a_letter(self._tail[-self._half :]).decode(errors="replace")
         missing = self._total - self._limit
         return f"{head}\n\n[{missing:,} bytes of the output are left out here]\n\n{tail}"
+
+
+def _from_a_letter(text: bytearray) -> bytearray:
+    """The text without the rest of a letter of UTF-8 that began before it."""
+    rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
+    return text[sum(takewhile(bool, rests)) :]
 
 
 def _new_file(folder: Path) -> tuple[Path, BinaryIO]:

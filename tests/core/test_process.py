@@ -131,6 +131,14 @@ async def test_of_a_long_output_head_and_tail_are_kept_and_a_file_has_all(tmp_pa
     assert result.output_path.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("limit", [100, 101, 102, 103, 104, 106])
+async def test_no_letter_is_cut_in_two(tmp_path, limit):
+    result = await run("printf '€%.0s' $(seq 100)", tmp_path, limit_bytes=limit)
+
+    assert set(result.output) >= {"€", "["}
+    assert "\ufffd" not in result.output
+
+
 async def test_a_gigabyte_needs_little_memory(tmp_path):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
