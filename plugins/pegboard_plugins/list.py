@@ -174,10 +174,9 @@ def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], boo
     return found, True
 
 
-def _outer(name: str) -> tuple[int, list[str]]:
-    """Files of outer folders first, each by name, as `walk_files` gives them."""
-    names = name.split("/")
-    return len(names), names
+def _outer(name: str) -> tuple[int, str]:
+    """Files of outer folders first, each by the names on its way, as `walk_files` gives them."""
+    return name.count("/"), name.replace("/", "\0")
 
 
 def _nameable(
