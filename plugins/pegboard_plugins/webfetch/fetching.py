@@ -136,11 +136,12 @@ def _parsed(url: str) -> "httpx.URL":
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
         raise ToolError(f"{url!r} is not a URL: {error}") from error
-    if parsed.scheme not in ("http", "https") or not parsed.host:
+    host = parsed.host.rstrip(".")  # the same host, which rules name without its dot
+    if parsed.scheme not in ("http", "https") or not host:
         raise ToolError(f"{url!r} is not fetched: only http:// and https:// URLs are")
     if parsed.userinfo:
         raise ToolError("a URL with a name or password in it is not fetched")
-    return parsed.copy_with(fragment=None)
+    return parsed.copy_with(host=host, fragment=None)
 
 
 async def _answer(

@@ -265,7 +265,10 @@ async def test_a_slow_answer_ends_at_the_time_limit(reply):
 
 @pytest.mark.parametrize(
     "url",
-    ["ftp://a.test/", "file:///etc/passwd", "a.test", "http://", "http://a b/", "http://[::1"],
+    [
+        *("ftp://a.test/", "file:///etc/passwd", "a.test", "http://", "http://a b/", "http://[::1"),
+        *("http://./", "http://a@b.test/", "http://a.test\\@b.test/"),
+    ],
 )
 async def test_what_is_no_web_address_is_refused(url):
     with pytest.raises(ToolError):

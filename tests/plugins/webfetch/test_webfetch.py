@@ -183,6 +183,13 @@ async def test_each_hop_needs_the_permission(tmp_path, webfetch):
     assert context.asked("webfetch") == [web.url("/"), web.url("/there")]
 
 
+async def test_a_host_is_asked_for_by_one_name(context, webfetch):
+    async with serving({"/": page(b"x", "text/plain")}) as web:
+        await call(webfetch, context, url=web.url(host="LOCALHOST.").replace("http", "HTTP"))
+
+        assert context.asked("webfetch") == [web.url(host="localhost")]
+
+
 async def test_without_the_permission_nothing_is_sent(tmp_path, webfetch):
     async with serving({"/": page(b"hi")}) as web:
         with pytest.raises(PermissionDeniedError):
