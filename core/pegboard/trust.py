@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -159,6 +160,8 @@ def write_lock(decision: Decision, path: Path) -> None:
         draft.write_text(f"{content}\n", encoding="utf-8")
         draft.replace(path)  # one that is a link of the project's leads nowhere
     except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
         raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
 
 

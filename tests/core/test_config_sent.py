@@ -68,6 +68,18 @@ async def test_who_would_get_the_code_is_said_before_the_project_is_trusted(plac
     assert after.warnings == ()
 
 
+@pytest.mark.parametrize("value", ["true", "5", '"a.md"', "[5]", '[["a.md"]]'])
+async def test_instructions_of_an_untrusted_project_that_are_no_list_are_left_out(
+    place: Place, value: str
+) -> None:
+    file = place.write(place.project / "opencode.json", f'{{"instructions": {value}}}')
+
+    loaded = await place.load()
+
+    assert loaded.config.instructions == ()
+    assert loaded.warnings == (f"{file}: ignored until you trust this project: instructions",)
+
+
 async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:
     file = place.write(
         place.project / "opencode.json",

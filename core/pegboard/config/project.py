@@ -143,11 +143,12 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
             said.setdefault("agent", {})[name] = {"project_permission": entry["permission"]}
         if set(entry) - {"permission"}:
             ignored.append(f"agent.{name}")
-    given = value.get("instructions") or []
-    inside = [entry for entry in given if isinstance(entry, str) and _is_document_inside(entry)]
+    given = value.get("instructions")
+    entries = given if isinstance(given, list) else ()
+    inside = [entry for entry in entries if isinstance(entry, str) and _is_document_inside(entry)]
     if inside:
         said["instructions"] = inside
-    if len(inside) < len(given):
+    if given and inside != given:
         ignored.append("instructions")
     return said, tuple(ignored)
 
