@@ -1,16 +1,27 @@
 """What the guard says of a request, or of all that the bash tool asks for a line."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from pegboard.context import Ruleset
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard_plugins.bash.scan import scan
 from pegboard_plugins.guard import permission_ask
 
 
-async def said(project, permission, patterns, *, rules=(), private=(), **metadata):
-    session = SimpleNamespace(
+async def said(
+    project: Path,
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    rules: Sequence[Rule] = (),
+    private: Sequence[Path] = (),
+    **metadata: Any,
+) -> Verdict | None:
+    """The guard's opinion on a request in a session of the project."""
+    session: Any = SimpleNamespace(
         home=Path.home(),
         private=private,
         worktree=project,
@@ -28,7 +39,8 @@ async def said(project, permission, patterns, *, rules=(), private=(), **metadat
     return await permission_ask(session, request)
 
 
-async def of_command(project, command, **facts):
+async def of_command(project: Path, command: str, **facts: Any) -> Verdict | None:
+    """Its opinion on what the bash tool asks of `bash` for a line."""
     found = scan(command, cwd=project, home=Path.home(), worktree=project)
     patterns = [" ".join(argv) for argv in found.commands]
     return await said(
@@ -44,7 +56,7 @@ async def of_command(project, command, **facts):
     )
 
 
-async def all_of_command(project, command, **facts):
+async def all_of_command(project: Path, command: str, **facts: Any) -> list[tuple[str, bool]]:
     """What is said of all that the bash tool asks for a line."""
     found = scan(command, cwd=project, home=Path.home(), worktree=project)
     verdicts = [await of_command(project, command, **facts)]
