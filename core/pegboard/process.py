@@ -138,6 +138,7 @@ async def service_process(
             watching.cancel()
             if family.kill(thorough=True):
                 await _gone(family)
+            await asyncio.wait({watching})  # it ends at once
 
 
 async def _kept_within(watch: Watch, family: Family) -> None:

@@ -98,7 +98,7 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
     room = MEDIA_LIMIT_BYTES
     for given in files:
         file = _attachment(given)
-        size = (len(file.url) - file.url.find(",") - 1) * 3 // 4
+        size = _content_bytes(file.url)
         if 0 < size <= room:
             kept.append(file)
             room -= size
@@ -106,6 +106,11 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
             why = "is empty" if size <= 0 else f"has {size:,} bytes, {room:,} could be attached"
             missing.append(f"[The attachment {kept_title(file.filename or file.mime)} {why}]")
     return tuple(kept), missing
+
+
+def _content_bytes(url: str) -> int:
+    """The bytes that a `data:` URL holds in base64."""
+    return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
 
 
 def _attachment(given: object) -> Attachment:

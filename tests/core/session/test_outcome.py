@@ -1,5 +1,6 @@
 """What a tool of anybody's answers can be stored and sent, or is said to be left out."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +86,24 @@ async def test_metadata_that_have_no_json_or_are_too_long_are_left_out(tmp_path:
 
 async def test_an_attachment_that_no_provider_takes_is_left_out_and_said(tmp_path: Path) -> None:
     huge = PNG + "A" * (28 << 20)
+    whole = f"data:image/png;base64,{base64.b64encode(bytes((20 << 20) - 8)).decode()}"
     files = tuple(
         Attachment(mime="image/png", url=url, filename=name)
-        for url, name in ((PNG, "a.png"), (PNG.partition(",")[0] + ",", "b.png"), (huge, "c.png"))
+        for url, name in (
+            (PNG, "a.png"),
+            (whole, "d.png"),
+            (PNG.partition(",")[0] + ",", "b.png"),
+            (huge, "c.png"),
+        )
     )
 
     state = await state_of(tmp_path, ToolResult(output="x", attachments=files))
 
     assert isinstance(state, Completed)
     assert state.attachments is not None
-    assert [file.filename for file in state.attachments] == ["a.png"]
+    assert [file.filename for file in state.attachments] == ["a.png", "d.png"]
     assert "[The attachment b.png is empty]" in state.output
-    assert "[The attachment c.png has 22,020,105 bytes, 20,971,511 could" in state.output
+    assert "[The attachment c.png has 22,020,105 bytes, 0 could be attached]" in state.output
 
 
 async def test_a_long_error_is_cut_like_an_output(tmp_path: Path) -> None:
