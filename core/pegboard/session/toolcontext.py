@@ -163,8 +163,10 @@ class CallContext:
         if absolute == self.directory:
             return absolute  # resolved when the App was opened
         real = await asyncio.to_thread(_resolved, absolute)
-        roots = {self.directory, self.worktree, self._engine.output_dir}
-        if any(real.is_relative_to(root) for root in roots):
+        if real.is_relative_to(self.directory) or real.is_relative_to(self.worktree):
+            return real
+        # An output is for who was told its name: the folder has those of all projects.
+        if real.parent == await asyncio.to_thread(self._engine.output_dir.resolve):
             return real
         folder = real if await asyncio.to_thread(real.is_dir) else real.parent
         pattern = str(folder / "*")

@@ -135,6 +135,28 @@ async def test_a_path_with_a_zero_byte_is_answered_with_the_reason(tmp_path: Pat
     assert part.state.error.endswith(r"a\x00b' is no path: embedded null byte")
 
 
+async def test_an_output_is_read_by_its_name_and_the_folder_of_all_outputs_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    class Asks:
+        """Asks for what is outside of the project."""
+
+        @hookimpl
+        async def permission_ask(self, request: PermissionRequest) -> Verdict:
+            return Verdict(action="ask")
+
+    outputs = tmp_path / "data" / "tool-output"
+    paths = (outputs / "tool_1.txt", outputs, outputs / "a" / "b")
+    asked = [call("place", f'{{"path": "{path}"}}', call_id=path.name) for path in paths]
+    provider = Played(calls(*asked), text("ok"))
+    async with opened(tmp_path, provider, ToolsPlugin(place), Asks(), allow=False) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        states = [type(part.state) for part in tools_of(await app.turns(session.id))]
+
+    assert states == [Completed, Failed, Failed]
+
+
 async def test_parallel_calls_run_at_the_same_time_and_each_is_answered(tmp_path: Path) -> None:
     barrier = asyncio.Barrier(3)
 
