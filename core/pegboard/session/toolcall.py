@@ -32,6 +32,8 @@ DOOM_LOOP_CALLS = 3
 
 An edit in between begins the count of other calls anew.
 """
+MOST_NAMED = 5
+"""Errors of a task group that a failed call tells of."""
 UNREADABLE_CALLS = 3
 """After so many calls in a row that are not JSON the model will not get it right."""
 STOPPED = "The call was stopped before it ended."
@@ -229,7 +231,10 @@ class Caller:
 
 
 def _said(error: BaseException) -> str:
-    """The text of an error, which may fail to make one."""
+    """The text of an error, which may fail to make one; of a task group's, its tasks' errors."""
+    if isinstance(error, BaseExceptionGroup):
+        named = (f"{type(each).__name__}: {_said(each)}" for each in error.exceptions[:MOST_NAMED])
+        return "; ".join(named)
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - a tool's exceptions are foreign code

@@ -139,6 +139,10 @@ async def test_what_a_tool_gives_to_be_stored_does_not_end_the_turn(
         (ToolResult(output=b"bytes"), "the output of the tool's answer is of the type bytes"),
         (ToolResult(output="", metadata=[]), "the metadata of the tool's answer is of the type"),
         (ToolResult(output="", attachments=("x",)), "the attachment of the tool's answer is"),
+        (
+            ExceptionGroup("in a TaskGroup", [ToolError("no"), OSError("disk")]),
+            "odd failed: ExceptionGroup: ToolError: no; OSError: disk",
+        ),
         (SpeechlessError(), "odd failed: SpeechlessError: its text cannot be had"),
     ],
 )
