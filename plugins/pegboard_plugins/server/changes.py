@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard import App
+from pegboard import App, branch
 from pegboard.schema.served import FileChange
 
 TIME_LIMIT_S = 20.0
@@ -16,15 +16,20 @@ _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "
 # A submodule has a configuration of its own, by which git would look into it.
 _DIFF = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
+_REMOTE = "origin/"
+_USUAL = ("main", "master")
+_BASE = ("merge-base", "--end-of-options")
+"""A repository may have a branch whose name looks like an option."""
 
-async def changes(app: App) -> tuple[FileChange, ...]:
-    """The files that differ from the last commit; none without git."""
+
+async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
+    """The files that differ from a commit, the last one if none is named; none without git."""
     root = app.workspace.worktree
     if app.workspace.git_dir is None:
         return ()
     env = await _environment(root)
-    counts = await _git(root, env, *_DIFF, "--numstat", "-z", "HEAD")
-    states = await _git(root, env, *_DIFF, "--name-status", "-z", "HEAD")
+    counts = await _git(root, env, *_DIFF, "--numstat", "-z", base)
+    states = await _git(root, env, *_DIFF, "--name-status", "-z", base)
     known = _states(states)
     found = [_counted(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
     new = await _untracked(root, env)
@@ -36,17 +41,45 @@ async def changes(app: App) -> tuple[FileChange, ...]:
     return (*found, *added)
 
 
-async def differences(app: App, context: int) -> list[dict[str, Any]]:
+async def default_branch(app: App) -> str | None:
+    """The branch that others start from: the remote's, or the one named main or master."""
+    ref = await _start(app)
+    return None if ref is None else ref.removeprefix(_REMOTE)
+
+
+async def branched_at(app: App) -> str | None:
+    """The commit at which this branch has left the default one; None when it is that one."""
+    ref = await _start(app)
+    here = await asyncio.to_thread(lambda: branch(app.workspace))
+    if ref is None or ref.removeprefix(_REMOTE) == here:
+        return None
+    told = await _git(app.workspace.worktree, _own_environment(), *_BASE, "HEAD", ref)
+    return told.strip() or None
+
+
+async def _start(app: App) -> str | None:
+    """The default branch as git finds it: with its remote, when that says which it is."""
+    if app.workspace.git_dir is None:
+        return None
+    root, env = app.workspace.worktree, _own_environment()
+    told = await _git(root, env, "symbolic-ref", "--short", f"refs/remotes/{_REMOTE}HEAD")
+    if told.strip():
+        return told.strip()
+    heads = await _git(root, env, "for-each-ref", "--format=%(refname:short)", "refs/heads")
+    return next((name for name in _USUAL if name in heads.split("\n")), None)
+
+
+async def differences(app: App, context: int, base: str = "HEAD") -> list[dict[str, Any]]:
     """Each changed file with its patch, in the protocol's names."""
     root = app.workspace.worktree
     env = await _environment(root)
     new = set(await _untracked(root, env)) if app.workspace.git_dir is not None else set()
     found = []
-    for change in await changes(app):
+    for change in await changes(app, base):
         if change.path in new:
             patch = await asyncio.to_thread(_as_new, root, change.path)
         else:
-            patch = await _git(root, env, *_DIFF, f"-U{context}", "HEAD", "--", change.path)
+            patch = await _git(root, env, *_DIFF, f"-U{context}", base, "--", change.path)
         found.append(
             {
                 "file": change.path,
@@ -116,14 +149,18 @@ async def _environment(root: Path) -> dict[str, str]:
 
     A filter is set by name, so each that there is has to be unset by its own.
     """
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env |= {"GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": ""}
+    env = _own_environment()
     told = await _git(root, env, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
     names = list(dict.fromkeys(name for name in told.split("\0") if name))
     for at, name in enumerate(names):
         env[f"GIT_CONFIG_KEY_{at}"] = name
         env[f"GIT_CONFIG_VALUE_{at}"] = "false" if name.endswith(".required") else ""
     return {**env, "GIT_CONFIG_COUNT": str(len(names))}
+
+
+def _own_environment() -> dict[str, str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return {**env, "GIT_OPTIONAL_LOCKS": "0", "GIT_ALLOW_PROTOCOL": ""}
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -12,7 +13,7 @@ from pegboard.schema.served import FileChange
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, Wire
 from pegboard_plugins.server.answers import UnsupportedError, answer
-from pegboard_plugins.server.changes import changes, differences
+from pegboard_plugins.server.changes import branched_at, changes, default_branch, differences
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, Served
 
@@ -40,7 +41,7 @@ class Branch(Wire, frozen=True):
     """What is checked out; absent without git."""
 
     branch: str | None = None
-    default_branch: str | None = None
+    default_branch: str | None = msgspec.field(default=None, name="default_branch")
 
 
 @routes.get("/path", **operation("path.get", gives=Paths))
@@ -90,9 +91,9 @@ async def directories(projectID: str, app: Here) -> Response:
 
 @routes.get("/vcs", **operation("vcs.get", gives=Branch))
 async def vcs(app: Here) -> Response:
-    """The branch that is checked out."""
+    """The branch that is checked out, and the one that others start from if there is one."""
     name = await asyncio.to_thread(lambda: branch(app.workspace))
-    return answer({"branch": name or ""})
+    return answer(Branch(branch=name or "", default_branch=await default_branch(app)))
 
 
 @routes.get("/vcs/status", **operation("vcs.status", gives=tuple[FileChange, ...]))
@@ -113,10 +114,11 @@ def _status(change: FileChange) -> dict[str, Any]:
 
 @routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[dict[str, Any], ...]))
 async def vcs_diff(app: Here, mode: str = "git", context: int = 3) -> Response:
-    """What differs from the last commit, file by file."""
+    """What differs from the last commit, or from where the branch began, file by file."""
     if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
         raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")
-    return answer(await differences(app, context))
+    base = "HEAD" if mode == "git" else await branched_at(app)
+    return answer([] if base is None else await differences(app, context, base))
 
 
 async def _current(app: App) -> Project:

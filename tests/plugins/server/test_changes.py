@@ -79,3 +79,38 @@ def test_changes_are_those_since_the_last_commit(server, client):
     entry = next(each for each in status if each["path"] == "fresh.txt")
     assert entry == {"path": "fresh.txt", "added": 2, "removed": 0, "status": "added"}
     assert "fresh.txt" in {each["file"] for each in patches}
+
+
+def test_a_branch_is_shown_beside_the_one_that_it_began_at(client, tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    (tmp_path / "a.txt").write_text("one\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "first")
+    where = {"directory": str(tmp_path)}
+    on_main = client.get("/vcs/diff", params={**where, "mode": "branch"}).json()
+    git(tmp_path, "switch", "-qc", "mine")
+    (tmp_path / "b.txt").write_text("two\n")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-qm", "second")
+    (tmp_path / "a.txt").write_text("three\n")
+
+    branches = client.get("/vcs", params=where).json()
+    asked = ({**where, "mode": mode} for mode in ("git", "branch"))
+    shown = [client.get("/vcs/diff", params=each).json() for each in asked]
+
+    assert on_main == []
+    assert branches == {"branch": "mine", "default_branch": "main"}
+    assert [[each["file"] for each in files] for files in shown] == [["a.txt"], ["a.txt", "b.txt"]]
+
+
+def test_the_remote_says_which_branch_is_the_default(client, tmp_path):
+    there, here = tmp_path / "there", tmp_path / "here"
+    there.mkdir()
+    git(there, "init", "-q", "-b", "trunk")
+    git(there, "commit", "-q", "--allow-empty", "-m", "first")
+    git(tmp_path, "clone", "-q", str(there), str(here))
+    git(here, "switch", "-qc", "main")
+
+    branches = client.get("/vcs", params={"directory": str(here)}).json()
+
+    assert branches == {"branch": "main", "default_branch": "trunk"}
