@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import re
-import shutil
 import sys
 from collections.abc import Iterable
 from heapq import nsmallest
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import InvalidInputError, walk_files
+from pegboard import InvalidInputError, ripgrep, walk_files
 from pegboard.schema.served import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
@@ -58,13 +57,12 @@ async def search(folder: Path, pattern: str) -> list[Match]:
     """
     if "\0" in pattern:
         raise InvalidInputError("a pattern has no NUL")
-    ripgrep = shutil.which("rg")
-    if ripgrep:
-        command = [ripgrep, "--no-config", "--json", "--hidden", "--glob=!.git/*"]
+    if rg := await asyncio.to_thread(ripgrep, folder):
+        command = [*rg, "--json"]
         command += [f"--glob=!{each}" for each in OF_THE_SYSTEM if folder == Path("/")]
         command += [f"--max-count={MOST_PER_FILE}", "--regexp", pattern, "--", "."]
     else:
-        command = [sys.executable, __file__, pattern]
+        command = [sys.executable, "-P", __file__, pattern]
     output, code = await _output(command, folder)
     if code == 2 and not output.strip():  # noqa: PLR2004 - what both answer to a bad pattern
         raise InvalidInputError(f"not a regular expression: {pattern[:200]!r}")
