@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from pegboard_plugins.bash.environment import assigned, hijacks, names_program
@@ -95,7 +96,8 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
 
     A value is appended where the name ends in a plus.
     """
-    for written, value in pairs:
+    for written, word in pairs:
+        value = replace(word, splits=False)
         name = written.removesuffix("+")
         hijack(name, value, findings)
         values = findings.known(value)
@@ -106,8 +108,8 @@ def assign(pairs: Sequence[tuple[str, Word]], findings: Findings) -> None:
             texts = frozenset(map(findings.without_tilde, values))
         if name != written:
             texts = _appended(findings.values.get(name), texts)
-        if value.text in ("$IFS", "${IFS}"):
-            texts = Origin.NUMBER  # it is put aside, and put back
+        if name == "HOME" and isinstance(texts, frozenset):
+            findings.home = min(texts, default=findings.home, key=len)
         findings.assign(name, _made_up(value) or texts)
         if names_parent(value.text, findings):
             findings.parents.add(name)

@@ -19,6 +19,10 @@ _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
+_WRITTEN = re.compile(
+    r"\brm\s+(?=-\w*[rR]|-\S+\s+-\w*[rR])(?:-[\w-]+\s+)+([^'\";|&()<>`\\\n]+)", re.ASCII
+)
+_BY_FORCE = re.compile(r"-[a-zA-Z]*([rR][a-zA-Z]*f|f[a-zA-Z]*[rR])[a-zA-Z]*")
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _FIND_FILTER = re.compile(
     r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
@@ -38,6 +42,19 @@ def destroy(base: str, words: Sequence[Word], operands: Sequence[Word], findings
         else:
             findings.destroy(word)
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
+
+
+def look_for_deletions(text: str, findings: Findings) -> None:
+    """Note what is deleted by code that nobody can read for sure, wherever it is written."""
+    for found in _WRITTEN.finditer(text):
+        for name in found[1].split():
+            findings.destroy(Word(name))
+
+
+def suspect(words: Sequence[Word], findings: Findings) -> None:
+    """Note what would be gone if the unknown command of these arguments were `rm`."""
+    if any(_BY_FORCE.fullmatch(word.text) for word in words):
+        destroy("rm", words, words, findings)
 
 
 def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Sequence[Word]:

@@ -68,7 +68,7 @@ def names_program(name: str, value: str) -> bool:
             folders = value.split(":")
             return any(map(_IS_OPEN.match, folders[:-1] or folders))
         case "IFS":  # what is split by another letter is another command
-            return value.strip() != "" and not value.startswith("$")
+            return value.strip() != ""
         case "HOME":
             return not value.startswith(("/tmp/", "."))  # noqa: S108 - named, not used
     plain = next((tame for kind, tame in _TAME if kind.fullmatch(name)), None)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from pegboard_plugins.bash.changes import CHANGERS, DECLARERS, change, hijack
+from pegboard_plugins.bash.destroying import suspect
 from pegboard_plugins.bash.effects import apply, touches
 from pegboard_plugins.bash.environment import assigned
 from pegboard_plugins.bash.feeding import is_fed_anything
@@ -89,7 +90,9 @@ def _follow(
     base: str, rest: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText
 ) -> None:
     """Go where the command goes, and judge what it would start."""
-    if base in _MOVERS:
+    if base in findings.functions:
+        findings.call(base, rest)
+    elif base in _MOVERS:
         _move(rest, findings)
     elif base == "popd":
         findings.doubt("dynamic-cwd")
@@ -97,8 +100,6 @@ def _follow(
         _shell(rest, findings, depth, scan_text)
     elif base == "eval":
         _run_code(rest, findings, depth, scan_text, here=True)
-    elif base in findings.functions:
-        findings.call(base, rest)
     elif base == "git":
         for inner in run_by_git(rest):
             judge(inner, findings, depth + 1, scan_text)
@@ -152,6 +153,8 @@ def _name(words: Sequence[Word], findings: Findings) -> None:
     elif words[0].dynamic or not argv[0] or is_glob:
         is_single = words[0].dynamic and findings.settled(words[0]) != (words[0],)
         findings.doubt("dynamic-command", unknown=not is_single)
+        if not is_single:
+            suspect(words[1:], findings)
     elif findings.placeholder and findings.placeholder in argv[0]:
         findings.doubt("dynamic-command", unknown=True)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard import protected_folder, protected_path
-from pegboard_plugins.bash.destroying import DELETING
+from pegboard_plugins.bash.destroying import DELETING, look_for_deletions
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.origins import Origin
 from pegboard_plugins.bash.walking import walk_text
@@ -52,13 +52,15 @@ def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -
     A write to what runs by itself in the `worktree` makes it unclear, too.
     """
     findings = Findings(home=str(home), cwd=(str(cwd),))
-    findings.values["PWD"] = frozenset({str(cwd)})
+    findings.values |= {"PWD": frozenset({str(cwd)}), "IFS": frozenset({" "})}
     try:
         walk_text(command, findings, 0)
     except RecursionError:
         findings.doubt("nested-too-deep")
     if findings.calculates and findings.untold:
         findings.doubt("arith-eval", unknown=findings.untold is Origin.UNKNOWN)
+    if findings.unknown:
+        look_for_deletions(command, findings)
     is_unread = not {"nested-too-deep", "too-long"}.isdisjoint(findings.unclear)
     if (is_unread and DELETING.search(command)) or (
         findings.destroys and _EXTENDED_GLOB.search(command)

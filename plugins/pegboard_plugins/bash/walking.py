@@ -181,7 +181,7 @@ class _Walk:
     def _in_scope(self, node: "Node", *, itself: bool = False) -> None:
         """What happens in a shell of its own: its directory and its variables end with it."""
         cwd, fed, values = self._found.cwd, self._found.fed, dict(self._found.values)
-        strays, strict = self._found.strays, self._found.strict
+        strays, strict, home = self._found.strays, self._found.strict, self._found.home
         self._found.strays = ()
         if is_run_together(text_of(node)):
             self._found.doubt("parse-error")
@@ -195,7 +195,7 @@ class _Walk:
                 self.visit(child)
                 self._found.settle()
         self._found.cwd, self._found.fed, self._found.values = cwd, fed, values
-        self._found.strays, self._found.strict = strays, strict
+        self._found.strays, self._found.strict, self._found.home = strays, strict, home
 
     def _list(self, node: "Node") -> None:
         """`a && b` goes on where `a` left; after `a || b` it may be in either place."""
@@ -285,11 +285,11 @@ class _Walk:
                 self.visit(child)
         assignments = [child for child in parts if child.type == "variable_assignment"]
         is_read = any(text_of(child) in _SPLITTING for child in parts)
-        values = dict(self._found.values)
+        values, home = dict(self._found.values), self._found.home
         self._assignments(
             [node for node in assignments if not (is_read and text_of(node).startswith("IFS="))]
         )
-        self._found.values = values
+        self._found.values, self._found.home = values, home
         arguments = [
             child for child in parts if child not in assignments and child.type not in _REDIRECTIONS
         ]
