@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +32,8 @@ DOOM_LOOP_CALLS = 3
 
 An edit in between begins the count of other calls anew.
 """
+MOST_NESTED = 500
+"""Levels of arguments: what is nearly twice as deep could be read, but not stored."""
 MOST_NAMED = 5
 """Errors of a task group that a failed call tells of."""
 UNREADABLE_CALLS = 3
@@ -125,14 +127,17 @@ class Caller:
             return self._invalid(call, f"there is no tool {call.name!r}; there are: {names}")
         try:
             value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             return self._unreadable(call, error)
         self._run.unreadable = 0
         if not isinstance(value, dict):
             return self._invalid(call, "the arguments must be a JSON object")
+        brackets = call.input.count("{") + call.input.count("[")
+        if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
+            return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
         return _Plan(tool=tool, input=value)
 
-    def _unreadable(self, call: ToolCall, error: msgspec.DecodeError) -> _Plan:
+    def _unreadable(self, call: ToolCall, error: Exception) -> _Plan:
         self._run.unreadable += 1
         reason = f"the arguments are not valid JSON: {error}"
         if self._run.unreadable >= UNREADABLE_CALLS:
@@ -239,6 +244,19 @@ def _said(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - a tool's exceptions are foreign code
         return "its text cannot be had"
+
+
+def _nesting(value: object) -> int:
+    """How many levels of objects and arrays there are."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [item for each in level for item in _items(each)]
+    return depth
+
+
+def _items(value: Any) -> Iterable[object]:  # noqa: ANN401 - JSON
+    return value.values() if isinstance(value, dict) else value
 
 
 async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:

@@ -99,6 +99,8 @@ async def test_a_name_in_the_wrong_case_is_mended(tmp_path: Path) -> None:
     [
         ("whisper", "{}", "there is no tool 'whisper'; there are: shout"),
         ("shout", '{"words": "a', "not valid JSON"),
+        ("shout", '{"words": ' + "[" * 100_000, "not valid JSON"),
+        ("shout", '{"words": ' + "[" * 600 + "]" * 600 + "}", "nested more than 500 deep"),
         ("shout", "[1]", "must be a JSON object"),
         ("shout", '{"volume": 3}', "words"),
         ("shout", '{"words": null}', "words"),
