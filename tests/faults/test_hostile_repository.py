@@ -312,6 +312,7 @@ def test_through_a_server(running: tuple[Served, Repository]) -> None:
     assert outcomes([part["state"]["status"] for part in parts]) == OUTCOMES
     assert SECRET not in json.dumps(messages)
     assert "subprocess.run: runs a process" in asked
+    assert "the key of the provider fake is sent to http://127.0.0.1:9/v1" in asked
     assert [name for name in repository.attempts[:5] if name not in asked] == []
     assert untold(repository, (server.places / "server.log").read_text()) == []
     assert [name for name in (*commands, *tools) if "evil" in name] == []
