@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from pegboard_plugins.bash.environment import assigned, hijacks, names_program
-from pegboard_plugins.bash.findings import MADE_UP, Findings
+from pegboard_plugins.bash.findings import ANYWHERE, MADE_UP, Findings
 from pegboard_plugins.bash.hazards import names_parent
 from pegboard_plugins.bash.origins import ARGUMENTS, Origin
 from pegboard_plugins.bash.words import Word
@@ -136,7 +136,7 @@ def hijack(name: str, value: Word, findings: Findings) -> None:
     if hijacks(name, value):
         known = findings.known(value)
         is_unknown = known is None and findings.is_unknown(value)
-        own = [text for text in (findings.home, *findings.cwd) if text != "/"]
+        own = [text for text in (findings.home, *findings.cwd) if text not in ("/", ANYWHERE)]
         texts = [findings.without_tilde(each) for each in known or (value,)]
         for folder in own:
             texts = [text.replace(folder, "~") for text in texts]

@@ -16,6 +16,8 @@ MOST_VALUES = 32
 MOST_CALLS = 64
 DEEPEST_CALLS = 8
 """So many calls of functions that the line defines are followed, and so many in each other."""
+ANYWHERE = "\0"
+"""Stands among the folders of a line for one of which nobody knows which it is."""
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
@@ -176,6 +178,10 @@ class Findings:
             self.strays += former
         self._be_in([*(former if self.branches else ()), *reached])
 
+    def stray_anywhere(self) -> None:
+        """The line goes on in a folder that nobody knows, or where it was."""
+        self._be_in([*self.cwd, ANYWHERE])
+
     def settle(self) -> None:
         """The statement is over: the next one may run where a failed `cd` has left the line."""
         if self.strays:
@@ -193,7 +199,7 @@ class Findings:
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
             self.cwd = self.cwd[:MOST_FOLDERS]
-        self.values["PWD"] = frozenset(self.cwd)
+        self.values["PWD"] = Origin.UNKNOWN if ANYWHERE in self.cwd else frozenset(self.cwd)
 
     def known(self, word: Word) -> tuple[Word, ...] | None:
         """What a word may be at last, None when only the shell will know."""
@@ -223,6 +229,8 @@ class Findings:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
         text = self.without_tilde(word)
         for folder in self.cwd:
+            if folder == ANYWHERE and not text.startswith("/"):
+                continue
             path = os.path.join(folder, text)  # noqa: PTH118 - `..` must stay behind a symlink
             if not _DEVICE.fullmatch(path):
                 yield path
@@ -243,6 +251,12 @@ class Findings:
     def destroy(self, word: Word) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""
         self.destroys.update(dict.fromkeys(self.places(word)))
+        if self.is_lost(word):
+            self.destroys[""] = None
+
+    def is_lost(self, word: Word) -> bool:
+        """Whether a path is one from a folder that nobody knows."""
+        return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Word) -> str:
         """The word's text with the home that a `~` at its start stands for."""

@@ -8,7 +8,7 @@ from pegboard_plugins.bash.destroying import suspect
 from pegboard_plugins.bash.effects import apply, touches
 from pegboard_plugins.bash.environment import assigned
 from pegboard_plugins.bash.feeding import is_fed_anything
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import ANYWHERE, Findings
 from pegboard_plugins.bash.flags import reads_code, sayings
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.origins import Origin
@@ -315,6 +315,10 @@ def _move(words: Sequence[Word], findings: Findings) -> None:
         return
     values = findings.known(target)
     if values is None or target.text == "-" or re.match(r"[-+]\d", target.text):
-        findings.doubt("dynamic-cwd", unknown=values is None and findings.is_unknown(target))
+        is_unknown = values is None and findings.is_unknown(target)
+        findings.doubt("dynamic-cwd", unknown=is_unknown)
+        if is_unknown:
+            findings.stray_anywhere()
         return
-    findings.move([path for value in values for path in findings.places(value)])
+    lost = [ANYWHERE] if any(map(findings.is_lost, values)) else []
+    findings.move([*(path for value in values for path in findings.places(value)), *lost])

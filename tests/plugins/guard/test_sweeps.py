@@ -59,6 +59,44 @@ async def test_what_leaves_most_of_the_project_is_not_its_business(full, command
     assert await of_command(full, command) is None
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("echo 'rm -rf ~' | sh", "bash <<'E'\nrm -rf ~\nE", "$(echo rm) -rf ~", "$X -fr ~"),
+        *(
+            "for c in ls rm; do $c -rf ~; done",
+            "git -c alias.p='!rm -rf ~' p",
+            "vim -c ':!rm -r ~'",
+        ),
+        *(
+            "HOME=/; rm -rf ~/usr",
+            "cd() { :; }; cd build; rm -rf *",
+            "f() { cd /; }; f; rm -rf usr",
+        ),
+        *(
+            'D=build; f() { rm -rf "$D"; }; D=~; f',
+            'f() { "$@"; }; f rm -rf ~',
+            "rm$IFS-rf$IFS$HOME",
+        ),
+        *('cd "$(echo /)"; rm -rf usr', 'cd "$X" && cd y && rm -rf z', "echo `ls` `rm -rf ~`"),
+    ],
+)
+async def test_deletions_behind_what_nobody_can_judge_are_refused(full, command):
+    assert (await of_command(full, command)).action == "deny"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("echo 'rm -rf build' | sh", "$X -rf build", 'cd "$X"; ls', 'cd "$X"; rm -rf /tmp/x'),
+        *('cd "$(git rev-parse --show-toplevel)" && rm -rf build', 'cd "$X"; cd /tmp; rm -rf x'),
+        *('(cd "$X"; ls); rm -rf build', "f() { cd build; }; f; rm -rf x", "rm() { :; }; rm build"),
+    ],
+)
+async def test_what_they_delete_is_not_its_business_when_it_is_not_vital(full, command):
+    assert await of_command(full, command) is None
+
+
 async def test_a_wildcard_that_empties_the_project_may_be_named_in_a_rule(full):
     rule = Rule("destroy", f"{full}/[a-zA-Z]*", "allow")
 
