@@ -13,6 +13,8 @@ from pegboard_plugins.bash.words import Word
 
 MOST_FOLDERS = 16
 MOST_VALUES = 32
+LONGEST_VALUE = 1000
+"""So many values of a variable are followed, of so many letters: some lines double them."""
 MOST_CALLS = 64
 DEEPEST_CALLS = 8
 """So many calls of functions that the line defines are followed, and so many in each other."""
@@ -110,13 +112,13 @@ class Findings:
 
     def assign(self, name: str, values: frozenset[str] | Origin) -> None:
         """What a variable holds from here on."""
+        if isinstance(values, frozenset) and not _are_few(values):
+            values = Origin.UNKNOWN
         if isinstance(values, Origin):
             self.untold = max(self.untold, values)
         elif any(re.search(r"[\[`$]", value) for value in values):
             is_code = any(re.search(r"[`$]", value) for value in values)
             self.untold = max(self.untold, Origin.UNKNOWN if is_code else Origin.LISTING)
-        elif len(values) > MOST_VALUES:
-            values = Origin.UNKNOWN
         self.values[name] = values
 
     def join(self, before: Values) -> None:
@@ -267,6 +269,10 @@ class Findings:
             return "." + slash + rest
         home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
         return home + slash + rest
+
+
+def _are_few(values: frozenset[str]) -> bool:
+    return len(values) <= MOST_VALUES and all(len(value) <= LONGEST_VALUE for value in values)
 
 
 def _is_within(path: str, folder: str) -> bool:

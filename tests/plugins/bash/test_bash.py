@@ -263,9 +263,25 @@ def test_a_prefix_has_the_words_that_name_the_act():
     assert prefix(["git"]) == "git"
 
 
+_GROWING = (
+    "X=a;" + 'X="$X$X";' * 1500 + "cat $X",
+    "f(){ f; g; }; g(){ f x; f y; };" + "f;" * 3000,
+    "X='" + "a" * 900 + "';" + "cat ${X%%*a*b*c*};" * 300,
+)
+"""Lines that mean far more than they are long."""
+
+
 @pytest.mark.parametrize(
     "text",
-    ["a;" * 8000, "a|" * 8000, "x=1 " * 4000, '"' + "$x" * 8000 + '"', "((" * 999, "a|" * 10**6],
+    [
+        *_GROWING,
+        "a;" * 8000,
+        "a|" * 8000,
+        "x=1 " * 4000,
+        '"' + "$x" * 8000 + '"',
+        "((" * 999,
+        "a|" * 10**6,
+    ],
 )
 def test_a_hostile_line_is_judged_in_bounded_time(text):
     started = time.monotonic()
