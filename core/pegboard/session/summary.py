@@ -185,7 +185,7 @@ class Compacting:
             return
         note = {"before": self.tokens, "after": left, "kept": list(dict.fromkeys(kept))}
         self._put(turn, metadata={**_metadata(turn), COMPACTION: note})
-        self._store(request)
+        self._store(request, self.request.parts)
         self.run.writer.change(Emit(SessionCompacted(session_id=self.run.session.id)))
         await self.run.writer.barrier()
 
@@ -236,11 +236,13 @@ class Compacting:
         await self.run.writer.barrier()
 
     def _put(self, turn: Turn, **changes: Any) -> None:  # noqa: ANN401 - fields of the message
-        self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts))
+        self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
 
-    def _store(self, turn: Turn) -> None:
+    def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
+        """Store a turn but for the parts that are known: clients count steps by their events."""
         self.run.put(turn)
-        self.run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
+        new = (PutPart(part) for part in turn.parts if part not in known)
+        self.run.writer.change(PutMessage(turn.info), *new)
 
     def _message(self) -> AssistantMessage:
         now = self.run.engine.now()

@@ -21,7 +21,7 @@ from pegboard.session.changes import bounded, split, summary_of, total
 from pegboard.session.processor import Processor
 from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.claims import Writing
-from pegboard.storage.changes import Emit, PutSession
+from pegboard.storage.changes import Emit, PutPart, PutSession
 from pegboard.tools import Tool
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ class Trail:
         step.tree = tree
         start = _part(step.processor, StepStartPart)
         if start is not None and start.snapshot != tree and self._is_there(step):
-            step.processor.put(replace(start, snapshot=tree))
+            self._amend(step, replace(start, snapshot=tree))
         if earlier is not None:
             await self._settle(snapshots, earlier, tree)
 
@@ -208,7 +208,7 @@ class Trail:
             return
         finish = _part(step.processor, StepFinishPart)
         if finish is not None and finish.snapshot != tree:
-            step.processor.put(replace(finish, snapshot=tree))
+            self._amend(step, replace(finish, snapshot=tree))
         if not files or step.tree is None:
             return
         patch = PatchPart(
@@ -223,6 +223,11 @@ class Trail:
         step.processor.put(patch)
         way = Way(before=step.tree, after=tree)
         await snapshots.keep(self._run.session.id, step.message.id, way)
+
+    def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
+        """Store what is known late; clients count steps, and their costs, by the events."""
+        step.processor.parts[part.id] = part
+        self._run.writer.change(PutPart(part, told=False))
 
     def _is_there(self, step: _Step) -> bool:
         """Whether the message is still there: one whose request was too long is dropped."""

@@ -48,9 +48,14 @@ class DropMessage(msgspec.Struct, frozen=True):
 
 
 class PutPart(msgspec.Struct, frozen=True):
-    """A part is new or different: `message.part.updated`."""
+    """A part is new or different: `message.part.updated`.
+
+    No event tells of it when it is not `told`, unless the part is new: for a fact that nobody
+    follows, where clients count the events.
+    """
 
     part: Part
+    told: bool = True
 
 
 class DropPart(msgspec.Struct, frozen=True):

@@ -198,16 +198,24 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     part = change.part
     key = (part.session_id, part.id)
     data = to_row(part)
+    state = records.running_state(part)
+    row = db.execute(
+        "SELECT last_event, message_id FROM part WHERE session_id = ? AND id = ?", key
+    ).fetchone()
+    if row is not None and row[1] != part.message_id:
+        raise InvalidInputError(f"part {part.id} belongs to message {row[1]} already")
+    if row is not None and not change.told:
+        db.execute(
+            "UPDATE part SET state = ?, data = ? WHERE session_id = ? AND id = ?",
+            (state, data, *key),
+        )
+        return
     instant = now_ms()
     event = _store(
         db,
         PartUpdated(session_id=part.session_id, part=part, time=instant),
         {"sessionID": part.session_id, "part": msgspec.Raw(data), "time": instant},
     )
-    state = records.running_state(part)
-    row = db.execute(
-        "SELECT last_event, message_id FROM part WHERE session_id = ? AND id = ?", key
-    ).fetchone()
     if row is None:
         _insert(
             db,
@@ -215,8 +223,6 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
             (*key, part.message_id, state, data),
             missing=("message", part.message_id),
         )
-    elif row[1] != part.message_id:
-        raise InvalidInputError(f"part {part.id} belongs to message {row[1]} already")
     else:
         _supersede(db, row[0])
         db.execute(

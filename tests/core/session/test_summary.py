@@ -11,12 +11,16 @@ from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said,
 from pegboard import Compaction, CompactionRequest, IdSource, hookimpl
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
-from pegboard.schema.event import Event, SessionCompacted, SessionIdle
-from pegboard.schema.part import CompactionPart
+from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
+from pegboard.schema.part import CompactionPart, StepFinishPart
 from pegboard.schema.prompt import TextInput
 from pegboard.session.history import SUMMARISE
 from pegboard.storage.changes import PutMessage, PutPart, PutSession
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
+
+
+def part_of(event: Event, kind: type[StepFinishPart]) -> bool:
+    return isinstance(event.properties, PartUpdated) and isinstance(event.properties.part, kind)
 
 
 async def test_the_user_can_ask_for_it_and_the_session_goes_on_from_there(tmp_path: Path) -> None:
@@ -40,6 +44,7 @@ async def test_the_user_can_ask_for_it_and_the_session_goes_on_from_there(tmp_pa
     assert [e.type for e in events if isinstance(e.properties, SessionCompacted)] == [
         "session.compacted"
     ]
+    assert sum(part_of(event, StepFinishPart) for event in events) == 1
     assert (after.agent, after.time.compacting) == ("build", None)
     assert len(turns) == 6
     assert said(provider.requests[2]) == [

@@ -10,7 +10,7 @@ import pytest
 
 from pegboard import ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent
-from pegboard.schema.event import SessionDiffed, SessionIdle
+from pegboard.schema.event import PartUpdated, SessionDiffed, SessionIdle
 from pegboard.schema.part import StepFinishPart, StepStartPart
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import SessionSummary
@@ -39,6 +39,24 @@ async def test_each_step_tells_its_files(tmp_path: Path, project: Path) -> None:
     assert [patch.hash for patch in told] == starts[:2]
     assert finishes == [*starts[1:], starts[2]]
     assert len(set(starts)) == 3
+
+
+@pytest.mark.usefixtures("project")
+async def test_a_step_is_told_once_though_its_snapshots_come_late(tmp_path: Path) -> None:
+    async with played(tmp_path, shell("echo 1 > a.txt")) as (app, session):
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, SessionIdle))
+        )
+        await asyncio.sleep(0)
+        await ask(app, session)
+        events = await listening
+        stored = [part for turn in await app.turns(session) for part in turn.parts]
+
+    told = [each.properties.part for each in events if isinstance(each.properties, PartUpdated)]
+    for kind in (StepStartPart, StepFinishPart):
+        parts = [part for part in stored if isinstance(part, kind)]
+        assert all(part.snapshot for part in parts)
+        assert [part.id for part in told if isinstance(part, kind)] == [part.id for part in parts]
 
 
 async def test_what_the_user_edits_while_the_model_thinks_is_not_the_session_s(
