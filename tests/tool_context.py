@@ -64,6 +64,7 @@ class Context:
         self.has_shown = asyncio.Event()
         self.edits = []
         self.trusted = True
+        self.vouched = True
         self.stash = Stash()
         self.owner = Background()
         self.background = self.owner.view(session_id, output_dir=self.directory / ".output")

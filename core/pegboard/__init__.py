@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
+    from pegboard.programs import ProgramSearch as ProgramSearch
+    from pegboard.programs import find_program as find_program
     from pegboard.providers import Call as Call
     from pegboard.providers import Media as Media
     from pegboard.providers import ModelMessage as ModelMessage
@@ -172,6 +174,7 @@ _MODULES = {
         "rules_from_config",
         "strictest",
     ),
+    "programs": ("ProgramSearch", "find_program"),
     "providers": (
         "Call",
         "Media",

@@ -220,6 +220,11 @@ class ToolContext(Protocol):
         ...
 
     @property
+    def vouched(self) -> bool:
+        """The user has said yes to this project, so that programs in it may be run unasked."""
+        ...
+
+    @property
     def stash(self) -> Stash:
         """What plugins keep in memory for the life of the App, across sessions."""
         ...

@@ -178,7 +178,7 @@ class _Assembly:
             home=self._home(),
             config_dir=self._places.config,
             private=self._private(workspace),
-            trusted=decision.trusted,
+            decision=decision,
             stash=Stash(),
             snapshots=self._snapshots(workspace, config),
             enclosure=await self._enclosure(workspace, config),  # nothing fails after it

@@ -27,11 +27,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
     configuration that set more than an untrusted project may. `named` is where these say that
-    plugins are. `changed` are those that were allowed with other content, `reason` is one line
-    for the user.
+    plugins are. `vouched`: somebody has said yes; a project without such files is trusted without
+    that, and yet its own programs are strangers'. `changed` are those that were allowed with other
+    content, `reason` is one line for the user.
     """
 
     trusted: bool
+    vouched: bool = False
     root: Path
     files: Mapping[Path, bytes] = {}
     code: tuple[CodeFile, ...] = ()
@@ -88,9 +90,11 @@ class TrustStore:
         )
         if isinstance(answer, bool):
             reason = "trusted for this time" if answer else "not trusted this time"
-            return replace(decision, reason=reason)
+            return replace(decision, vouched=answer, reason=reason)
         if not files:
-            return replace(decision, trusted=True, reason="the project brings no code")
+            known = self._file.project(root) is not None
+            reason = "the project brings no code"
+            return replace(decision, trusted=True, vouched=known, reason=reason)
         vouched = _read_lock(lock, root) if lock else {}
         if answer is not None and answer.root == root:
             vouched |= {name: digest for _, name, digest in _digests(answer)}
@@ -103,7 +107,8 @@ class TrustStore:
             path for path, name, digest in _digests(decision) if allowed.get(name) != digest
         ]
         if not differing:
-            return replace(decision, trusted=True, reason="trusted: nothing has changed")
+            reason = "trusted: nothing has changed"
+            return replace(decision, trusted=True, vouched=True, reason=reason)
         changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
         what = "changed since it was trusted" if changed else "is not trusted yet"
         names = ", ".join(_key(path, decision.root) for path in changed or differing)

@@ -66,6 +66,21 @@ def test_a_project_without_code_needs_no_trust(tmp_path: Path) -> None:
     assert not (tmp_path / "trust.json").exists()
 
 
+def test_who_says_yes_to_a_project_without_code_vouches_for_it_until_it_brings_some(
+    project: Project,
+) -> None:
+    project.tool.unlink()
+    unasked = project.decide()
+    project.store.allow(unasked)
+    vouched = project.decide()
+    project.tool.write_text(SOURCE)
+    after = project.decide()
+
+    told = [(each.trusted, each.vouched) for each in (unasked, vouched, after)]
+    assert told == [(True, False), (True, True), (False, False)]
+    assert project.decide(answer=True).vouched
+
+
 def test_a_changed_file_asks_again_and_shows_the_difference(project: Project) -> None:
     project.allow()
     project.tool.write_text(SOURCE + "import os\n")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard import ProgramSearch
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed
 from pegboard.schema.prompt import TextInput
@@ -211,12 +212,13 @@ def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
     (tmp_path / "prettier").write_text("#!/bin/sh\n")
     (tmp_path / "prettier").chmod(0o755)
 
-    def found(said):
-        chosen = formatters(tmp_path / "a.css", root=tmp_path, said=said, search=str(tmp_path))
-        return [formatter.command for formatter in chosen]
+    def found(said, *, vouched=True):
+        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": str(tmp_path)})
+        return [each.command for each in formatters(tmp_path / "a.css", search, said)]
 
     assert found({}) == []
     assert found({"prettier": FormatterConfig(disabled=True)}) == []
+    assert found({"prettier": FormatterConfig()}, vouched=False) == []
     assert found({"prettier": FormatterConfig()}) == [
         (
             str(tmp_path / "prettier"),
@@ -234,14 +236,31 @@ def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
     (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
 
     def found(name, said):
-        path = tmp_path / name
-        chosen = formatters(path, root=tmp_path, said=said, search=str(tmp_path / "path"))
+        path, env = tmp_path / name, {"PATH": str(tmp_path / "path")}
+        chosen = formatters(path, ProgramSearch(root=tmp_path, vouched=True, env=env), said)
         return [Path(each.command[0]).parent for each in chosen]
 
     named = {"prettier": FormatterConfig()}
     assert found("web/src/a.css", named) == [tmp_path / "web/node_modules/.bin"]
     assert found("a.css", named) == [tmp_path / "node_modules/.bin"]
     assert found("a.css", {}) == []
+
+
+async def test_the_projects_own_program_waits_for_a_yes_though_it_brings_no_code(project):
+    context = Context(project, config=Config(formatter={"ruff": FormatterConfig()}))
+    context.vouched = False
+    program = project / ".venv/bin/ruff"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\ntouch {project}/ran\n")
+    program.chmod(0o755)
+
+    await written(context, UGLY)
+    assert (project / "a.py").read_text() == NEAT  # by the one on the PATH
+    assert not (project / "ran").exists()
+
+    context.vouched = True
+    await written(context, UGLY, "b.py")
+    assert (project / "ran").exists()
 
 
 PRETTIER = os.environ.get("PEGBOARD_PRETTIER")

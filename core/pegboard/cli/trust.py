@@ -31,6 +31,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     """Trust this project's code as it is now; a file that changes asks again.
 
     What each file imports and does is shown first, then what has changed since it was trusted.
+    Formatters and language servers that are installed in the project may then run, too.
     """
     from pegboard.cli.render import visible
     from pegboard.trust import TrustStore
@@ -38,7 +39,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     places = _places()
     store = TrustStore(places.trust)
     decision = asyncio.run(_decision(directory, places))
-    if decision.trusted:
+    if decision.vouched:
         click.echo(visible(decision.reason))
         return
     _show(decision, store.difference(decision))
@@ -182,5 +183,6 @@ def _confirm(decision: "Decision") -> None:
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")
-    if not click.confirm(visible(f"Run this code of {decision.root}?"), default=False, err=True):
+    what = "this code" if decision.files else "installed formatters and language servers"
+    if not click.confirm(visible(f"Run {what} of {decision.root}?"), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

@@ -28,6 +28,7 @@ from pegboard.snapshot import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
+from pegboard.trust import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
     `warmed` are the tools that can check arguments without a first delay. `publish` gives
     events to all who listen; what the database stores is published by the commit itself.
-    `snapshots` is None where the user has switched them off. `trusted`: the project's own code may
-    run. `private` is what no tool may change unasked.
+    `snapshots` is None where the user has switched them off. `decision` says whether the
+    project's own code and programs may run. `private` is what no tool may change unasked.
     """
 
     workspace: Workspace
@@ -63,7 +64,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
     config_dir: Path
     private: tuple[Path, ...]
-    trusted: bool
+    decision: Decision
     stash: Stash
     now: Callable[[], int]
     bounds: Bounds

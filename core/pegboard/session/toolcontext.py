@@ -113,7 +113,12 @@ class CallContext:
     @property
     def trusted(self) -> bool:
         """The user lets the project's own code run, or it brings none."""
-        return self._engine.trusted
+        return self._engine.decision.trusted
+
+    @property
+    def vouched(self) -> bool:
+        """The user has said yes to this project, so that programs in it may be run unasked."""
+        return self._engine.decision.vouched
 
     @property
     def stash(self) -> Stash:

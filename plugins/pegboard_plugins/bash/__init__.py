@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from pegboard import (
     ToolContext,
     ToolError,
     ToolResult,
+    find_program,
     hookimpl,
     secret_path,
     tool,
@@ -194,7 +194,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
     cwd = await _requests(context, command, workdir, background=background)
-    argv = [shutil.which("bash") or "/bin/sh", "-c", command]
+    argv = [find_program("bash", os.environ) or "/bin/sh", "-c", command]
     if background:
         return await left_running(context, argv, cwd, command=command, description=description)
     live = _Live(context, description)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from pegboard import (
     App,
     ProcessResult,
+    ProgramSearch,
     ToolContext,
     ToolError,
     ToolResult,
@@ -66,24 +67,16 @@ async def services(app: App) -> tuple[Service, ...]:
     """The formatters; none before the user trusts the project."""
     if not app.decision.trusted:
         return ()
-    return await asyncio.to_thread(
-        known.services,
-        app.workspace.worktree,
-        said=app.config.formatter,
-        search=os.environ.get("PATH", ""),
-    )
+    decision = app.decision
+    search = ProgramSearch(root=app.workspace.worktree, vouched=decision.vouched, env=os.environ)
+    return await asyncio.to_thread(known.services, search, app.config.formatter)
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
     """What the model should know, one note for each formatter that did or tried something."""
-    search = (await context.env()).get("PATH", "")
-    chosen = await asyncio.to_thread(
-        formatters,
-        path,
-        root=context.worktree,
-        said=context.session.config.formatter,
-        search=search,
-    )
+    env = await context.env()
+    search = ProgramSearch(root=context.worktree, vouched=context.vouched, env=env)
+    chosen = await asyncio.to_thread(formatters, path, search, context.session.config.formatter)
     notes: list[str] = []
     for formatter in chosen:
         async with context.files.writing(path):

@@ -1,13 +1,12 @@
 """The formatters that are known, and which of them a file of a project is formatted with."""
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import ProgramSearch
 from pegboard.schema.config import FormatterConfig
 from pegboard.schema.service import Service
 
@@ -22,7 +21,8 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     `declared` are pairs of a file's name and a text in it: where there are some, one of them
     must be there, in the folder of the file or above it up to the worktree's root.
     `runs_project_code`: it loads code of the project, so it must be named in the configuration.
-    One that is `named` there may come from the project's own packages, too.
+    One that is `named` there may come from the project's own packages, too. Both want the user's
+    yes to the project.
     """
 
     name: str
@@ -34,8 +34,6 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     named: bool = False
 
 
-_OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
-"""Where a project installs programs for itself."""
 _WEB = (
     *(".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".css", ".graphql"),
     *(".json", ".jsonc", ".html", ".vue", ".svelte", ".astro"),
@@ -103,46 +101,44 @@ KNOWN = (
 
 
 def formatters(
-    path: Path, *, root: Path, said: Mapping[str, FormatterConfig], search: str
+    path: Path, search: ProgramSearch, said: Mapping[str, FormatterConfig]
 ) -> tuple[Formatter, ...]:
     """The formatters for this file that are wanted and installed, their programs' paths found.
 
-    `said` is the configuration's table, `search` the PATH. Reads a few small files.
+    `said` is the configuration's table. Reads a few small files.
     """
     found = []
     for formatter in _configured(said):
-        if path.suffix.lower() not in formatter.extensions or not _declared(formatter, path, root):
+        fits = path.suffix.lower() in formatter.extensions
+        if not fits or not _declared(formatter, path, search.root):
             continue
-        if program := _program(formatter, path, root=root, search=search):
+        if program := _program(formatter, path, search):
             command = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
             found.append(replace(formatter, command=(program, *command)))
     return tuple(found)
 
 
-def services(
-    root: Path, *, said: Mapping[str, FormatterConfig], search: str
-) -> tuple[Service, ...]:
-    """The formatters that are wanted, and whether they would format a file in `root`."""
+def services(search: ProgramSearch, said: Mapping[str, FormatterConfig]) -> tuple[Service, ...]:
+    """The formatters that are wanted, and whether they would format a file of the project."""
+    path = search.root / "_"
     return tuple(
         Service(
             kind="formatter",
             name=each.name,
             extensions=each.extensions,
             state="ready"
-            if _program(each, root / "_", root=root, search=search)
-            and _declared(each, root / "_", root)
+            if _program(each, path, search) and _declared(each, path, search.root)
             else "absent",
         )
         for each in _configured(said)
     )
 
 
-def _program(formatter: Formatter, path: Path, *, root: Path, search: str) -> str | None:
+def _program(formatter: Formatter, path: Path, search: ProgramSearch) -> str | None:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
-    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
-    own = [str(folder / place) for folder in folders for place in _OWN_PROGRAMS]
-    places = [*own, search] if formatter.named else [search]
-    return shutil.which(formatter.command[0], path=os.pathsep.join(places))
+    if formatter.runs_project_code and not search.vouched:
+        return None
+    return search.find(formatter.command[0], near=path if formatter.named else None)
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:

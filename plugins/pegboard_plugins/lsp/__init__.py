@@ -1,7 +1,7 @@
 """The lsp tool, and the errors that a language server finds in what a tool has changed."""
 
 import asyncio
-import shutil
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -12,11 +12,13 @@ from msgspec.structs import replace
 
 from pegboard import (
     App,
+    ProgramSearch,
     StashKey,
     Tool,
     ToolContext,
     ToolError,
     ToolResult,
+    find_program,
     hookimpl,
     tool,
 )
@@ -113,13 +115,8 @@ async def _servers(context: ToolContext) -> "Servers":
 
 
 async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
-    return await asyncio.to_thread(
-        launch,
-        path,
-        root=context.worktree,
-        said=context.session.config.lsp,
-        search=env.get("PATH", ""),
-    )
+    search = ProgramSearch(root=context.worktree, vouched=context.vouched, env=env)
+    return await asyncio.to_thread(launch, path, search, context.session.config.lsp)
 
 
 @hookimpl(trylast=True, timeout_s=HOOK_S)
@@ -193,8 +190,8 @@ def _place(position: "Position") -> dict[str, int]:
 @hookimpl
 def register_tools(config: Config) -> list[Tool]:
     """The lsp tool, where a language server is named, or installed, that it could ask."""
-    wanted = configured(config.lsp)
-    return [lsp] if any(each.named or shutil.which(each.command[0]) for each in wanted) else []
+    programs = ((each.named, each.command[0]) for each in configured(config.lsp))
+    return [lsp] if any(named or find_program(name, os.environ) for named, name in programs) else []
 
 
 @hookimpl

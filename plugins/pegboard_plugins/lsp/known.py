@@ -1,7 +1,5 @@
 """The language servers that are known, and which of them a file belongs to."""
 
-import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,6 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import ProgramSearch
 from pegboard.schema.config import LspConfig
 
 
@@ -18,7 +17,8 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     `languages` maps a file's suffix to the protocol's name of its language. The server's root
     is the nearest folder with one of `markers`. `runs_project_code`: it runs programs that the
     project brings (build scripts, plugins), so it must be named in the configuration. One that
-    is `named` there may come from the project's own packages, too.
+    is `named` there may come from the project's own packages, too. Both want the user's yes to
+    the project.
     """
 
     name: str
@@ -38,8 +38,6 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     root: Path
 
 
-_OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
-"""Where a project installs programs for itself."""
 _PYTHON = {".py": "python", ".pyi": "python"}
 _PYTHON_ROOTS = ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "Pipfile")
 _C = {
@@ -134,23 +132,22 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
             yield _changed(language, said[name])
 
 
-def launch(path: Path, *, root: Path, said: Mapping[str, LspConfig], search: str) -> Launch | None:
-    """The first wanted and installed server for this file; `search` is the PATH."""
+def launch(path: Path, search: ProgramSearch, said: Mapping[str, LspConfig]) -> Launch | None:
+    """The first wanted and installed server for this file."""
     for language in configured(said):
         if path.suffix.lower() not in language.languages:
             continue
-        if program := _program(language, path, root=root, search=search):
+        if program := _program(language, path, search):
             found = replace(language, command=(program, *language.command[1:]))
-            return Launch(language=found, root=_root(path, root, language.markers))
+            return Launch(language=found, root=_root(path, search.root, language.markers))
     return None
 
 
-def _program(language: Language, path: Path, *, root: Path, search: str) -> str | None:
+def _program(language: Language, path: Path, search: ProgramSearch) -> str | None:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
-    folders = [folder for folder in path.parents if folder.is_relative_to(root)]
-    own = [str(folder / place) for folder in folders for place in _OWN_PROGRAMS]
-    places = [*own, search] if language.named else [search]
-    return shutil.which(language.command[0], path=os.pathsep.join(places))
+    if language.runs_project_code and not search.vouched:
+        return None
+    return search.find(language.command[0], near=path if language.named else None)
 
 
 def _changed(language: Language, settings: LspConfig) -> Language:

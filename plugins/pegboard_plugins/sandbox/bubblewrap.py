@@ -1,14 +1,13 @@
 """Processes in namespaces of their own, by bubblewrap (`bwrap`)."""
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import SandboxPolicy, ToolError
+from pegboard import SandboxPolicy, ToolError, find_program
 from pegboard_plugins.sandbox import relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
@@ -49,7 +48,7 @@ class Bubblewrap:
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
         """Why it cannot be used: it is not there, or a trial run fails."""
-        if shutil.which("bwrap") is None:
+        if find_program("bwrap", os.environ) is None:
             return "bwrap is not installed"
         try:
             with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
@@ -72,7 +71,7 @@ class Bubblewrap:
         self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
     ) -> Iterator[Sequence[str]]:
         """The command line of `bwrap`; what is protected and missing is held by empty folders."""
-        program = shutil.which("bwrap")
+        program = find_program("bwrap", os.environ)
         if program is None:
             raise ToolError("bwrap is no longer installed, and nothing runs without it")
         for path in policy.protected:

@@ -186,6 +186,16 @@ async def test_a_person_is_asked_for_trust(pegboard: CommandLine, key: str, code
         assert await terminal.end() == code
 
 
+async def test_a_project_without_code_can_be_vouched_for(pegboard: CommandLine) -> None:
+    async with pegboard.terminal("trust", "allow") as terminal:
+        await terminal.see("Run installed formatters and language servers of")
+        terminal.type("y\n")
+        assert await terminal.end() == 0
+
+    again = await pegboard("trust", "allow")
+    assert again.out == "the project brings no code\n"
+
+
 async def test_what_a_config_sends_elsewhere_is_shown_before_it_is_trusted(
     pegboard: CommandLine,
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pegboard import ProgramSearch
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
 from pegboard.tools import ToolResult
@@ -288,11 +289,13 @@ def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):
     (tmp_path / "a/b").mkdir(parents=True)
     (tmp_path / "a/Cargo.toml").touch()
 
-    def found(said):
-        return launch(tmp_path / "a/b/c.rs", root=tmp_path, said=said, search=str(tmp_path))
+    def found(said, *, vouched=True):
+        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": str(tmp_path)})
+        return launch(tmp_path / "a/b/c.rs", search, said)
 
     assert found({}) is None
     assert found({"rust": LspConfig(disabled=True)}) is None
+    assert found({"rust": LspConfig()}, vouched=False) is None
     chosen = found({"rust": LspConfig()})
     assert (chosen.language.command, chosen.root) == ((str(program),), tmp_path / "a")
 
@@ -303,10 +306,12 @@ def test_a_server_that_is_named_may_be_the_projects_own(tmp_path):
     program.write_text("")
     program.chmod(0o755)
 
-    def found(said):
-        return launch(tmp_path / "web/src/a.ts", root=tmp_path, said=said, search="/none")
+    def found(said, *, vouched=True):
+        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": "/none"})
+        return launch(tmp_path / "web/src/a.ts", search, said)
 
     assert found({}) is None
+    assert found({"typescript": LspConfig()}, vouched=False) is None
     assert found({"typescript": LspConfig()}).language.command == (str(program), "--stdio")
 
 
