@@ -9,8 +9,8 @@ from pegboard.schema.wire import to_json
 from pegboard_plugins.server.house import House, Place
 
 YES, NO = "Trust", "Do not trust"
-SHOWN_FILES = 10
-SHOWN_FINDINGS = 5
+SHOWN_LETTERS = 4000
+"""What is longer nobody reads in a dialog, and what is not shown cannot be said yes to."""
 LOOK_EVERY_S = 0.2
 
 
@@ -39,7 +39,8 @@ async def _ask(house: House, place: Place) -> None:
         house.feed.say("question.rejected", about, directory=directory)
         return
     house.feed.say("question.replied", {**about, "answers": answers}, directory=directory)
-    if answers[0] == (YES,):
+    offered = [option.label for option in request.questions[0].options]
+    if answers[0] == (YES,) and YES in offered:
         await _reopen(house, app)
 
 
@@ -62,33 +63,33 @@ def _described(app: App) -> Iterator[str]:
         for line in app.loaded.warnings
         if line.startswith(f"{path}: ")
     }
-    for path in app.untrusted[:SHOWN_FILES]:
+    for path in app.untrusted:
         notes = ["changed since it was trusted"] if path in decision.changed else []
         if path in scans:
-            found = dict.fromkeys(each.what for each in scans[path].findings)
             notes += [f"imports {', '.join(scans[path].imports) or 'nothing'}"]
-            notes += [*found][:SHOWN_FINDINGS]
+            notes += dict.fromkeys(each.what for each in scans[path].findings)
         elif path in settings:
             notes.append(settings[path])
         yield f"- {path}" + (f" ({'; '.join(notes)})" if notes else "")
-    if (more := len(app.untrusted) - SHOWN_FILES) > 0:
-        yield f"- and {more} more"
 
 
 def _request(house: House, place: Place) -> QuestionRequest:
+    described = "\n".join(_described(place.app))
+    yes = QuestionOption(label=YES, description="It runs from the next prompt on.")
+    no = QuestionOption(label=NO, description="It does not run.")
+    is_whole = len(described) <= SHOWN_LETTERS
+    if is_whole:
+        end = "May they be used while this server runs? What changes is asked about again."
+    else:
+        described = f"{described[:SHOWN_LETTERS]} ..."
+        end = (
+            f"That is not all of {len(place.app.untrusted)} files, and too much for a question:"
+            " `pegboard trust allow` shows them whole, and takes the answer."
+        )
     question = Question(
         header="Project code",
-        question="\n".join(
-            [
-                "This project brings code or settings of its own:",
-                *_described(place.app),
-                "May they be used while this server runs? What changes is asked about again.",
-            ]
-        ),
-        options=(
-            QuestionOption(label=YES, description="It runs from the next prompt on."),
-            QuestionOption(label=NO, description="It does not run."),
-        ),
+        question=f"This project brings code or settings of its own:\n{described}\n{end}",
+        options=(yes, no) if is_whole else (no,),
         custom=False,
     )
     return QuestionRequest(

@@ -67,6 +67,24 @@ def test_a_project_is_asked_about_once(client, project):
     assert len(questions) == 1
 
 
+def test_what_is_too_long_to_be_shown_cannot_be_said_yes_to(client, project):
+    where = {"directory": str(project)}
+    for number in range(100):
+        (project / "tool" / f"tool_number_{number}.py").write_text(TOOL)
+
+    _, questions = asked(client, where)
+    path = f"/question/{questions[0]['id']}/reply"
+    client.post(path, params=where, json={"answers": [["Trust"]]})
+
+    [question] = questions[0]["questions"]
+    assert "101 files, and too much for a question: `pegboard trust allow`" in question["question"]
+    assert [option["label"] for option in question["options"]] == ["Do not trust"]
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        assert "hello" not in tools(client, where)
+        time.sleep(0.1)
+
+
 def test_a_yes_is_for_the_code_as_it_was_shown(client, project):
     where = {"directory": str(project)}
     session, questions = asked(client, where)
