@@ -21,7 +21,6 @@ import msgspec
 from pegboard.openat import open_resolved
 from pegboard.schema.part import FilePart
 from pegboard.sensitive import secret_path
-from pegboard.textfile import BOM, file_encoding
 from pegboard.truncate import MAX_BYTES, MAX_LINES
 
 MEDIA_LIMIT_BYTES = 20 << 20
@@ -196,6 +195,8 @@ def _too_long(size: int) -> str:
 def _lines(content: BinaryIO, query: dict[str, list[str]]) -> str:
     start = max(int(query.get("start", ["1"])[0]), 1)
     end = max(int(query["end"][0]), 0) if query.get("end", [""])[0] else None
+    from pegboard.textfile import BOM, file_encoding  # 3 ms that only an attached text costs
+
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)
     if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
