@@ -32,7 +32,7 @@ from pegboard.session.fork import forked
 from pegboard.session.mentions import mentioned
 from pegboard.session.policy import Policy
 from pegboard.session.prompt import Prompt
-from pegboard.session.revert import Reverted, revert, session_diff, settled, unrevert
+from pegboard.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.session.sessions import new_session, revision
 from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.session.terminal import TerminalOrder, open_terminal
@@ -238,7 +238,6 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
-        await settled(self._engine, session_id)
         return await self._runs.prompt(self._engine, session_id, prompt)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
@@ -248,8 +247,7 @@ class App:
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
         """
         command = find_command(self.commands, order.name)
-        session = await settled(self._engine, session_id)
-        return await self._runs.command(self._engine, session, command, order)
+        return await self._runs.command(self._engine, session_id, command, order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked.
@@ -257,7 +255,7 @@ class App:
         :raises NotFoundError: for an unknown session or agent.
         :raises SessionBusyError: while the session runs.
         """
-        return await self._runs.shell(self._engine, await settled(self._engine, session_id), order)
+        return await self._runs.shell(self._engine, session_id, order)
 
     async def terminal(self, order: TerminalOrder, on_output: Callable[[bytes], None]) -> Terminal:
         """A program at a terminal that the user works in; who opens it closes it.
@@ -326,8 +324,7 @@ class App:
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
-        session = await settled(self._engine, session_id)
-        return await self._runs.summarize(self._engine, session, model)
+        return await self._runs.summarize(self._engine, session_id, model)
 
     async def revert(
         self, session_id: str, message_id: str, part_id: str | None = None
@@ -340,7 +337,8 @@ class App:
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.
         """
-        return await revert(self._engine, session_id, message_id, part_id)
+        async with self._runs.at_rest(self._engine, session_id):
+            return await revert(self._engine, session_id, message_id, part_id)
 
     async def unrevert(self, session_id: str) -> Reverted:
         """The session and its files as they were before `revert`.
@@ -348,7 +346,8 @@ class App:
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: while the session runs.
         """
-        return await unrevert(self._engine, session_id)
+        async with self._runs.at_rest(self._engine, session_id):
+            return await unrevert(self._engine, session_id)
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
         """What a session, or the answer to one prompt of it, has changed in files.

@@ -63,16 +63,14 @@ async def unrevert(engine: Engine, session_id: str) -> Reverted:
 async def settled(engine: Engine, session_id: str) -> Session:
     """The session without what a revert has taken back: these messages are dropped for good.
 
+    The caller holds the session's `changing`.
+
     :raises NotFoundError: when nothing has this id.
     """
     session = await engine.storage.session(session_id)
     if session.revert is None:
         return session
     turns = await engine.storage.turns(session_id)
-    # Another prompt may have settled it meanwhile: then its message may be among the turns.
-    session = await engine.storage.session(session_id)
-    if session.revert is None:
-        return session
     drops = _drops(turns, session_id, session.revert)
     session = replace(session, revert=None)
     await engine.storage.commit(*drops, PutSession(session))

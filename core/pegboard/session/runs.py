@@ -1,10 +1,9 @@
 """Run slots: a session is run by one task at a time, and no prompt is left unanswered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar
 
 from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError, ToolError
@@ -14,6 +13,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
 from pegboard.session.accounts import open_budget
+from pegboard.session.asides import Asides
 from pegboard.session.budget import Budget
 from pegboard.session.children import ChildRequest, child_result, child_session, family_of
 from pegboard.session.command import CommandOrder, prepared
@@ -23,6 +23,7 @@ from pegboard.session.failures import ABORTED
 from pegboard.session.history import History
 from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, refuse_known, stored
+from pegboard.session.revert import settled
 from pegboard.session.run import Early, Run, SessionIds, ancestor_rulesets
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
@@ -35,7 +36,6 @@ ABORT_LIMIT_S = 10.0
 
 First = Callable[[Run], Awaitable[None]]
 """What a run does before it looks for prompts."""
-_Value = TypeVar("_Value")
 
 
 class Runs:
@@ -48,7 +48,7 @@ class Runs:
         self._stopping: set[str] = set()
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
-        self._asides: dict[str, set[asyncio.Task[Any]]] = {}
+        self._asides = Asides()
         self._titles = Titles(self._runs.get)
 
     def status(self, session_id: str) -> SessionStatus:
@@ -71,6 +71,7 @@ class Runs:
         if prompt.message_id is not None:
             await refuse_known(engine, session_id, prompt.message_id)
         async with ids.changing:
+            await settled(engine, session_id)
             session = await self._in_order(engine, session_id)
             turn, session = stored(engine, session, prompt, ids)
             if (copy := self._copy(session_id)) is not None:
@@ -78,7 +79,7 @@ class Runs:
             puts = (PutPart(part) for part in turn.parts)
             await engine.storage.commit(PutMessage(turn.info), *puts, PutSession(session))
         expanding = expanded(engine, session, turn, ids, command=prompt.command)
-        turn = await self._aside(session_id, expanding)
+        turn = await self._asides.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
         if (copy := self._copy(session.id)) is not None:
             copy.put(turn)
@@ -86,28 +87,29 @@ class Runs:
             return turn
         return await self._outcome(self._task(engine, session), session.id)
 
-    async def summarize(self, engine: Engine, session: Session, model: str | None) -> Turn:
+    async def summarize(self, engine: Engine, session_id: str, model: str | None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `error`.
 
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
-        if session.id in self._tasks:
-            raise SessionBusyError(session.id)
-        ids = await self._session_ids(engine, session.id)
-        turn = requested_by_user(engine, session, ids, model)
-        await engine.storage.commit(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
-        if (copy := self._copy(session.id)) is not None:
-            copy.put(turn)
-        return await self._outcome(self._task(engine, session), session.id)
+        async with self.at_rest(engine, session_id) as ids:
+            session = await settled(engine, session_id)
+            turn = requested_by_user(engine, session, ids, model)
+            puts = (PutPart(part) for part in turn.parts)
+            await engine.storage.commit(PutMessage(turn.info), *puts)
+            task = self._task(engine, session)
+        return await self._outcome(task, session_id)
 
     async def command(
-        self, engine: Engine, session: Session, command: Command, order: CommandOrder
+        self, engine: Engine, session_id: str, command: Command, order: CommandOrder
     ) -> Turn:
         """The answer to a slash command, like that to a prompt."""
-        ids = await self._session_ids(engine, session.id)
+        ids = await self._session_ids(engine, session_id)
+        async with ids.changing:
+            session = await settled(engine, session_id)
         preparing = prepared(engine, session, command, order, ids)
-        prompt = await self._aside(session.id, preparing)
+        prompt = await self._asides.run(session.id, preparing)
         turn = await self.prompt(engine, session.id, prompt)
         done = CommandExecuted(
             name=command.name,
@@ -118,45 +120,37 @@ class Runs:
         await engine.storage.commit(Emit(done))
         return turn
 
-    async def shell(self, engine: Engine, session: Session, order: ShellOrder) -> Turn:
+    async def shell(self, engine: Engine, session_id: str, order: ShellOrder) -> Turn:
         """The answer with the output of a command that the user runs.
 
         Prompts that come while it runs are answered after it, as in any run.
 
         :raises SessionBusyError: while the session runs.
         """
-        if session.id in self._tasks:
-            raise SessionBusyError(session.id)
         ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
 
         async def first(run: Run) -> None:
             ended.set_result(await run_shell(run, order))
 
-        task = self._task(engine, session, first)
+        async with self.at_rest(engine, session_id):
+            task = self._task(engine, await settled(engine, session_id), first)
         # Without a time limit of its own: the command has one, and an abort ends it.
         either: set[asyncio.Future[Turn | None]] = {task, ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        return await self._outcome(ended if ended.done() else task, session.id)
+        return await self._outcome(ended if ended.done() else task, session_id)
 
-    async def _aside(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
-        """What `work` comes to, which an abort of the session ends like its run.
+    @asynccontextmanager
+    async def at_rest(self, engine: Engine, session_id: str) -> AsyncIterator[SessionIds]:
+        """The session's ids, while it does not run; prompts wait until the context is left.
 
-        :raises AbortedError: when the session was aborted meanwhile.
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: while the session runs, or is about to.
         """
-        task = asyncio.create_task(work, name=f"aside {session_id}")
-        tasks = self._asides.setdefault(session_id, set())
-        tasks.add(task)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            caller = asyncio.current_task()
-            if caller is not None and caller.cancelling():
-                raise
-            raise AbortedError(ABORTED) from None
-        finally:
-            tasks.discard(task)
-            if not tasks:
-                self._asides.pop(session_id, None)
+        ids = await self._session_ids(engine, session_id)
+        async with ids.changing:
+            if session_id in self._tasks or session_id in self._asides:
+                raise SessionBusyError(session_id)
+            yield ids
 
     async def change(
         self, engine: Engine, session_id: str, change: Callable[[Session], Session]
@@ -265,7 +259,7 @@ class Runs:
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        tasks = [*self._asides.get(session_id, ()), *([run] if run is not None else ())]
+        tasks = [*self._asides.of(session_id), *([run] if run is not None else ())]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -275,10 +269,7 @@ class Runs:
     async def aclose(self) -> None:
         """Stop all runs, and the commands that are being prepared, and wait for their ends."""
         await self._titles.aclose()
-        tasks = [
-            *self._tasks.values(),
-            *(each for aside in self._asides.values() for each in aside),
-        ]
+        tasks = [*self._tasks.values(), *self._asides.all()]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -333,6 +324,7 @@ class Runs:
 
     async def _session_ids(self, engine: Engine, session_id: str) -> SessionIds:
         if session_id not in self._ids:
+            await engine.storage.session(session_id)  # there is nothing to keep of an unknown one
             last = await engine.storage.last_ids(session_id)
             self._ids.setdefault(session_id, SessionIds(engine, last.message, last.part))
         return self._ids[session_id]

@@ -7,6 +7,7 @@ import pytest
 
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import MessageRemoved, SessionIdle
+from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepStartPart, TextPart, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Revert
@@ -198,6 +199,33 @@ async def test_a_running_session_is_not_reverted(tmp_path: Path, project: Path) 
         assert [patch.files for patch in await patches(app, session)] == [(str(project / "a.txt"),)]
         await app.revert(session, prompt)
         assert (project / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("ticks", [0, 1, 3, 10, 30, 60, 100])
+@pytest.mark.parametrize("first", ["revert", "prompt"])
+async def test_a_revert_and_a_prompt_at_once_come_one_after_the_other(
+    tmp_path: Path, project: Path, first: str, ticks: int
+) -> None:
+    async with played(tmp_path, written("a.txt", "x"), text("done"), text("next")) as (
+        app,
+        session,
+    ):
+        prompt = await ask(app, session)
+        acts = [app.revert(session, prompt), app.prompt(session, [TextInput(text="another")])]
+        begun = asyncio.create_task(acts.pop(first == "prompt"))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        outcomes = await asyncio.gather(begun, *acts, return_exceptions=True)
+
+        turns = await app.turns(session)
+        prompts = [turn for turn in turns if isinstance(turn.info, UserMessage)]
+        marked = (await app.session(session)).revert is not None
+        content = (project / "a.txt").read_text()
+
+    refused = any(isinstance(each, SessionBusyError) for each in outcomes)
+    assert (content, marked, len(prompts)) in (
+        [("x", False, 2)] if refused else [("one\n", False, 1), ("one\n", True, 2)]
+    )
 
 
 async def test_a_lost_snapshot_never_deletes_a_file(tmp_path: Path, project: Path) -> None:
