@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from msgspec.structs import replace
@@ -284,14 +285,24 @@ def _listening(settings: Settings) -> socket.socket:
 
 
 class _Line(logging.Formatter):
-    """One line for each record, whatever a request or a file name puts into it."""
+    """One line for each record, whatever a request or a file name puts into it.
+
+    Those of an error's trace are indented.
+    """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
-        line = super().formatMessage(record)
-        return "".join(
-            letter if letter.isprintable() else letter.encode("unicode_escape").decode()
-            for letter in line
-        )
+        return _spelt_out(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - as logging has it
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(f"  {_spelt_out(line)}" for line in lines)
+
+
+def _spelt_out(line: str) -> str:
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in line
+    )
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-from pegboard import App, PegboardError
+from pegboard import App, PegboardError, printable_name
 from pegboard.schema.question import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.house import House, Place
@@ -57,20 +57,16 @@ def _described(app: App) -> Iterator[str]:
     """Each file, with what its syntax says that it does, or which of its settings wait."""
     decision = app.decision
     scans = decision.scans()
-    settings = {
-        path: line.partition(": ")[2]
-        for path in app.loaded.untrusted
-        for line in app.loaded.warnings
-        if line.startswith(f"{path}: ")
-    }
     for path in app.untrusted:
         notes = ["changed since it was trusted"] if path in decision.changed else []
         if path in scans:
             notes += [f"imports {', '.join(scans[path].imports) or 'nothing'}"]
             notes += dict.fromkeys(each.what for each in scans[path].findings)
-        elif path in settings:
-            notes.append(settings[path])
-        yield f"- {path}" + (f" ({'; '.join(notes)})" if notes else "")
+        else:
+            said = (line for line in app.loaded.warnings if line.startswith(f"{path}: "))
+            notes += [line.removeprefix(f"{path}: ") for line in said]
+        # A line for each: no name of a file or a provider makes another.
+        yield printable_name(f"- {path}" + (f" ({'; '.join(notes)})" if notes else ""))
 
 
 def _request(house: House, place: Place) -> QuestionRequest:

@@ -1,6 +1,8 @@
 """What a client cannot have, and a log line cannot say, wherever the project is."""
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -55,15 +57,30 @@ def test_nothing_that_a_client_says_begins_a_line_of_the_log(
     assert any("a\\nFAKE" in line for line in lines)
 
 
-def test_a_name_with_control_characters_is_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+@contextmanager
+def logged() -> Iterator[logging.Logger]:
+    """A logger of the server, which writes to standard error meanwhile."""
     loggers = [logging.getLogger(name) for name in LOGGERS]
     before = [(each, each.level, each.propagate) for each in loggers]
     log_to_stderr(is_quiet=True)
-
-    loggers[0].warning("not run: %s", "tool/a\n\x1b]0;x\x07\udcff\u202e.py")
+    yield loggers[0]
     for each, level, propagates in before:
         each.removeHandler(each.handlers[-1])
         each.setLevel(level)
         each.propagate = propagates
 
+
+def test_a_name_with_control_characters_is_spelt_out(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged() as log:
+        log.warning("not run: %s", "tool/a\n\x1b]0;x\x07\udcff\u202e.py")
+
     assert "not run: tool/a\\n\\x1b]0;x\\x07\\udcff\\u202e.py\n" in capsys.readouterr().err
+
+
+def test_an_error_s_own_text_begins_no_line_of_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged() as log:
+        log.error("failed", exc_info=ValueError("a\nFAKE\x1b[2J"))
+
+    first, *trace = capsys.readouterr().err.splitlines()
+    assert first.endswith("failed")
+    assert trace == ["  ValueError: a", "  FAKE\\x1b[2J"]

@@ -50,7 +50,7 @@ def test_the_user_decides_about_a_project_s_code(client, project, label, runs):
     path = f"/question/{questions[0]['id']}/reply"
     client.post(path, params=where, json={"answers": [[label]]})
 
-    end = time.monotonic() + (5 if runs else 0.5)
+    end = time.monotonic() + (30 if runs else 0.5)
     while time.monotonic() < end and "hello" not in tools(client, where):
         time.sleep(0.1)
     assert "hello.py" in questions[0]["questions"][0]["question"]
@@ -83,6 +83,21 @@ def test_what_is_too_long_to_be_shown_cannot_be_said_yes_to(client, project):
     while time.monotonic() < end:
         assert "hello" not in tools(client, where)
         time.sleep(0.1)
+
+
+def test_no_name_of_a_file_makes_a_line_of_its_own(client, project):
+    odd = project / "tool" / "a\n- harmless.py \u202e.py"
+    odd.write_text(TOOL)
+    (project / "opencode.json").write_text('{"nothing": 1, "model": "fake/other"}')
+
+    _, questions = asked(client, {"directory": str(project)})
+
+    lines = questions[0]["questions"][0]["question"].split("\n")[1:-1]
+    shown = [line.partition(" (")[0].removeprefix(f"- {project}/") for line in lines]
+    assert sorted(shown) == ["opencode.json", "tool/a\\n- harmless.py \\u202e.py", "tool/hello.py"]
+    [settings] = [line for line in lines if "opencode.json (" in line]
+    assert "nothing" in settings
+    assert "ignored until you trust this project: model" in settings
 
 
 def test_a_yes_is_for_the_code_as_it_was_shown(client, project):
