@@ -89,6 +89,11 @@ class Listener:
         self._ready = asyncio.Event()
 
     @property
+    def heard(self) -> int:
+        """The number of the newest frame that it has taken, or that is not for it."""
+        return self._next - 1
+
+    @property
     def is_late(self) -> bool:
         """Whether it has not yet taken what it could: it waits for its turn, not its client."""
         return self._asks and self._has_more

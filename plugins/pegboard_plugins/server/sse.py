@@ -64,24 +64,22 @@ class _Stream:
         self, directory: Path | None, after: str | None
     ) -> AsyncGenerator[bytes, None]:
         """What goes over the wire; it ends with the client, or when the server hangs up."""
-        number = self._feed.last
         listener = self._feed.listen(directory, after=after)
         try:
             # With the number a client can come back that has heard nothing else; one that does
             # come back has not heard what is kept for it.
-            yield self._own("server.connected", {}, number if after is None else None)
+            yield self._own("server.connected", {}, listener.heard if after is None else None)
             while True:
                 frames = await listener.frames(HEARTBEAT_S)
                 if listener.missed:
                     missed, listener.missed = listener.missed, 0
                     yield self._own("server.resync", {"missed": missed})
                 if frames:
-                    number = frames[-1].number
                     yield b"".join(self._line(frame, frame.number) for frame in frames)
                 elif listener.closed:
                     return
                 else:
-                    yield self._own("server.heartbeat", {}, number)
+                    yield self._own("server.heartbeat", {}, listener.heard)
         finally:
             self._feed.forget(listener)
 

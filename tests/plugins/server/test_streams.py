@@ -197,6 +197,19 @@ async def test_what_other_directories_tell_puts_nobody_behind() -> None:
     assert (listener.missed, [frame.event for frame in heard]) == (0, [b'{"mine":1}'])
 
 
+async def test_who_hears_of_no_other_directory_comes_back_without_a_loss() -> None:
+    feed = Feed()
+    listener = feed.listen(Path("/a"))
+    for _ in range(KEPT_FRAMES + 1):
+        feed.publish(b"{}", directory="/b")
+
+    back = feed.listen(Path("/a"), after=feed.frame_id(listener.heard))
+    feed.publish(b'{"mine":1}', directory="/a")
+
+    assert [frame.event for frame in await back.frames(1)] == [b'{"mine":1}']
+    assert (listener.heard, back.missed) == (KEPT_FRAMES + 1, 0)
+
+
 async def test_who_reads_loses_nothing_of_a_burst_beside_one_who_does_not() -> None:
     feed = Feed()
     reading, deaf = feed.listen(None), feed.listen(None)
