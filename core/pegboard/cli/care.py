@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli.jsontext import escaped
+from pegboard.cli.jsontext import schema_json
 from pegboard.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -145,14 +145,11 @@ def _drop_orphans(folder: Path, directories: Iterable[str]) -> int:
 )
 def du(style: Literal["table", "json"]) -> None:
     """Show what the sessions of each project take on the disk, the largest first."""
-    import msgspec
-
     from pegboard.cli.tables import table
 
     sizes, totals = asyncio.run(_sizes(_places()))
     if style == "json":
-        value = {**totals, "sessions": msgspec.to_builtins(sizes)}
-        click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+        click.echo(schema_json({**totals, "sessions": sizes}))
         return
     projects = [
         (shown(size), str(count), where) for where, (size, count) in _projects(sizes).items()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard.cli.jsontext import escaped
+from pegboard.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
     from pegboard.app import App
@@ -50,13 +50,11 @@ def _row(each: "AgentCost") -> tuple[str, ...]:
 
 
 def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
-    import msgspec
-
     from pegboard.schema.session import Tokens
 
     tokens = session.tokens or Tokens()
     value = {"id": session.id, "cost": session.cost or 0.0, "tokens": tokens, "agents": costs}
-    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+    click.echo(schema_json(value))
 
 
 async def _paid(directory: Path, session_id: str) -> "tuple[Session, list[AssistantMessage]]":

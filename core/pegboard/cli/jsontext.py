@@ -20,9 +20,15 @@ def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - 
     That is the same text to every program that reads it: `\u202e` for the mark that turns the
     direction of writing round.
     """
-    return escaped(json.dumps(value, indent=indent, ensure_ascii=False))
+    return _escaped(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
-def escaped(text: str) -> str:
-    """JSON text with an escape for each letter that is not seen."""
+def schema_json(value: object) -> str:
+    """Values of the schema as indented JSON, in the protocol's names, with the same escapes."""
+    import msgspec  # `--help` does without it
+
+    return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _escaped(text: str) -> str:
     return re.sub(_UNSEEN, lambda found: json.dumps(found[0])[1:-1], text)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli.jsontext import escaped
+from pegboard.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
     from pegboard.schema.model import Model
@@ -25,9 +25,7 @@ def models(directory: Path, provider: str | None, *, verbose: bool) -> None:
 
     found = asyncio.run(_models(directory, provider))
     if verbose:
-        import msgspec
-
-        click.echo(escaped(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()))
+        click.echo(schema_json(found))
         return
     for model in found:
         click.echo(visible(f"{model.provider_id}/{model.id}"))

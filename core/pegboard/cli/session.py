@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import care, costs, keeping
-from pegboard.cli.jsontext import escaped
+from pegboard.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
     from pegboard.cli.screen import Screen
@@ -43,7 +43,7 @@ def list_sessions(
     found = asyncio.run(_sessions(directory))
     found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
     if style == "json":
-        _write_json([_row(each) for each in found])
+        click.echo(schema_json([_row(each) for each in found]))
         return
     rows = [(each.id, moment(each.time.updated), each.title) for each in found]
     click.echo(table(("session", "updated", "title"), rows), nl=False)
@@ -59,7 +59,7 @@ def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> No
     """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
     info, turns = asyncio.run(_conversation(directory, session_id))
     if style == "json":
-        _write_json({"info": info, "messages": turns})
+        click.echo(schema_json({"info": info, "messages": turns}))
         return
     from os import environ
 
@@ -95,12 +95,6 @@ def _row(each: "Session") -> dict[str, Any]:
         "projectId": each.project_id,
         "directory": each.directory,
     }
-
-
-def _write_json(value: object) -> None:
-    import msgspec
-
-    click.echo(escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
