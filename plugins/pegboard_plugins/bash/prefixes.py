@@ -1,5 +1,6 @@
 """How many words of a command name what it does: `git log -n 3` is a `git log`."""
 
+import re
 from collections.abc import Sequence
 from itertools import takewhile
 
@@ -47,12 +48,13 @@ def module(argv: Sequence[str]) -> str:
 def prefix(argv: Sequence[str]) -> str:
     """The words that identify the command, one for those that we know nothing of.
 
-    Empty where an option stands among them, as in `git -C src push`: it says nothing of the act.
+    Empty where an option stands among them, as in `git -C src push`: it says nothing of the act;
+    and a wildcard, as in `npm run '*'`: in a rule it would fit other acts.
     """
     if name := module(argv):
         return f"{argv[0]} -m {name}"
     plain = sum(1 for _ in takewhile(_PLAIN.get(argv[0], ()).__contains__, argv[1:]))
     words = [argv[0], *argv[1 + plain :]]
     count = _WORDS.get(" ".join(words[:2])) or _WORDS.get(argv[0], 1)
-    is_act = not any(word.startswith("-") for word in words[1:count])
+    is_act = not any(re.search(r"^-|[*?]", word) for word in words[:count])
     return " ".join(argv[: plain + count]) if is_act else ""

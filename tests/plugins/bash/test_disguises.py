@@ -161,6 +161,9 @@ def test_no_prefix_is_an_option():
         ("git -C . push", []),
         ("git --no-pager log -3", ["git --no-pager log *"]),
         ("git --no-pager -c a.b=c push", []),
+        ("npm run 'test:*'", []),
+        ("git ?ush", []),
+        ("docker rm x*", ["docker rm *"]),
     ],
 )
 def test_what_an_everyday_line_can_be_approved_as(text, always):
