@@ -15,6 +15,8 @@ MOST_FOLDERS = 16
 MOST_VALUES = 32
 LONGEST_VALUE = 1000
 """So many values of a variable are followed, of so many letters: some lines double them."""
+MOST_WORDS = 500
+"""So many words may be meant by one with braces: each pair of them can double their number."""
 MOST_CALLS = 64
 DEEPEST_CALLS = 8
 """So many calls of functions that the line defines are followed, and so many in each other."""
@@ -22,9 +24,9 @@ ANYWHERE = "\0"
 """Stands among the folders of a line for one of which nobody knows which it is."""
 MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(##?|%%?)?([^{}]*)\}|(\w+))")
+_VARIABLE = re.compile(r"\$(?:\{(\w++)(##?|%%?)?([^{}]*)\}|(\w+))")
 _DEFAULT = re.compile(r"\$\{\w+(?::?[-=]([^{}$`]*)|:?\+[^{}$`]*)\}")
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
 _GLOB = re.compile(r"[*?\[]")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
@@ -206,7 +208,10 @@ class Findings:
     def known(self, word: Word) -> tuple[Word, ...] | None:
         """What a word may be at last, None when only the shell will know."""
         if not word.dynamic:
-            return tuple(_braced(word))
+            words = tuple(islice(_braced(word), MOST_WORDS + 1))
+            if len(words) > MOST_WORDS:
+                self.doubt("nested-too-deep")
+            return words
         if word.computed:
             return None
         names = [first or second for first, _, _, second in _VARIABLE.findall(word.text)]
@@ -324,6 +329,6 @@ def _braced(word: Word) -> Iterator[Word]:
     if found is None:
         yield word
         return
-    for piece in found[1].split(",")[:MOST_VALUES]:
+    for piece in found[1].split(","):
         text = word.text[: found.start()] + piece + word.text[found.end() :]
         yield from _braced(Word(text, bare=True))

@@ -255,10 +255,10 @@ def git_config(texts: Sequence[str]) -> str:
 
 def git_words(texts: Sequence[str]) -> list[str]:
     """The subcommand and what follows, without options, and before it without their values."""
-    rest = list(texts)
-    while rest and rest[0].startswith("-"):
-        rest = rest[2:] if rest[0] in _GIT_VALUED else rest[1:]
-    return [text for text in rest if not text.startswith("-")]
+    at = 0
+    while at < len(texts) and texts[at].startswith("-"):
+        at += 2 if texts[at] in _GIT_VALUED else 1
+    return [text for text in texts[at:] if not text.startswith("-")]
 
 
 def _of_git(texts: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import git_words
+from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.words import Word
 
 _DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
@@ -27,7 +28,6 @@ _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
-_MOST_QUANTIFIERS = 3
 _ENDS = "it would end Pegboard, or more than was started here"
 _MACHINE = frozenset({"killall5", "shutdown", "reboot", "halt", "poweroff", "telinit"})
 _MACHINE_ACTS = frozenset(
@@ -138,11 +138,9 @@ def _killing_by_name(base: str, texts: Sequence[str]) -> str:
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Whether the pattern matches; of one that could take for ever to tell, any word of it."""
-    if "(" in pattern or len(re.findall(r"[*+?{]", pattern)) > _MOST_QUANTIFIERS:
-        words = re.findall(r"\w+", pattern)
-        return not words or any(word in line for word in words)
-    try:
-        return re.search(pattern, line) is not None
-    except re.error:  # the program does not take it, either
-        return False
+    """Whether the pattern matches; where nobody can tell, any word of it."""
+    found = finds(pattern, line)
+    if found is not None:
+        return found
+    words = re.findall(r"\w+", pattern)
+    return not words or any(word in line for word in words)

@@ -114,7 +114,7 @@ def _doubt_arguments(words: Sequence[Word], findings: Findings) -> None:
     found = sayings(base, rest)
     if named := module([word.text for word in words]):
         found += sayings(named, rest[len(("-m", named)) :])
-    for doubt in found:
+    for doubt in dict.fromkeys(found):
         is_hidden = doubt == "exec-flag" and not is_usual(named or base, texts)
         is_sed = doubt == "interpreter-code" and base in ("sed", "gsed") and runs_by_sed(texts)
         findings.doubt(doubt, unknown=is_hidden or is_sed)

@@ -12,15 +12,16 @@ _TIMED = re.compile(
     r"\b(time(\s+-p)?|coproc(\s+[A-Za-z_]\w*)?)\s+"
     r"(?=[{(!]|(if|for|while|until|case|select|function)\b)"
 )
-_CALLED = re.compile(r"\$\{[\s|]\s*([^{}]*?)[\s;]*\}")
+_CALLED = re.compile(r"\$\{[\s|]([^{}]*)\}")
 """`${ command; }` of bash 5.3, of several in each other the inmost."""
-_BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{}'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
+_BRACED_COMMAND = re.compile(r"(^|[\s;&|(])\{([^\s{},'\"`\\;|&<>()$]*,[^\s{}'\"`\\;|&<>()$]*)\}")
 _TWO_HERE = re.compile(r"(?<!<)<<(?!<)[^\n]*(?<!<)<<(?!<)")
 """Two here-documents of one line: the parser may take the body of one for that of the other."""
 _HERE_AND_MORE = re.compile(r"(<<-?[ \t]*(['\"]?)(\w+)\2)[ \t]+(\d?>&\d|\d?>[ \t]*/dev/null)")
 """A redirection behind the name of a here-document, which the parser takes for something else."""
 _BACKTICKED = re.compile(r"`([^`\\]*)`")
 _BLANK_AND_TICK = re.compile(r"[ \t]+`")
+_BLANKS_AND_ENDS = "; \t\n"
 _TEXTS = frozenset({"heredoc_body", "raw_string", "comment"})
 
 
@@ -36,7 +37,7 @@ class Reading:
 def readings(text: str) -> Iterator[Reading]:
     """The line as it is to be read besides."""
     if _CALLED.search(text):
-        called = _CALLED.sub(r"$(\1)", text)
+        called = _CALLED.sub(_as_substitution, text)
         yield Reading(called, commands=((text.strip(),),), is_doubtful=True)
     if _TIMED.search(text):
         yield Reading(_TIMED.sub("", text))
@@ -73,6 +74,10 @@ def is_confused(line: str, root: "Node") -> bool:
 def joins_words(text: str) -> bool:
     """Whether a word goes on in the next line: it is not the one that it looks like."""
     return re.search(r"[\w$/.-]\\\n[\w$/.-]", text) is not None
+
+
+def _as_substitution(found: "re.Match[str]") -> str:
+    return f"$({found[1].strip().rstrip(_BLANKS_AND_ENDS)})"
 
 
 def _without_braces(found: "re.Match[str]") -> str:

@@ -8,11 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard import secret_path
 from pegboard_plugins.bash.flags import git_words
+from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.words import Word, read_word
 
 if TYPE_CHECKING:
@@ -323,8 +325,5 @@ def _picks_secret(pattern: str) -> bool:
     """Whether a search for it leaves the names of secrets and drops an ordinary one."""
     if pattern.startswith("-"):
         return False
-    try:
-        fits = re.compile(pattern.replace("\\|", "|"), re.IGNORECASE).search
-    except re.error:
-        return True
-    return any(map(fits, _SECRETS[:-2])) and not fits(_ORDINARY)
+    fits = partial(finds, pattern.replace("\\|", "|"))
+    return any(fits(name) is not False for name in _SECRETS[:-2]) and not fits(_ORDINARY)

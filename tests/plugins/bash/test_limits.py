@@ -1,0 +1,53 @@
+"""However a line is made, it is judged soon, and what is not followed of it is told."""
+
+from pathlib import Path
+
+import pytest
+
+from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.bash.walking import LONGEST_COMMAND
+
+
+def seen(line):
+    return scan(line[:LONGEST_COMMAND], cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"))
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "line",
+    [
+        "${ " + " " * LONGEST_COMMAND,
+        "cat " + "{a,b}" * 60,
+        "cat $(ls | grep -E '(.|.|.|.)*!')",
+        "cat $(ls | awk '/(.|.|.|.)*!/ {print $1}')",
+        "ls | grep '" + "(a|.)" * 2000 + "!' | xargs cat",
+        "git " + "-c a=b " * 2300,
+    ],
+)
+def test_no_line_takes_long(line):
+    """Each of them would take a minute at least, if the effort grew faster than its length."""
+    assert seen(line).unclear
+
+
+@pytest.mark.parametrize("pattern", ["a{99999999999}", "[[:alpha:]]", "[a||b]", "(" * 9, "*"])
+def test_an_expression_that_python_does_not_read_may_pick_secrets(pattern):
+    found = seen(f"cat $(ls | grep '{pattern}')")
+
+    assert found.unknown == ("dynamic-args",)
+
+
+@pytest.mark.parametrize("pattern", [r"\.(py|js)$", "^src", "[.]md", r"a\|b", "^(src|docs)/.*x"])
+def test_one_that_picks_no_secrets_is_of_names(pattern):
+    assert seen(f"cat $(ls | grep '{pattern}')").unknown == ()
+
+
+def test_each_word_that_braces_stand_for_is_judged():
+    names = ",".join(f"a{number}" for number in range(100))
+
+    assert "/h" in seen(f"rm -rf {{{names},~}}").destroys
+
+
+def test_words_that_braces_double_without_an_end_are_refused_to_a_deletion():
+    found = seen("rm -rf " + "{a,b}" * 12)
+
+    assert (found.unknown, "" in found.destroys) == (("nested-too-deep",), True)
