@@ -47,7 +47,6 @@ ODD = {
         {"pattern": "^$", "context": 1},
         {"pattern": r"\x{e9}$|\u{65}dle \\x{2}"},
         {"pattern": r"caf[^a]", "context": 1},
-        {"pattern": r"(?-u)caf\xe9 |^\x{6e}"},
         {"pattern": r"(e)\1"},
         {"pattern": r"(?<=ne)e(?=dle$)"},
         {"pattern": r"\Aneedle\z"},
