@@ -167,6 +167,8 @@ def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
     """What a client wants to be different, without the masks that stand for secrets."""
     found: dict[str, Any] = {}
     for name, value in changes.items():
+        if MASK in name:
+            continue
         if isinstance(value, Mapping):
             rest = unmasked(value)
             if rest or not value:

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from pegboard_plugins.server.configuration import unmasked
 from pegboard_plugins.server.keys import Keys
 from served import served
 
@@ -50,3 +51,9 @@ def test_a_key_of_the_environment_is_masked_wherever_settings_name_it(
     assert [each.request.url.path for each in (*answers, refused) if KEY in each.text] == []
     assert answers[1].json()["username"] == "•••"
     assert answers[1].json()["agent"]["a"]["prompt"] == "use •••"
+
+
+def test_nothing_that_was_masked_is_written_back() -> None:
+    read = {"username": "eve •••", "agent": {"•••": {"prompt": "x"}, "a": {"prompt": "y"}}}
+
+    assert unmasked(read) == {"agent": {"a": {"prompt": "y"}}}
