@@ -30,8 +30,6 @@ from pegboard import (
 from pegboard_plugins.bash.advice import advised
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
-from pegboard_plugins.bash.prefixes import module, prefix
-from pegboard_plugins.bash.wrappers import INTERPRETERS, SHELLS, is_everyday, is_wrapper
 
 if TYPE_CHECKING:
     from pegboard_plugins.bash.scan import Scan
@@ -58,6 +56,9 @@ async def _requests(
         scanned, outside = _scanned(context, command, cwd)
     else:
         scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd)
+    # 2 ms more that the start of the program need not pay.
+    from pegboard_plugins.bash.approving import covered, is_once
+
     for path in outside:
         await context.ask_path(path)
     if inside := _inside(scanned.writes, context):
@@ -70,9 +71,10 @@ async def _requests(
     await context.ask(
         "bash",
         patterns,
-        always=() if scanned.unclear else _always(scanned),
+        always=covered(scanned),
         metadata={
             **_facts(scanned, command, secrets),
+            **({"once": True} if is_once(scanned) else {}),
             "background": background,
             "runs_in": str(cwd),
         },
@@ -84,7 +86,6 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
     """What a policy may look at: the paths are absolute, as the line names them."""
     return {
         "command": command,
-        **({"once": True} if _is_once(scanned) else {}),
         "unclear": list(scanned.unclear),
         **({"advice": advised(scanned.unknown)} if scanned.unknown else {}),
         "paths": [*(str(path) for path in scanned.paths), *secrets],
@@ -131,40 +132,8 @@ def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
     """The paths in the project, as rules about edits name them."""
     real = (Path(os.path.realpath(path)) for path in paths)
     root = context.worktree
-    return _unique(str(path.relative_to(root)) for path in real if path.is_relative_to(root))
-
-
-def _names(scanned: "Scan") -> set[str]:
-    return {argv[0].rpartition("/")[2] for argv in scanned.commands}
-
-
-def _runs_code(name: str) -> bool:
-    """Whether the program is a shell or an interpreter, of whatever version."""
-    plain = name.rstrip("0123456789.")
-    return not {name, plain}.isdisjoint(SHELLS | INTERPRETERS)
-
-
-def _is_once(scanned: "Scan") -> bool:
-    """Whether the line wraps an interpreter: then even the very same line can mean anything."""
-    names = _names(scanned)
-    return any(map(is_wrapper, names)) and any(map(_runs_code, names))
-
-
-def _always(scanned: "Scan") -> list[str]:
-    """What an approval for good covers; nothing when a part could run anything."""
-    if not all(map(_is_plain, scanned.commands)):
-        return []
-    return _unique(f"{prefix(argv)} *" for argv in scanned.commands)
-
-
-def _is_plain(argv: Sequence[str]) -> bool:
-    """Whether the words that name the command say what it does, whatever comes after them."""
-    is_program = not is_wrapper(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
-    return prefix(argv) != "" and (is_program or is_everyday(argv) or module(argv) != "")
-
-
-def _unique(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
+    inside = (str(path.relative_to(root)) for path in real if path.is_relative_to(root))
+    return list(dict.fromkeys(inside))
 
 
 @tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash import _always
+from pegboard_plugins.bash.approving import covered
 from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.scan import scan
 
@@ -167,4 +167,4 @@ def test_no_prefix_is_an_option():
     ],
 )
 def test_what_an_everyday_line_can_be_approved_as(text, always):
-    assert _always(seen(text)) == always
+    assert covered(seen(text)) == always
