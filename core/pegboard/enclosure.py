@@ -19,7 +19,7 @@ from pegboard.proxy import Proxy
 from pegboard.sandbox import Enclosing, Sandbox, SandboxPolicy
 from pegboard.schema.config import Config
 from pegboard.sensitive import home_secrets
-from pegboard.sources import way_down
+from pegboard.sources import read, way_down
 from pegboard.workspace import Workspace
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
@@ -28,7 +28,7 @@ _PROTECTED = (".pegboard", ".opencode", "pegboard.toml", "opencode.json", "openc
 _PROTECTED_AT_THE_ROOT = (".git", ".gitmodules", ".envrc", ".mcp.json", ".vscode")
 _TOOLS = "tool"
 _MACHINE_SECRETS = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
-_SUBMODULE = re.compile(r"^\s*path\s*=\s*(.+?)\s*$", re.MULTILINE)
+_SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
 
 
 class Enclosure:
@@ -184,7 +184,7 @@ def _protected(site: Site) -> tuple[Path, ...]:
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
     found += [root / _TOOLS, directory / _TOOLS]
     named = (Path(path).resolve() for path in site.config.plugin_paths)
-    found += [path for path in named if path.exists()]
+    found += [path for path in named if os.path.exists(path)]  # noqa: PTH110 - likewise below
     found += [root / path / ".git" for path in _submodules(root)]
     found += [path for path in site.private if path.exists()]
     inside = (path for path in found if path != root and path.is_relative_to(root))
@@ -193,11 +193,9 @@ def _protected(site: Site) -> tuple[Path, ...]:
 
 def _submodules(root: Path) -> list[str]:
     """The folders that `.gitmodules` names and that are there."""
-    try:
-        text = (root / ".gitmodules").read_text(errors="replace")
-    except OSError:
-        return []
-    return [path for path in _SUBMODULE.findall(text) if (root / path / ".git").exists()]
+    text = read(root / ".gitmodules")[0].decode(errors="replace")
+    named = (path.strip() for path in _SUBMODULE.findall(text))
+    return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long
 
 
 def _hidden(site: Site, home: Path) -> tuple[Path, ...]:

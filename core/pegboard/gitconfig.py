@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from pegboard.sources import read
+
 _LIMIT_BYTES = 1 << 20
 _SECTION = re.compile(r"\[\s*([\w.-]+)(?:\s+\"((?:[^\"\\]|\\.)*)\")?\s*\]")
 _SETTING = re.compile(r"([A-Za-z][\w-]*)\s*(?:=\s*(.*))?")
@@ -69,8 +71,4 @@ def _hooks(folder: Path) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return opened.read(_LIMIT_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return read(file)[0][:_LIMIT_BYTES].decode("utf-8", "replace")

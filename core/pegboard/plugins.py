@@ -1,6 +1,7 @@
 """The register of one App: its plugins in order, loaded, checked and told about."""
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -238,12 +239,17 @@ def _from_path(path: Path, decision: Decision) -> Iterator[_Candidate]:
         if not any(path in (file.path, file.path.parent) for file in decision.code):
             missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
             yield _from_file(missing, "project")
-    elif path.suffix != ".py" and name.replace(".", "_").isidentifier() and not path.exists():
+    elif _is_module_name(path):
         yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
     else:
         for file in plugin_files(path):
             if file.path not in decision.files or not file.path.is_relative_to(decision.root):
                 yield _from_file(file, "user")
+
+
+def _is_module_name(path: Path) -> bool:
+    is_dotted = path.suffix != ".py" and path.name.replace(".", "_").isidentifier()
+    return is_dotted and not os.path.exists(path)  # noqa: PTH110 - no error for a name too long
 
 
 def _from_file(file: CodeFile, origin: Origin, *, forbidden: str = "") -> _Candidate:

@@ -4,7 +4,9 @@ Each file is read once: what is shown, digested and run later are the same bytes
 """
 
 import ast
+import os
 import re
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
@@ -15,6 +17,8 @@ FOLDER = ".pegboard"
 _TOOL_FOLDERS = ("tool", "tools")
 _PLUGIN_FOLDER = "plugins"
 _OWN_TOOL_FOLDER = "tool"
+LIMIT_BYTES = 16 << 20
+"""More than anybody writes by hand; a project must not fill the memory before it is trusted."""
 _IMPORTS_US = re.compile(rb"^[ \t]*(from|import)[ \t]+pegboard\b", re.MULTILINE)
 
 
@@ -63,7 +67,7 @@ def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
 
 def plugin_files(path: Path) -> tuple[CodeFile, ...]:
     """The plugin files that a path of the configuration names: itself, or those in the folder."""
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 - no error where the name is none
         return tuple(_plugin_file(file) for file in _python_files(path))
     return (_plugin_file(path),)
 
@@ -93,11 +97,17 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def read(path: Path) -> tuple[bytes, str]:
-    """The file's bytes, or why there are none."""
+    """The file's bytes, 16 MiB at most, or why there are none; no pipe or device is waited for."""
     try:
-        return path.read_bytes(), ""
-    except OSError as error:
-        return b"", f"cannot be read: {error.strerror or error}"
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return b"", "cannot be read: not a regular file"
+            content = file.read(LIMIT_BYTES + 1)
+    except (OSError, ValueError) as error:
+        return b"", f"cannot be read: {getattr(error, 'strerror', None) or error}"
+    if len(content) > LIMIT_BYTES:
+        return b"", f"cannot be read: longer than {LIMIT_BYTES >> 20} MiB"
+    return content, ""
 
 
 def _code_below(root: Path, named_from: Path) -> Iterator[CodeFile]:

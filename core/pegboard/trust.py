@@ -95,14 +95,15 @@ class TrustStore:
             known = self._file.project(root) is not None
             reason = "the project brings no code"
             return replace(decision, trusted=True, vouched=known, reason=reason)
-        vouched = _read_lock(lock, root) if lock else {}
+        digests = _read_lock(lock, root) if lock else {}
         if answer is not None and answer.root == root:
-            vouched |= {name: digest for _, name, digest in _digests(answer)}
-        return self._by_digest(decision, vouched)
+            digests |= {name: digest for _, name, digest in _digests(answer)}
+        return self._by_digest(decision, digests)
 
-    def _by_digest(self, decision: Decision, locked: Mapping[str, str]) -> Decision:
+    def _by_digest(self, decision: Decision, more: Mapping[str, str]) -> Decision:
+        """The decision by what the store has, and by `more` digests that the user vouches for."""
         known = self._file.project(decision.root)
-        allowed = {**(known.files if known else {}), **locked}
+        allowed = {**(known.files if known else {}), **more}
         differing = [
             path for path, name, digest in _digests(decision) if allowed.get(name) != digest
         ]
@@ -181,7 +182,9 @@ def _read_lock(path: Path, root: Path) -> dict[str, str]:
 
 def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[CodeFile, ...]:
     """The project's code, each file once."""
-    named = (file for path in plugin_paths if path.exists() for file in plugin_files(path))
+    # `os.path`: a name that is too long for one is that of nothing, and no error.
+    there = (path for path in plugin_paths if os.path.exists(path))  # noqa: PTH110
+    named = (file for path in there for file in plugin_files(path))
     found: dict[Path, CodeFile] = {}
     for file in (*project_code(directory, root), *named):
         found.setdefault(file.path, file)

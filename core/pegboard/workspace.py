@@ -6,17 +6,16 @@ variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decide
 
 import hashlib
 import os
-import re
 from pathlib import Path
 
 import msgspec
 
 from pegboard.errors import InvalidInputError
+from pegboard.sources import read
 
 _BRANCH = "ref: refs/heads/"
 # What a repository whose references are in a reftable has in HEAD.
 _REFTABLE_BRANCH = ".invalid"
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?(.+?)\"?\s*$", re.MULTILINE)
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +101,7 @@ def _git_dir(folder: Path) -> Path | None:
 
 def _shared_git_dir(git_dir: Path) -> Path:
     """The git directory that all worktrees of a repository share."""
-    return (_pointed_to(git_dir / "commondir") or git_dir).resolve()
+    return _resolved(_pointed_to(git_dir / "commondir")) or git_dir
 
 
 def _identity(folder: Path, git_dir: Path) -> Path:
@@ -116,11 +115,26 @@ def _identity(folder: Path, git_dir: Path) -> Path:
         return git_dir
     if git_dir.parent == shared / "worktrees":
         known = _pointed_to(git_dir / "gitdir")
-        is_known = known is not None and known.parent.resolve() == folder
-        return shared if is_known else folder
-    said = _WORKTREE.search(_text(git_dir / "config"))
-    is_known = said is not None and (git_dir / said[1]).resolve() == folder
-    return git_dir if own or is_known else folder
+        return shared if _resolved(known and known.parent) == folder else folder
+    said = _resolved(git_dir / _said_worktree(_text(git_dir / "config")))
+    return git_dir if own or said == folder else folder
+
+
+def _said_worktree(config: str) -> str:
+    """The folder that a repository's configuration says to be its worktree, "" for none."""
+    for line in config.splitlines():
+        name, _, value = line.partition("=")
+        if name.strip().lower() == "worktree":
+            return value.strip().strip('"')
+    return ""
+
+
+def _resolved(path: Path | None) -> Path | None:
+    """The path with links resolved; None for what can be none."""
+    try:
+        return None if path is None else path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def _pointed_to(file: Path, mark: str = "") -> Path | None:
@@ -131,10 +145,7 @@ def _pointed_to(file: Path, mark: str = "") -> Path | None:
 
 
 def _text(file: Path) -> str:
-    try:
-        return file.read_text("utf-8", "surrogateescape").strip()
-    except OSError:
-        return ""
+    return read(file)[0].decode("utf-8", "surrogateescape").strip()
 
 
 def _project_id(path: Path) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from config_place import Place
+from pegboard.errors import ConfigError
 
 
 @pytest.fixture
@@ -78,6 +79,16 @@ async def test_instructions_of_an_untrusted_project_that_are_no_list_are_left_ou
 
     assert loaded.config.instructions == ()
     assert loaded.warnings == (f"{file}: ignored until you trust this project: instructions",)
+
+
+async def test_a_reference_of_an_untrusted_project_to_a_name_that_is_none_is_left_out(
+    place: Place,
+) -> None:
+    file = place.write(place.project / "pegboard.toml", f'model = "{{file:{"x" * 300}}}"')
+
+    assert (await place.load()).untrusted == (file,)
+    with pytest.raises(ConfigError, match="cannot be read: File name too long"):
+        await place.load(trusted=True)
 
 
 async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:

@@ -250,11 +250,12 @@ def policy(place: Place, **facts: object) -> SandboxPolicy:
 
 def test_what_runs_by_itself_is_protected_there_or_not(tmp_path: Path) -> None:
     place = Place(tmp_path)
-    place.write(place.project / ".gitmodules", '[submodule "lib"]\n\tpath = lib\n')
+    named = f'[submodule "lib"]\n\tpath = lib\n\tpath = {"x" * 300}\n{" " * 1_000_000}x\n'
+    place.write(place.project / ".gitmodules", named)
     place.write(place.project / "lib" / ".git", "gitdir: ../.git/modules/lib\n")
     plugin = place.write(place.project / "house" / "rules.py", "")
 
-    found = policy(place, plugin_paths=(str(plugin), "/elsewhere/x.py"))
+    found = policy(place, plugin_paths=(str(plugin), "/elsewhere/x.py", "x" * 300))
 
     names = {str(path.relative_to(place.project)) for path in found.protected}
     assert names == {

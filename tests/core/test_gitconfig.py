@@ -1,5 +1,6 @@
 """Which programs git would run by itself, as a repository's own files say."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -62,6 +63,14 @@ def test_aliases_and_hooks_that_run_programs_are_found(project: Path) -> None:
     (project / ".git/hooks/pre-push.sample").touch()
 
     assert found(project) == ("alias.st", "hooks/pre-commit")
+
+
+def test_a_pipe_in_the_place_of_the_settings_is_not_waited_for(project: Path) -> None:
+    config = project / ".git" / "config"
+    config.unlink()
+    os.mkfifo(config)
+
+    assert found(project) == ()
 
 
 def test_a_folder_without_git_runs_nothing(tmp_path: Path) -> None:

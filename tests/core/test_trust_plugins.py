@@ -107,6 +107,39 @@ async def test_what_is_named_is_just_what_is_written(repository: Repository, nam
     assert len(problems) == (0 if is_there else 1)
 
 
+@pytest.mark.parametrize("name", ["x" * 300, f"{'x' * 300}.py", "a\\u0000b", "a\\u0000b.py"])
+async def test_a_name_that_is_none_is_that_of_no_plugin(repository: Repository, name: str) -> None:
+    repository.write(repository.folder / "pegboard.toml", f'plugin_paths = ["{name}"]')
+
+    assert set((await repository.plugins()).values()) <= {"project"}
+    assert set((await repository.plugins(trust=True)).values()) == {"project"}
+
+
+@pytest.mark.parametrize("named", ["/dev/zero", "pipe.py", "huge.py"])
+async def test_no_device_or_pipe_is_read_and_no_more_than_people_write(
+    repository: Repository, named: str
+) -> None:
+    os.mkfifo(repository.folder / "pipe.py")
+    with (repository.folder / "huge.py").open("wb") as huge:
+        huge.truncate(1 << 40)
+    repository.write(repository.folder / "pegboard.toml", f"plugin_paths = ['{named}']")
+
+    async with await repository.open(trust=True) as app:
+        [problem] = app.register.problems
+
+    assert "cannot be read: " in problem.text
+
+
+@pytest.mark.parametrize("name", ["agent/x.md", "command/x.md"])
+async def test_a_device_is_no_setting(repository: Repository, name: str) -> None:
+    file = repository.folder / ".pegboard" / name
+    file.parent.mkdir(parents=True)
+    file.symlink_to("/dev/zero")
+
+    assert not (await repository.decision()).trusted
+    assert await repository.plugins(trust=True) == {}
+
+
 async def test_a_project_names_no_module_whose_code_nobody_was_shown(
     repository: Repository, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,37 @@ def test_a_broken_git_entry_does_not_count(tmp_path: Path, content: bytes | None
     assert open_workspace(tmp_path).git_dir is None
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("config", b"worktree = a\0b"),
+        ("config", b"worktree = loop"),
+        ("config", b"worktree = a" + b" " * 1_000_000 + b"b"),
+        ("config", None),
+        ("commondir", b"a\0b"),
+        ("commondir", b"loop"),
+        ("commondir", None),
+    ],
+)
+def test_whatever_a_repository_of_a_stranger_says_it_can_be_opened(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    folder, kept = tmp_path.resolve() / "folder", tmp_path.resolve() / "kept"
+    folder.mkdir()
+    kept.mkdir()
+    (folder / ".git").write_text("gitdir: ../kept\n")
+    (kept / "HEAD").write_text("ref: refs/heads/trunk\n")
+    (kept / "loop").symlink_to("loop")
+    if content is None:
+        (kept / name).symlink_to("/dev/zero")
+    else:
+        (kept / name).write_bytes(content)
+
+    workspace = open_workspace(folder)
+
+    assert (workspace.worktree, workspace.git_dirs) == (folder, (kept,))
+
+
 def test_two_paths_to_one_folder_are_one_project(repository: Path, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(repository)

@@ -6,6 +6,7 @@ worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, and what the p
 """
 
 import asyncio
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from pegboard.config.project import (
 from pegboard.config.substitute import referenced, substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
+from pegboard.sources import read
 
 if TYPE_CHECKING:
     from pegboard.workspace import Workspace
@@ -232,7 +234,8 @@ class _Reading:
         """Have the project's files that a text of its settings stands for trusted with it."""
         files = referenced(text, home=self._home(), folder=folder)
         inside = (file for file in files if file.is_relative_to(self.workspace.worktree))
-        self.untrusted.extend(file for file in inside if file.is_file())
+        # `os.path`: a name that is too long for one is that of nothing, and no error.
+        self.untrusted.extend(file for file in inside if os.path.isfile(file))  # noqa: PTH113
 
     def _home(self) -> Path:
         home = self.env.get("HOME")
@@ -250,10 +253,7 @@ def _folders(workspace: "Workspace") -> tuple[Path, ...]:
 
 def _readable(file: Path) -> str:
     """What can be read of a file."""
-    try:
-        return file.read_text("utf-8", "replace")
-    except OSError:
-        return ""
+    return read(file)[0].decode("utf-8", "replace")
 
 
 def _is_file(file: Path) -> bool:

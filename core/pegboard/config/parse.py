@@ -8,6 +8,7 @@ from typing import Any
 
 from pegboard.config.layer import Layer, Syntax
 from pegboard.errors import ConfigError
+from pegboard.sources import read
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
@@ -37,13 +38,13 @@ def read_text(file: Path, content: bytes | None = None) -> str:
 
     :raises ConfigError: when it is not.
     """
+    raw, why = read(file) if content is None else (content, "")
+    if why:
+        raise ConfigError(why, file=file)
     try:
-        raw = file.read_bytes() if content is None else content
         return raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         raise ConfigError("is not UTF-8 text; save it as UTF-8", file=file) from error
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error
 
 
 def from_content(text: str, name: str) -> Layer:
