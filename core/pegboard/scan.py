@@ -146,7 +146,8 @@ def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
     for node in nodes:
         if isinstance(node, ast.Attribute | ast.Name) and id(node) not in parts:
             used = _dotted(node, names)
-            if _first(node) in names and (does := _of_module(used) or _BUILTINS.get(used, "")):
+            of_module = _of_module(used) if _first(node) in names else ""
+            if does := of_module or _BUILTINS.get(used, ""):
                 yield Finding(node.lineno, f"uses {used}: {does}")
 
 

@@ -36,6 +36,7 @@ ENVIRON = "uses os.environ: changes or reads the environment"
         ("import subprocess\nrun = subprocess.run", "uses subprocess.run: runs a process"),
         ("import builtins\nbuiltins.exec('x')", "calls exec: runs code from text"),
         ("from builtins import exec as e\nx = e", "uses exec: runs code from text"),
+        ("list(map(eval, x))", "uses eval: runs code from text"),
         ("import sys\nsys.path.append('.')", "calls sys.path.append: imports from another folder"),
         ("import sys\nsys.path[:0] = ['.']", "uses sys.path: imports from another folder"),
         ("import sys\nsys.modules['json'] = x", "uses sys.modules: changes what is imported"),
