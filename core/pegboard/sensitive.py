@@ -46,10 +46,11 @@ _NO_SECRET_NAME = re.compile(
     r"|.*(example|sample|template).*|cacert\.pem|ca-bundle.*",
     re.IGNORECASE,
 )
-_COPY = re.compile(
-    r"#?(.+?)(?:~|#|\.(?:bak|backup|old|orig|saved?|copy|tmp|sw[opx])|[-_ ]copy)", re.IGNORECASE
+_COPY_ENDS = (
+    *("~", "#", ".bak", ".backup", ".old", ".orig", ".save", ".saved", ".tmp"),
+    *(".copy", "-copy", "_copy", " copy", ".swo", ".swp", ".swx"),
 )
-"""What editors and people make of the name of a file that they keep a copy of."""
+"""What editors and people add to the name of a file that they keep a copy of."""
 _SECRET_FOLDERS = (
     (".ssh",),
     (".gnupg",),
@@ -122,14 +123,20 @@ def secret_path(path: Path) -> bool:
     """Whether a file of this name is likely to hold a key, a token or a password."""
     if _PROCESS_SECRETS.fullmatch(str(path)):
         return True
-    name = path.name
-    while copied := _COPY.fullmatch(name):
-        name = copied[1]
+    name = _original(path.name.lower())
     if _SECRET_NAME.fullmatch(name):
         return _NO_SECRET_NAME.fullmatch(name) is None
     return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
         path.name in _NO_SECRET_FILES or path.suffix == ".pub"
     )
+
+
+def _original(name: str) -> str:
+    """The name of what a file of this name is a copy of, or the name itself."""
+    end = len(name)
+    while name.endswith(_COPY_ENDS, 0, end):
+        end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))
+    return name[:end].lstrip("#") if 0 < end < len(name) else name
 
 
 def home_secrets(home: Path) -> tuple[Path, ...]:

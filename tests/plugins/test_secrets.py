@@ -44,6 +44,7 @@ async def of_command(command, **facts):
         *(".env", ".env.local", "prod.env", "server.pem", "id_rsa", "id_ed25519", ".netrc"),
         *("credentials", "credentials.json", "secrets.yaml", ".git-credentials", "x.tfvars"),
         *(".env-prod", ".env_prod", ".env~", "#.env#", "..env.swp", ".env.bak", ".ENV copy"),
+        *(".env" + "~" * 100_000, "##.env.bak#.bak"),
         *("id_rsa.old", "server.key.bak~", ".netrc.orig", "credentials.json~"),
     ],
 )
@@ -56,6 +57,7 @@ def test_these_names_are_secrets(name):
     [
         *(".env.example", "id_rsa.pub", "environment.py", "secrets.py", "keys.py"),
         *(".ssh/known_hosts", ".env-example", ".env.example~", "id_rsa.pub.bak", "notes.bak"),
+        *("~" * 100_000 + "x", "#.envoy#"),
         *("~", "copy", ".bak", "#", "env-prod"),
     ],
 )
