@@ -53,6 +53,7 @@ async def test_a_missing_referenced_file_is_an_error_with_its_place(place: Place
         ("opencode.json", "[1]", (None, ""), "must be an object"),
         ("opencode.json", '{"command": {"x": {}}}', (1, "command.x"), "required field template"),
         ("opencode.json", '{"snapshot": 3}', (1, "snapshot"), "expected bool"),
+        ("pegboard.toml", "sandbox_network = [true]", (1, "sandbox_network"), "True is no text"),
         ("pegboard.toml", 'instructions = ["a**"]', (1, "instructions"), "stand alone"),
         ("agent/x.md", "---\ndescription: d\nsteps: many\n---\nText", (3, "agent.x.steps"), "int"),
         ("agent/x.md", "---\nmode: [a\n---\nText", (3, ""), "not valid YAML"),

@@ -135,8 +135,10 @@ def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
     hosts = value.get(NETWORK)
     if not isinstance(hosts, list | tuple):
         return value
+    if odd := [each for each in hosts if not isinstance(each, str)]:
+        raise layer.error(f"{odd[0]!r} is no text, and hosts are", NETWORK)
     try:
-        known = [str(host_pattern(each if isinstance(each, str) else repr(each))) for each in hosts]
+        known = [str(host_pattern(each)) for each in hosts]
     except ConfigError as error:
         raise layer.error(str(error).removeprefix(f"{NETWORK}: "), NETWORK) from error
     return {**value, NETWORK: list(dict.fromkeys(known)) or False}
