@@ -15,6 +15,8 @@ from pegboard.truncate import limit_output
 TITLE_LETTERS = 500
 FACTS_BYTES = 4 << 20
 """The longest metadata: each change of a call sends them to all who watch."""
+_ROOM_AROUND = 100
+"""Levels kept free of what an encoder can nest: metadata are stored within their part."""
 LEFT_OUT = "leftOut"
 """The key under which metadata name what was left out of them."""
 
@@ -79,9 +81,12 @@ def kept_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _size(value: object) -> int:
-    """The bytes of its JSON, -1 for what has none."""
+    """The bytes of its JSON, -1 for what has none, or is too deep to be stored with its part."""
+    nested = value
+    for _ in range(_ROOM_AROUND):
+        nested = [nested]
     try:
-        return len(encode(value))
+        return len(encode(nested)) - 2 * _ROOM_AROUND
     except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
         return -1
 

@@ -84,6 +84,20 @@ async def test_metadata_that_have_no_json_or_are_too_long_are_left_out(tmp_path:
     }
 
 
+@pytest.mark.parametrize("levels", [980, 982, 984, 986])
+async def test_metadata_that_are_too_deep_to_be_stored_are_left_out(
+    tmp_path: Path, levels: int
+) -> None:
+    deep: list[Any] = []
+    for _ in range(levels):
+        deep = [deep]
+
+    state = await state_of(tmp_path, ToolResult(output="x", metadata={"deep": deep}))
+
+    assert isinstance(state, Completed)
+    assert state.metadata == {"leftOut": ["deep"], "truncated": False}
+
+
 async def test_an_attachment_that_no_provider_takes_is_left_out_and_said(tmp_path: Path) -> None:
     huge = PNG + "A" * (28 << 20)
     whole = f"data:image/png;base64,{base64.b64encode(bytes((20 << 20) - 8)).decode()}"
