@@ -56,6 +56,11 @@ def matches(pattern: str, text: str) -> bool:
     return pattern.endswith(" *") and _compiled(pattern[:-2]).fullmatch(text) is not None
 
 
+def is_unclear(pattern: str) -> bool:
+    """Whether nobody can say of what is asked for what it comes to, in full or at all."""
+    return pattern.startswith((UNCLEAR, UNKNOWN))
+
+
 def literally(text: str) -> str:
     """A pattern for a text: its own `*`, of which a file's name may have some, are any letter."""
     return text if text == "*" else text.replace("*", "?")
@@ -84,7 +89,7 @@ def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False
-    if text.startswith((UNCLEAR, UNKNOWN)) and rule.action == "allow":
+    if is_unclear(text) and rule.action == "allow":
         return rule.pattern in ("*", text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:

@@ -13,7 +13,7 @@ from pegboard.errors import (
     PermissionDeniedError,
     PermissionRejectedError,
 )
-from pegboard.permissions import UNCLEAR, UNKNOWN, literally, unapproved
+from pegboard.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.permission import (
     USER_KEY,
@@ -104,7 +104,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
     happens, and where the tool says so.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
-    unclear = any(pattern.startswith((UNCLEAR, UNKNOWN)) for pattern in request.patterns)
+    unclear = any(map(is_unclear, request.patterns))
     if not (verdict.firm or unclear or request.metadata.get(ONCE)):
         return replace(request, metadata=metadata, always=_for_good(request))
     return replace(request, always=(), metadata={**metadata, ONCE: True})

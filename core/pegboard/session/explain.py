@@ -11,7 +11,7 @@ import msgspec
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import SessionView
 from pegboard.errors import ToolError
-from pegboard.permissions import UNCLEAR, UNKNOWN, deciding, strictest
+from pegboard.permissions import deciding, is_unclear, strictest
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard.schema.session import Session, SessionTime
@@ -223,7 +223,7 @@ def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
         for request in requests
         if "command" in request.metadata and "unclear" in request.metadata
         for pattern in request.patterns
-        if not pattern.startswith((UNCLEAR, UNKNOWN))
+        if not is_unclear(pattern)
     )
 
 

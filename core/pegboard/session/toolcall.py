@@ -98,23 +98,18 @@ class Caller:
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
                 self._run.blocked = True
-            await self._failed(call, error, metadata={"denied": True})
+            await self._failed(call, _said(error), metadata={"denied": True})
         except (ToolError, BudgetError) as error:
-            await self._failed(call, error)
+            await self._failed(call, _said(error))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
-            await self._failed(call, error, prefix=f"{plan.tool.id} failed: ")
+            text = f"{plan.tool.id} failed: {type(error).__name__}: {_said(error)}"
+            await self._failed(call, text)
         return self._processor.tool_state(call.id)
 
     async def _failed(
-        self,
-        call: ToolCall,
-        error: Exception,
-        *,
-        prefix: str = "",
-        metadata: Mapping[str, Any] | None = None,
+        self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Tell the model why; `prefix` is for an error that needs the name of its type, too."""
-        text = f"{prefix}{type(error).__name__}: {_said(error)}" if prefix else _said(error)
+        """Tell the model why."""
         cut = await kept_error(text, output_dir=self._run.engine.output_dir, hint=self._hint())
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
