@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from contract import sync_client
-from pegboard import is_loopback
+from pegboard import InvalidInputError, is_loopback
 from pegboard.client import Client, ServerError, ServerUnreachableError
 from pegboard.client.answers import value_of
 from pegboard.client.events import FrameReader, event_of
@@ -84,6 +84,16 @@ def test_another_address_of_this_machine_may_be_a_stranger_s(
     tell(4, dead=True)
 
     assert key("/one", {"PEGBOARD_STATE_DIR": str(tmp_path)}, url=url) is None
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999", "http://[::1", "http://a:b", "a:1", ""])
+def test_what_is_no_address_is_named_also_where_a_server_runs(
+    tmp_path: Path, tell: Callable[..., Path], url: str
+) -> None:
+    tell(1)
+
+    with pytest.raises(InvalidInputError, match="not the address of a server"):
+        Client.discover(url=url, env={"PEGBOARD_STATE_DIR": str(tmp_path)})
 
 
 def test_a_name_of_this_machine_is_not_looked_up(tmp_path: Path, tell: Callable[..., Path]) -> None:

@@ -44,7 +44,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         :raises InvalidInputError: for another URL than `http://HOST:PORT`.
         """
         return cls(
-            url=_checked(url),
+            url=checked_url(url),
             token=token,
             username=username or USER,
             password=password,
@@ -93,7 +93,11 @@ def route(*steps: str) -> str:
     return "/" + "/".join(quote(step, safe="") for step in steps)
 
 
-def _checked(url: str) -> str:
+def checked_url(url: str) -> str:
+    """The URL of a server, without a slash at its end.
+
+    :raises InvalidInputError: for another URL than `http://HOST:PORT`.
+    """
     try:
         parts = urlsplit(url)
         known = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard.client.address import START, ip_address, is_loopback
+from pegboard.client.address import START, checked_url, ip_address, is_loopback
 from pegboard.errors import ServerUnreachableError
 from pegboard.paths import Places
 
@@ -54,15 +54,18 @@ def find_server(
     another address than that of its file, and that password not to one that has had a file.
 
     :raises ServerUnreachableError: when no URL is given and no server runs.
+    :raises InvalidInputError: for another URL than `http://HOST:PORT`.
     """
     said = os.environ if env is None else env
     state = Places.of(said).state
     servers = running(state)
     if url is None:
-        known = [_nearest(servers, Path(directory or Path.cwd()).absolute())]
+        place = _nearest(servers, Path(directory or Path.cwd()).absolute()).url
+        known = True
     else:
-        known = [each for each in servers if _is_meant(each.url, url)]
-    place = known[0].url if known else str(url).rstrip("/")
+        named = checked_url(url)
+        found = next((each.url for each in servers if _is_meant(each.url, named)), None)
+        place, known = found or named, found is not None
     return Access(
         url=place,
         token=partial(token_of, place, state) if password is None else None,
