@@ -137,10 +137,11 @@ def _refuse_twins(raw: bytes) -> None:
     """Nothing, unless an object has a key twice: who checked the one may get the other."""
 
     def unique(pairs: list[tuple[str, object]]) -> None:
-        keys = [key for key, _ in pairs]
-        if len(set(keys)) < len(keys):
-            twin = next(key for at, key in enumerate(keys) if key in keys[:at])
-            raise BodyError(f"Malformed JSON in request body: the key {twin!r} is there twice")
+        known: set[str] = set()
+        for key, _ in pairs:
+            if key in known:
+                raise BodyError(f"Malformed JSON in request body: the key {key!r} is there twice")
+            known.add(key)
 
     # Numbers are left alone: very long ones are an error that the shape has judged already.
     json.loads(raw, object_pairs_hook=unique, parse_int=str, parse_float=str)
