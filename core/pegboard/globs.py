@@ -4,7 +4,7 @@ import re
 
 from pegboard.errors import InvalidInputError
 
-_TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<=/)\*\*$)|(?P<many>\*+)|(?P<one>\?)"
+_TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<![^/])\*\*$)|(?P<many>\*+)|(?P<one>\?)"
                     r"|(?P<set>\[[!^]?\]?[^\]/]*\])|(?P<open>\{)|(?P<comma>,)|(?P<close>\})"
                     r"|(?P<escape>\\.)|(?P<letter>.)", re.DOTALL)  # fmt: skip
 _PLAIN = {
