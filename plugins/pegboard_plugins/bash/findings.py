@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice, product
 from typing import NamedTuple
@@ -26,7 +26,7 @@ MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 _VARIABLE = re.compile(r"\$(?:\{(\w++)(##?|%%?)?([^{}]*)\}|(\w+))")
 _DEFAULT = re.compile(r"\$\{\w+(?::?[-=]([^{}$`]*)|:?\+[^{}$`]*)\}")
-_BRACES = re.compile(r"\{([^{},]*,[^{}]*)\}")
+_BRACES = re.compile(r"\{(?:([^{},]*,[^{}]*)|([A-Za-z])\.\.([A-Za-z])(?:\.\.-?\d+)?)\}")
 _GLOB = re.compile(r"[*?\[]")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
@@ -324,11 +324,17 @@ def _trimmed(value: str, sign: str | None, pattern: str) -> str:
 
 
 def _braced(word: Word) -> Iterator[Word]:
-    """`{a,b}` outside of quotes as the words that it stands for."""
-    found = _BRACES.search(word.text) if word.bare else None
+    """`{a,b}` and `{a..c}` outside of quotes as the words that they stand for."""
+    found = _BRACES.search(word.text) if word.bare or word.opens else None
     if found is None:
         yield word
         return
-    for piece in found[1].split(","):
+    for piece in found[1].split(",") if found[1] is not None else _between(found[2], found[3]):
         text = word.text[: found.start()] + piece + word.text[found.end() :]
-        yield from _braced(Word(text, bare=True))
+        yield from _braced(replace(word, text=text))
+
+
+def _between(first: str, last: str) -> Iterator[str]:
+    """The letters from one to the other, whichever is the lower."""
+    low, high = sorted((ord(first), ord(last)))
+    return map(chr, range(low, high + 1))

@@ -36,14 +36,16 @@ _PLAIN_VARIABLE = re.compile(r"\$(?:\w+|\{\w+(?:(?:##?|%%?)[\w./*?-]+)?\})")
 class Word:
     """`text` without quotes; `dynamic` when only the shell knows what stands there at last.
 
-    `bare`: it begins outside of quotes, so that a `~` there means a home. `computed`: not even
-    the values of variables would tell. `leads`: what is dynamic stands first, so that it may be
-    an option or any path. `splits`: it may become several words. `parts` are what is dynamic.
+    `bare`: it begins outside of quotes, so that a `~` there means a home. `opens`: of its parts
+    one that is not in quotes has a brace. `computed`: not even the values of variables would
+    tell. `leads`: what is dynamic stands first, so that it may be an option or any path.
+    `splits`: it may become several words. `parts` are what is dynamic.
     """
 
     text: str
     dynamic: bool = False
     bare: bool = True
+    opens: bool = False
     computed: bool = False
     leads: bool = False
     splits: bool = False
@@ -95,7 +97,7 @@ def _quoted(node: "Node", home: str) -> Word:
         done = end
     pieces.append(Word(_unescaped(raw[done:-1])))
     word = _together(pieces)
-    return replace(word, bare=False, splits=False)
+    return replace(word, bare=False, opens=False, splits=False)
 
 
 def _unescaped(raw: bytes) -> str:
@@ -118,6 +120,7 @@ def _together(words: list[Word]) -> Word:
         "".join(word.text for word in words),
         dynamic=any(word.dynamic for word in words),
         bare=words[0].bare,
+        opens=any(word.bare and "{" in word.text for word in words),
         computed=any(word.computed for word in words),
         leads=first.dynamic and first.leads,
         splits=any(word.splits for word in words),

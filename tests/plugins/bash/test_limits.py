@@ -47,6 +47,26 @@ def test_each_word_that_braces_stand_for_is_judged():
     assert "/h" in seen(f"rm -rf {{{names},~}}").destroys
 
 
+@pytest.mark.parametrize(
+    ("word", "path"),
+    [
+        ('""{.env,x}', "/w/.env"),
+        (".e{n..n}v", "/w/.env"),
+        ('"a"/{b,"c d"}', "/w/a/c d"),
+        ("{z..a..2}", "/w/x"),
+    ],
+)
+def test_braces_are_read_outside_of_quotes(word, path):
+    assert Path(path) in seen(f"cat {word}").paths
+
+
+def test_braces_in_quotes_are_no_braces():
+    assert seen("""cat '{a,b}' "{a,b}" ''"{a,b}" ""x'{a..b}'""").paths == (
+        Path("/w/{a,b}"),
+        Path("/w/x{a..b}"),
+    )
+
+
 def test_words_that_braces_double_without_an_end_are_refused_to_a_deletion():
     found = seen("rm -rf " + "{a,b}" * 12)
 
