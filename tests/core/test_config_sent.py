@@ -69,6 +69,15 @@ async def test_who_would_get_the_code_is_said_before_the_project_is_trusted(plac
     assert after.warnings == ()
 
 
+async def test_no_word_of_a_project_s_begins_a_line_of_its_own(place: Place) -> None:
+    file = place.write(place.project / "opencode.json", '{"model": "own/m\\nAll is well."}')
+
+    waits = f"{file}: ignored until you trust this project: model"
+    assert (await place.load()).warnings == (
+        f"{waits}; with your trust model is own/m All is well.",
+    )
+
+
 @pytest.mark.parametrize("value", ["true", "5", '"a.md"', "[5]", '[["a.md"]]'])
 async def test_instructions_of_an_untrusted_project_that_are_no_list_are_left_out(
     place: Place, value: str

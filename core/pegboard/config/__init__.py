@@ -108,7 +108,8 @@ class _Reading:
             config=self.merged.config(),
             sources=self.merged.sources(),
             files=tuple(self.files),
-            warnings=tuple(self.warnings),
+            # A project's own words are in them, and are no lines of ours.
+            warnings=tuple(" ".join(text.splitlines()) for text in self.warnings),
             untrusted=tuple(self.untrusted),
             plugin_paths=tuple(path for path, users in self.plugin_paths.items() if not users),
         )

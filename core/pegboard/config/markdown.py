@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.layer import Layer, Syntax
-from pegboard.config.parse import read_text
+from pegboard.config.parse import check_value, read_text
 from pegboard.errors import ConfigError
 
 _FOLDERS = {
@@ -46,6 +46,7 @@ def read_markdown(
     text = read_text(file, content)
     front = _FRONT.match(text)
     entry = _settings(front[1], file) if front else {}
+    check_value(entry, file)
     body = text[front.end() :].strip() if front else text.strip()
     if body or table == "command":
         entry[_BODY[table]] = body

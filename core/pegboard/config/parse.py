@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,7 @@ def read_layer(file: Path, *, project: bool = False, content: bytes | None = Non
     text = read_text(file, content)
     syntax: Syntax = "opencode" if file.stem == "opencode" else "pegboard"
     value = from_toml(text, file) if file.suffix == ".toml" else from_json(text, file)
-    if not _is_flat(value, _MOST_DEPTH):
-        raise ConfigError(_TOO_DEEP, file=file)
+    check_value(value, file)
     return Layer(name=str(file), value=value, syntax=syntax, file=file, text=text, project=project)
 
 
@@ -104,11 +104,22 @@ def _from_json5(text: str, file: Path | None, cause: json.JSONDecodeError) -> ob
         raise ConfigError(_TOO_DEEP, file=file) from error
 
 
-def _is_flat(value: object, room: int) -> bool:
-    inner = value.values() if isinstance(value, Mapping) else value
-    if not isinstance(inner, Iterable) or isinstance(inner, str):
-        return True
-    return room > 0 and all(_is_flat(each, room - 1) for each in inner)
+def check_value(value: object, file: Path, *, room: int = _MOST_DEPTH) -> None:
+    """Nothing for what can be worked with and written.
+
+    :raises ConfigError: when it is deeper than `room`, or has a half of a letter (a surrogate).
+    """
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ConfigError(f"{value!r} has a half of a letter", file=file) from error
+    elif isinstance(value, Iterable):
+        if not room:
+            raise ConfigError(_TOO_DEEP, file=file)
+        inner = chain(value, value.values()) if isinstance(value, Mapping) else value
+        for each in inner:
+            check_value(each, file, room=room - 1)
 
 
 def _blanked(match: re.Match[str]) -> str:
