@@ -14,6 +14,8 @@ ODD = {
     "zero-after": b"needle\n\0\n",
     "zero-late": (b"needle" + b"." * 90 + b"\n") * 2000 + b"\0\n",
     "marked": "\ufeffneedle é\n".encode(),
+    "marked-often": b"\xef\xbb\xbf" * 1500 + b"needle\n",
+    "marked-latin": b"\xef\xbb\xbfcaf\xe9 needle\n",
     "sixteen": "\ufefffirst\nneedle é\nlast\n".encode("utf-16-le"),
     "sixteen-big": "\ufeffneedle\n".encode("utf-16-be"),
     "latin": b"caf\xe9 needle\n",

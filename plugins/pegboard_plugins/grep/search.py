@@ -88,7 +88,7 @@ class _Search:
         try:
             with open(path, "rb", opener=_opener) as file:
                 regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                places, count = self._lines(file) if regular else ([], 0)
+                places, count = self._lines(_text(file)) if regular else ([], 0)
         except OSError:
             self.missed.append(path)
             return [], 0
@@ -99,9 +99,6 @@ class _Search:
         places: list[_Place] = []
         number, start, more = 1, 0, 0
         for block in _blocks(file):
-            encoding = next((name for mark, name in _MARKS.items() if block.startswith(mark)), "")
-            if encoding and start == 0:
-                return self._lines(BytesIO(_as_utf8(block + file.read(MARKED_BYTES), encoding)))
             if b"\0" in block:
                 return [], 0
             room = MOST_MATCHES - len(places)
@@ -118,10 +115,17 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _as_utf8(content: bytes, encoding: str) -> bytes:
+def _text(file: BinaryIO) -> BinaryIO:
+    """The file, or without its byte order mark what it says in UTF-8."""
+    start = file.read(max(map(len, _MARKS)))
+    file.seek(0)
+    encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
+    if not encoding:
+        return file
+    content = file.read(MARKED_BYTES)
     if encoding == "utf-8":
-        return content.removeprefix(codecs.BOM_UTF8)
-    return content.decode(encoding, errors="replace").encode()
+        return BytesIO(content.removeprefix(codecs.BOM_UTF8))
+    return BytesIO(content.decode(encoding, errors="replace").encode())
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
