@@ -8,7 +8,7 @@ import codecs
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -16,7 +16,6 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard import charset
 from pegboard.errors import ToolError
 
 BOM = "\ufeff"
@@ -105,7 +104,9 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 
     :raises ToolError: for a file that is not in the encoding of its mark.
     """
-    encoding = marked_encoding(content) or _told(content, whole=whole)
+    encoding = marked_encoding(content) or _told(
+        partial(_pieces, BytesIO(content), len(content)), whole=whole
+    )
     if not encoding:
         return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
     try:
@@ -119,10 +120,12 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
         ) from error
 
 
-def _told(content: bytes, *, whole: bool) -> str:
-    if _is_utf_8((content,), whole=whole):
+def _told(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
+    if _is_utf_8(pieces(), whole=whole):
         return "utf-8"
-    return charset.told(partial(_pieces, BytesIO(content), len(content)), whole=whole)
+    from pegboard import charset  # 2 ms that only a text in another encoding pays
+
+    return charset.told(pieces, whole=whole)
 
 
 def marked_encoding(start: bytes) -> str:
@@ -139,10 +142,7 @@ def file_encoding(file: BinaryIO) -> str:
     size = os.fstat(file.fileno()).st_size
     whole = size <= DECIDED_BYTES
     pieces = partial(_pieces, file, size if whole else START_BYTES)
-    start = next(pieces(), b"")
-    if marked := marked_encoding(start):
-        return marked
-    return "utf-8" if _is_utf_8(pieces(), whole=whole) else charset.told(pieces, whole=whole)
+    return marked_encoding(next(pieces(), b"")) or _told(pieces, whole=whole)
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
@@ -177,7 +177,9 @@ def line_text(line: bytes, encoding: str) -> str:
         return line.decode()
     except UnicodeDecodeError:
         text = line.decode(errors="replace")
-    western = line.decode(charset.WESTERN, "replace")
+    from pegboard.charset import WESTERN  # as in `_told`
+
+    western = line.decode(WESTERN, "replace")
     return text if "\ufffd" in western or not text.replace("\ufffd", "").isascii() else western
 
 

@@ -25,7 +25,6 @@ _NAMES = {
     "cp1256": "Windows-1256",
     "cp874": "Windows-874",
 }
-UNKNOWN = "\ufffd"
 
 
 class Source(Protocol):
