@@ -1,5 +1,6 @@
 """What a trusted project's settings have sent of the user's is told."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ async def test_a_reference_of_an_untrusted_project_to_a_name_that_is_none_is_lef
     assert (await place.load()).untrusted == (file,)
     with pytest.raises(ConfigError, match="cannot be read: File name too long"):
         await place.load(trusted=True)
+
+
+async def test_a_list_of_any_length_is_taken(place: Place) -> None:
+    names = [f"{number}.md" for number in range(60_000)]
+    given = {"instructions": [*names, *(f"https://{name}" for name in names)]}
+    place.write(place.user / "pegboard.toml", 'instructions = ["mine.md"]\n')
+    place.write(place.project / "opencode.json", json.dumps(given))
+
+    assert len((await place.load()).config.instructions) == len(names) + 1
 
 
 async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:

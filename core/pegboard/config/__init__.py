@@ -96,7 +96,7 @@ class _Reading:
     env: Mapping[str, str]
     trusted: bool | Mapping[Path, bytes]
     merged: Merged = field(default_factory=Merged)
-    files: list[Path] = field(default_factory=list)
+    files: dict[Path, None] = field(default_factory=dict)
     untrusted: list[Path] = field(default_factory=list)
     plugin_paths: dict[Path, bool] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
@@ -133,7 +133,7 @@ class _Reading:
         for name in _NAMES:
             yield from self._read(self.config_dir / name, project=False)
         for table, name, file in markdown_files(self.config_dir):
-            self.files.append(file)
+            self.files[file] = None
             yield read_markdown(table, name, file)
         if self.env.get("PEGBOARD_CONFIG"):
             file = self.workspace.directory / self.env["PEGBOARD_CONFIG"]
@@ -149,7 +149,7 @@ class _Reading:
                 if file in self.files:
                     continue
                 if self._trusts(file):
-                    self.files.append(file)
+                    self.files[file] = None
                     content = self._content(file)
                     yield read_markdown(table, entry, file, project=True, content=content)
                 else:
@@ -159,7 +159,7 @@ class _Reading:
     def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
         """The file's layer if it is there and was not read before, as the user's own."""
         if file not in self.files and _is_file(file):
-            self.files.append(file)
+            self.files[file] = None
             content = self._content(file) if project else None
             yield read_layer(file, project=project, content=content)
 
@@ -216,7 +216,7 @@ class _Reading:
         given = value.get("instructions")
         urls = [entry for entry in given if "://" in str(entry)] if isinstance(given, list) else []
         if given and urls:
-            value["instructions"] = [entry for entry in given if entry not in urls]
+            value["instructions"] = [entry for entry in given if "://" not in str(entry)]
             self.warnings.append(
                 f"{layer.name}: only files can be instructions; ignored: {', '.join(urls)}"
             )

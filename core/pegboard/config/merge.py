@@ -1,7 +1,7 @@
 """Many layers as one value, with the memory of who said what; and its check against the schema."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -107,13 +107,11 @@ def _joined(path: KeyPath, below: object, above: object) -> object:
     ):
         return [*below, *above]
     if path in _UNITED:
-        return list(_once([*below, *above]))
+        return _once([*below, *above])
     return above
 
 
-def _once(entries: Sequence[object]) -> Iterator[object]:
-    seen: list[object] = []
-    for entry in entries:
-        if entry not in seen:
-            seen.append(entry)
-            yield entry
+def _once(entries: Sequence[object]) -> list[object]:
+    """Each text once; what is none is left for the check of types to find."""
+    texts = dict.fromkeys(entry for entry in entries if isinstance(entry, str))
+    return [*texts, *(entry for entry in entries if not isinstance(entry, str))]
