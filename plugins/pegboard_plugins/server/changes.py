@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard import App, branch
+from pegboard import App, branch, find_program
 from pegboard.schema.served import FileChange
 
 TIME_LIMIT_S = 20.0
@@ -165,9 +165,12 @@ def _own_environment() -> dict[str, str]:
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
     """What git prints; nothing when it fails, takes too long or is not there."""
+    program = await asyncio.to_thread(find_program, "git", env)
+    if program is None:
+        return ""
     try:
         process = await asyncio.create_subprocess_exec(
-            "git",
+            program,
             *_SAFE,
             *arguments,
             cwd=root,

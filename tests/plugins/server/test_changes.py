@@ -1,9 +1,12 @@
 """What differs from the last commit, also in a repository that somebody else has prepared."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from served import served
 
 QUESTIONS = ("/file/status", "/vcs/status", "/vcs/diff", "/vcs/diff?context=0")
 
@@ -53,6 +56,20 @@ def test_nothing_that_a_repository_is_set_up_to_run_is_run(client, prepared, que
 
     assert not (prepared.parent / "canary").exists()
     assert {each.get("path", each.get("file")) for each in answer.json()} == {"a.md", "b.txt"}
+
+
+def test_no_git_of_the_project_is_run(model_port, prepared):
+    trap = prepared.parent / "trap"
+    (prepared / "git").symlink_to(trap)
+    path = os.pathsep.join((".", "", os.environ["PATH"]))
+    with (
+        served(prepared.parent / "served", model_port, env={"PATH": path}) as server,
+        server.client() as client,
+    ):
+        answer = client.get("/vcs/status", params={"directory": str(prepared)})
+
+    assert not (prepared.parent / "canary").exists()
+    assert {each["file"] for each in answer.json()} == {"a.md", "b.txt", "git"}
 
 
 @pytest.mark.parametrize("content", ["a\nb\n", "a\nb", "", "\n", "a\r\n\n", "\u2028x\x0c\n"])
