@@ -43,7 +43,9 @@ MOST_DEPTH = 4
 MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
 LONGEST_SETTINGS = 16 * 1024
-"""In letters: so many take YAML 0.1 s, and every request pays it."""
+"""In letters: so many take YAML 0.1 s, and every request pays it,"""
+MOST_BRACKETS = 100
+"""with few brackets: its time grows with the square of their depth."""
 MOST_LISTED = 50
 SHOWN_DESCRIPTION = 240
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
@@ -190,13 +192,19 @@ def _settings(front: str) -> dict[str, Any]:
 
     if len(front) > LONGEST_SETTINGS:
         return {}
+    if front.count("[") + front.count("{") > MOST_BRACKETS:
+        return _pairs(front)
     try:
         value = yaml.BaseLoader(front).get_single_data()
     except (yaml.YAMLError, RecursionError):
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
-        pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
-        return {key.strip(): text.strip() for key, text in pairs}
+        return _pairs(front)
     return value if isinstance(value, dict) else {}
+
+
+def _pairs(front: str) -> dict[str, Any]:
+    pairs = (line.split(":", 1) for line in front.splitlines() if ":" in line)
+    return {key.strip(): text.strip() for key, text in pairs}
 
 
 @hookimpl
