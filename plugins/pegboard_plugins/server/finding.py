@@ -81,19 +81,19 @@ async def _output(command: list[str], folder: Path) -> tuple[bytes, int]:
     except OSError:  # the folder has gone meanwhile
         return b"", 1
     assert process.stdout is not None
-    chunks: list[bytes] = []
+    output = bytearray()
     try:
         async with asyncio.timeout(TIME_LIMIT_S):
             while chunk := await process.stdout.read(1 << 16):
-                chunks.append(chunk)
-                if sum(map(len, chunks)) > LONGEST_OUTPUT_BYTES:
+                output += chunk
+                if len(output) > LONGEST_OUTPUT_BYTES:
                     break
     except TimeoutError:
         pass
     finally:
         if process.returncode is None and not process.stdout.at_eof():
             process.kill()
-    return b"".join(chunks), await process.wait()
+    return bytes(output), await process.wait()
 
 
 def _matches(output: bytes) -> list[Match]:
