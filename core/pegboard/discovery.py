@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from pegboard.errors import SignatureError
-from pegboard.sources import CodeFile
+from pegboard.sources import CodeFile, read
 
 GROUP = "pegboard"
 _METADATA = (".dist-info", ".egg-info")
@@ -161,10 +161,8 @@ def _written_version(folder: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:  # most distributions have no entry points, an egg-info may be a file
-        return ""
+    # Most distributions have no entry points, an egg-info may be a file.
+    return read(path)[0].decode("utf-8", "replace")
 
 
 def _elsewhere(entry: str) -> Iterator[tuple[str, str, str]]:

@@ -65,7 +65,7 @@ class Family:
         return bool(pids)
 
     def members(self, *, thorough: bool = True) -> set[int] | None:
-        """The living ones, None where there is no `/proc`; a look costs 30 us for each process.
+        """The living ones, None where there is no `/proc`; a look costs 50 us for each process.
 
         One that is not thorough looks only at processes younger than the leader.
         """

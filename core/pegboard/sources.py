@@ -100,9 +100,11 @@ def read(path: Path) -> tuple[bytes, str]:
     """The file's bytes, 16 MiB at most, or why there are none; no pipe or device is waited for."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode):
                 return b"", "cannot be read: not a regular file"
-            content = file.read(LIMIT_BYTES + 1)
+            # What the kernel makes up, as in /proc, has no size, and may have no end.
+            content = file.read(min(facts.st_size or LIMIT_BYTES, LIMIT_BYTES) + 1)
     except (OSError, ValueError) as error:
         return b"", f"cannot be read: {getattr(error, 'strerror', None) or error}"
     if len(content) > LIMIT_BYTES:
