@@ -56,7 +56,7 @@ def _is_change(base: str, words: Sequence[Word], findings: Findings) -> bool:
         return (
             not words
             or words[0].text.startswith(("/dev/", "/proc/", "<("))
-            or (findings.is_unknown(words[0]))
+            or findings.is_unknown(words[0])
         )
     if base == "alias":
         return any("=" in word.text for word in words)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.flags import git_words
@@ -67,7 +67,7 @@ def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Seque
             plain = re.compile(r"" if leaves else r"[/~]|[^*?\[]*$")
             found = [word for word in named[:-1] if plain.match(word.text)]
         case "find":
-            found = _found(texts, named)
+            found = _found(texts, operands)
         case "rsync" if any(text.startswith("--del") for text in texts):
             found = named[-1:]
         case "git" if git_words(texts)[:1] == ["rm"] and is_recursive:
@@ -154,16 +154,24 @@ def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[W
     return inside
 
 
-def _found(texts: Sequence[str], named: Sequence[Word]) -> list[Word]:
+def _found(texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
     """Where a find starts that deletes whatever it comes by."""
-    start = next((at for at, text in enumerate(texts) if text.startswith(("-", "(", "!"))), 0)
     deletes = "-delete" in texts or (
         any(text.startswith(("-exec", "-ok")) for text in texts)
         and any(text.rpartition("/")[2] in DELETERS or DELETING.search(text) for text in texts)
     )
     if not deletes or _is_narrow(texts):
         return []
-    return list(named[: max(start, 0)]) or [Word(".")]
+    return list(takewhile(_is_start, dropwhile(_is_option, operands))) or [Word(".")]
+
+
+def _is_option(word: Word) -> bool:
+    """Whether it is one of those that stand before the folders where a find starts."""
+    return re.fullmatch(r"-[DHLP]|-O\d*|--", word.text) is not None
+
+
+def _is_start(word: Word) -> bool:
+    return not word.text.startswith(("-", "(", "!"))
 
 
 def _is_narrow(texts: Sequence[str]) -> bool:

@@ -43,25 +43,13 @@ _READERS = frozenset(
 """They write nothing but what an option or a redirection names; git's own ways are not files'."""
 _MOVERS = frozenset(
     {
-        *(
-            "cat",
-            "head",
-            "tail",
-            "less",
-            "more",
-            "grep",
-            "egrep",
-            "fgrep",
-            "rg",
-            "ag",
-            "sed",
-            "awk",
-        ),
-        *("gawk", "mawk", "jq", "yq", "cut", "sort", "uniq", "nl", "tac", "rev", "column", "xxd"),
-        *("strings", "hexdump", "base64", "base32", "bat", "batcat", "od", "diff", "cmp", "comm"),
-        *("paste", "join", "fold", "fmt", "tee", "truncate", "shred", "cp", "mv", "ln", "install"),
-        *("rsync", "scp", "tar", "zip", "gzip", "gunzip", "zcat", "xz", "openssl", "gpg", "dd"),
-        *("view", "vim", "vi", "nano", "split", "csplit", "expand", "pr", "sponge", "iconv"),
+        *("cat", "head", "tail", "less", "more", "grep", "egrep", "fgrep", "rg", "ag", "sed"),
+        *("awk", "gawk", "mawk", "jq", "yq", "cut", "sort", "uniq", "nl", "tac", "rev", "column"),
+        *("xxd", "strings", "hexdump", "base64", "base32", "bat", "batcat", "od", "diff", "cmp"),
+        *("comm", "paste", "join", "fold", "fmt", "tee", "truncate", "shred", "cp", "mv", "ln"),
+        *("install", "rsync", "scp", "tar", "zip", "gzip", "gunzip", "zcat", "xz", "openssl"),
+        *("gpg", "dd", "view", "vim", "vi", "nano", "split", "csplit", "expand", "pr", "sponge"),
+        "iconv",
     }
 )
 """They show, send, copy or overwrite what is in files."""

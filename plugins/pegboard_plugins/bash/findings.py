@@ -97,7 +97,7 @@ class Findings:
     placeholder: str = ""
     calculates: bool = False
     untold: Origin = Origin.KNOWN
-    """A variable got a value that could run a command when it is calculated with."""
+    """How little is sure about what variables got, which is run where it is calculated with."""
 
     def doubt(self, reason: str, *, unknown: bool = False) -> None:
         """Keep every rule about a part of the line from allowing the whole.

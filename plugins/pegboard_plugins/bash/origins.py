@@ -204,11 +204,8 @@ def _of_expansion(raw: str, values: Values) -> Origin:
         text = default[1] or ""
         is_unset = origin is Origin.UNKNOWN and name not in values
         is_plain = not text.startswith("/") and ".." not in text and not names_secret(text)
-        return (
-            max(Origin.LISTING, Origin.KNOWN if is_unset else origin)
-            if is_plain
-            else (Origin.UNKNOWN)
-        )
+        said = Origin.LISTING if is_unset else max(Origin.LISTING, origin)
+        return said if is_plain else Origin.UNKNOWN
     if not rest:
         return origin
     if origin is Origin.KNOWN or not _TRIM.fullmatch(rest):

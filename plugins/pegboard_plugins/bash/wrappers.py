@@ -78,12 +78,14 @@ _VALUES = {
     "bunx": "",
     "pipx": "",
     "uvx": "p",
+    "uv": "p",
+    "conda": "np",
 }
 """The short options of each that take a value in the next word."""
 _WITH_OPERAND = frozenset(
     {
         *("timeout", "gtimeout", "chroot", "flock", "taskset", "chrt", "faketime", "setarch"),
-        "pipx",
+        *("pipx", "direnv"),
     }
 )
 """One word of their own comes before the command."""
@@ -96,8 +98,9 @@ ASSIGNING = frozenset({"env", "genv", "sudo", "doas", "dotenv", "time", "coproc"
 """Assignments may stand before the command; `time` is a keyword to which the parser is blind."""
 _LOADERS = ("ld-linux", "ld.so", "ld-musl")
 _FIND_ACTIONS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
-_CODE_OPTIONS = {"flock": "-c", "su": "-c", "script": "-c", "runuser": "-c", "npx": "-c"}
-"""Where the next word is a line for a shell."""
+_OF_CODE = frozenset({"flock", "su", "script", "runuser", "npx"})
+_CODE_OPTION = re.compile(r"-[A-Za-z]*c|--command|--call")
+"""Behind such an option of theirs stands a line for a shell."""
 FINDERS = frozenset({"fd", "fdfind"})
 FEEDERS = FINDERS | {"xargs", "parallel"}
 """They give the command arguments from their input, or from what they find."""
@@ -145,8 +148,8 @@ def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
         yield from _of_finder(words)
     elif name == "trap":
         yield from _code(_rest_of_trap(words))
-    elif option := _CODE_OPTIONS.get(name):
-        yield from _after_option(option, name, words)
+    elif name in _OF_CODE:
+        yield from _after_option(name, words)
     elif name in _RUNNERS:
         if words[:1] and words[0].text == _RUNNERS[name]:
             yield from _skipped(name, words[1:])
@@ -215,12 +218,11 @@ def _env_split(words: Sequence[Word]) -> Sequence[Word]:
     return ()
 
 
-def _after_option(option: str, name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
-    for at, word in enumerate(words):
-        if word.text in (option, "--command", "--call"):
-            yield from _code(words[at + 1 : at + 2])
-            return
-    if name in _VALUES:
+def _after_option(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
+    at = next((at for at, word in enumerate(words) if _CODE_OPTION.fullmatch(word.text)), None)
+    if at is not None:
+        yield from _code(words[at + 1 : at + 2])
+    if name in _VALUES and (at is None or name == "npx"):  # it may be its program's own option
         yield from _skipped(name, words)
 
 

@@ -60,6 +60,14 @@ from pegboard.schema.permission import Rule
         'rm -rf "$HOME/$X"',
         'rm -rf "../$X"',
         "find . -exec sh -c 'rm -rf {}' \\;",
+        "cd build && find -L ~ -delete",
+        "cd build && find -O3 -P -- ~ -delete",
+        "cd build && find -D exec ~ -delete",
+        "script -qc 'rm -rf ~' log",
+        "npx rimraf ~ -c x",
+        "su -lc 'rm -rf ~' me",
+        "conda run -n env rm -rf ~",
+        "direnv exec . rm -rf ~",
     ],
 )
 async def test_the_destruction_of_what_is_vital_is_refused(project, command):
