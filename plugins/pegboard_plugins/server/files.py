@@ -18,8 +18,8 @@ from pegboard.schema.served import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.answers import answer
 from pegboard_plugins.server.changes import changes
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.finding import best_names, search
-from pegboard_plugins.server.house import Here, no_system
+from pegboard_plugins.server.finding import best_names, no_system, search
+from pegboard_plugins.server.house import Here
 
 LONGEST_BYTES = 10 << 20
 MOST_NAMES = 200

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import InvalidInputError, ripgrep, walk_files
+from pegboard import InvalidInputError, PermissionDeniedError, ripgrep, walk_files
 from pegboard.schema.served import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
@@ -21,6 +21,16 @@ LONGEST_FILE_BYTES = 4 << 20
 LONGEST_OUTPUT_BYTES = 16 << 20
 OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 """What is no project's: processes with their keys, and files without end."""
+
+
+def no_system(path: Path) -> Path:
+    """The path, which is resolved, if it is not the system's.
+
+    :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
+    """
+    if any(path.is_relative_to(folder) for folder in OF_THE_SYSTEM):
+        raise PermissionDeniedError(f"not a project's: {str(path)[:200]}")
+    return path
 
 
 def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:

@@ -16,13 +16,11 @@ from pegboard import (
     InvalidInputError,
     NotFoundError,
     PegboardError,
-    PermissionDeniedError,
     Places,
     check_id,
 )
 from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.finding import OF_THE_SYSTEM
 from pegboard_plugins.server.keys import Keys
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
@@ -113,19 +111,7 @@ async def app_of(connection: HTTPConnection, house: Served) -> App:
     :raises InvalidInputError: when it is not a directory.
     :raises PermissionDeniedError: when it is the system's.
     """
-    app = await house.pool.app(asked_directory(connection, house))
-    no_system(app.workspace.directory)
-    return app
-
-
-def no_system(path: Path) -> Path:
-    """The path, which is resolved, if it is not the system's.
-
-    :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
-    """
-    if any(path.is_relative_to(folder) for folder in OF_THE_SYSTEM):
-        raise PermissionDeniedError(f"not a project's: {str(path)[:200]}")
-    return path
+    return await house.pool.app(asked_directory(connection, house))
 
 
 async def _held(app: Annotated[App, Depends(app_of)], house: Served) -> AsyncIterator[App]:

@@ -14,6 +14,7 @@ from pegboard import App, AppOptions, Decision, PegboardError, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.finding import no_system
 from pegboard_plugins.server.shown import event_as_shown
 
 IDLE_S = 900.0
@@ -65,9 +66,10 @@ class Pool:
         """The App of a directory, opened if it is not yet.
 
         :raises InvalidInputError: when it is not a directory.
+        :raises PermissionDeniedError: when it is the system's.
         :raises ConfigError: when its configuration cannot be used.
         """
-        place = await asyncio.to_thread(_resolved, directory)
+        place = no_system(await asyncio.to_thread(_resolved, directory))
         await self._let_go(place)
         task = self._opening.get(place)
         if task is None:
