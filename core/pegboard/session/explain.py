@@ -18,6 +18,7 @@ from pegboard.schema.session import Session, SessionTime
 from pegboard.session.asking import as_asked, judged, make_request, unattended
 from pegboard.session.enclosed import SANDBOX
 from pegboard.session.engine import Engine
+from pegboard.session.outside import placed
 from pegboard.session.run import make_view
 
 _NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
@@ -147,7 +148,7 @@ class _Notes:
         )
 
     async def ask_path(self, path: Path) -> Path:
-        real, folder = await asyncio.to_thread(_placed, path, self.session)
+        real, folder = await asyncio.to_thread(placed, self._engine, path)
         if folder is not None:
             pattern = str(folder / "*")
             await self.ask(
@@ -157,17 +158,6 @@ class _Notes:
                 metadata={"filepath": str(real)},
             )
         return real
-
-
-def _placed(path: Path, view: SessionView) -> tuple[Path, Path | None]:
-    """The path with links resolved, and the folder to be asked for when it is outside."""
-    try:
-        real = (view.directory / path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ToolError(f"{str(path)!r} is no path: {error}") from error
-    if real.is_relative_to(view.directory) or real.is_relative_to(view.worktree):
-        return real, None
-    return real, real if real.is_dir() else real.parent
 
 
 def _view(engine: Engine, agent: str | None) -> SessionView:

@@ -21,6 +21,7 @@ from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
 from pegboard.session.outcome import kept_facts, kept_text, kept_title
+from pegboard.session.outside import placed
 from pegboard.session.processor import Processor
 from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
@@ -167,20 +168,15 @@ class CallContext:
         absolute = path if path.is_absolute() else self.directory / path
         if absolute == self.directory:
             return absolute  # resolved when the App was opened
-        real = await asyncio.to_thread(_resolved, absolute)
-        if real.is_relative_to(self.directory) or real.is_relative_to(self.worktree):
-            return real
-        # An output is for who was told its name: the folder has those of all projects.
-        if real.parent == await asyncio.to_thread(self._engine.output_dir.resolve):
-            return real
-        folder = real if await asyncio.to_thread(real.is_dir) else real.parent
-        pattern = str(folder / "*")
-        await self.ask(
-            "external_directory",
-            (pattern,),
-            always=(pattern,),
-            metadata={"filepath": str(real), "parentDir": str(folder)},
-        )
+        real, folder = await asyncio.to_thread(placed, self._engine, absolute)
+        if folder is not None:
+            pattern = str(folder / "*")
+            await self.ask(
+                "external_directory",
+                (pattern,),
+                always=(pattern,),
+                metadata={"filepath": str(real), "parentDir": str(folder)},
+            )
         return real
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
@@ -338,10 +334,3 @@ class CallContext:
 
 def _name(view: SessionView) -> str:
     return f"{view.model.provider_id}/{view.model.id}"
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except (OSError, RuntimeError, ValueError) as error:
-        raise ToolError(f"{str(path)!r} is no path: {error}") from error

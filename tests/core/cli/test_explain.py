@@ -125,6 +125,16 @@ async def test_searches_say_beforehand_what_they_ask(pegboard: CommandLine) -> N
         assert (found["told"], found["verdict"]) == (True, "ask")
 
 
+async def test_an_output_that_was_kept_is_read_unasked(pegboard: CommandLine) -> None:
+    output = pegboard.home / "data" / "tool-output" / "tool_1.txt"
+
+    found = await explained(
+        pegboard, "--tool", "read", "--args", json.dumps({"filePath": str(output)})
+    )
+
+    assert [each["permission"] for each in found["requests"]] == ["read"]
+
+
 async def test_a_person_reads_what_a_terminal_would_obey(pegboard: CommandLine) -> None:
     done = await pegboard("explain", "ls \x1b[2K\u202e; rm x")
 
