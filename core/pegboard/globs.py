@@ -1,21 +1,27 @@
-"""Patterns for the names of files, as ripgrep and git write them, as regular expressions."""
+"""Patterns for the names of files, as ripgrep and git write them, as regular expressions.
+
+They come from projects that nobody knows, so that none may take long to be compared: what is
+between two stars takes the nearest place, and braces are written out.
+"""
 
 import re
+from collections.abc import Iterable, Sequence
 
 from pegboard.errors import InvalidInputError
 
-_TOKEN = re.compile(r"(?P<deep>(?<![^/])\*\*/)|(?P<rest>(?<![^/])\*\*$)|(?P<many>\*+)|(?P<one>\?)"
-                    r"|(?P<set>\[[!^]?\]?[^\]/]*\])|(?P<open>\{)|(?P<comma>,)|(?P<close>\})"
-                    r"|(?P<escape>\\.)|(?P<letter>.)", re.DOTALL)  # fmt: skip
+MOST_CHOICES = 256
+"""So many patterns may one with braces stand for."""
+_TOKEN = re.compile(r"(?P<deep>(?<![^/])(?:\*\*/)+)|(?P<rest>(?<![^/])\*\*$)|(?P<many>\*+)"
+                    r"|(?P<one>\?)|(?P<set>\[[!^]?\]?[^\]/]*\])|(?P<open>\{)|(?P<comma>,)"
+                    r"|(?P<close>\})|(?P<escape>\\.)|(?P<letter>.)", re.DOTALL)  # fmt: skip
 _PLAIN = {
     "deep": "(?:[^/]+/)*",
     "rest": ".+",
     "many": "[^/]*",
     "one": "[^/]",
-    "open": "(?:",
-    "comma": "|",
-    "close": ")",
 }
+_Token = tuple[str, str]
+"""What a piece of a pattern is, and its text."""
 
 
 def glob_expression(pattern: str) -> re.Pattern[str]:
@@ -24,28 +30,70 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
     Known are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`; without a slash the pattern fits
     at any depth.
 
-    :raises InvalidInputError: for what is no pattern.
+    :raises InvalidInputError: for what is no pattern, or for more than 256 in one.
     """
     pattern = pattern.removeprefix("./")
-    balanced = pattern.count("{") == pattern.count("}")
-    deep = "" if "/" in pattern.rstrip("/") else "(?:[^/]+/)*"
-    pieces: list[str] = []
-    depth = 0
-    for match in _TOKEN.finditer(pattern.removeprefix("/")):
-        kind, text = match.lastgroup or "", match[0]
-        depth += (kind == "open") - (kind == "close")
-        literal = (kind == "comma" and depth == 0) or (kind in ("open", "close") and not balanced)
-        pieces.append(re.escape(text) if literal else _translated(kind, text))
+    deep = "" if "/" in pattern.rstrip("/") else _PLAIN["deep"]
     try:
-        return re.compile(deep + "".join(pieces), re.DOTALL)
-    except re.error as error:
+        choices = _written_out(_tokens(pattern.removeprefix("/")))
+        return re.compile(f"{deep}(?:{'|'.join(map(_translated, choices))})", re.DOTALL)
+    except (ValueError, re.error) as error:
         raise InvalidInputError(f"{pattern!r} is not a pattern for file names: {error}") from error
 
 
-def _translated(kind: str, text: str) -> str:
+def _tokens(pattern: str) -> list[_Token]:
+    """The pieces of a pattern. Braces that have no other half, and commas, are letters."""
+    found = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(pattern)]
+    kinds = [kind for kind, _ in found]
+    if kinds.count("open") == kinds.count("close") > 0:
+        return found
+    braces = ("open", "comma", "close")
+    return [("letter" if kind in braces else kind, text) for kind, text in found]
+
+
+def _written_out(tokens: Iterable[_Token]) -> list[list[_Token]]:
+    """The patterns without braces that one stands for."""
+    choices: list[list[_Token]] = [[]]
+    outer: list[tuple[list[list[_Token]], list[list[_Token]]]] = []
+    for kind, text in tokens:
+        if kind == "open":
+            outer.append((choices, []))
+            choices = [[]]
+        elif kind == "comma" and outer:
+            outer[-1][1].extend(choices)
+            choices = [[]]
+        elif kind == "close":
+            if not outer:
+                raise ValueError("a } without its {")
+            before, others = outer.pop()
+            choices = [first + last for first in before for last in (*others, *choices)]
+            if len(choices) > MOST_CHOICES:
+                raise ValueError(f"its braces stand for more than {MOST_CHOICES} patterns")
+        else:
+            for choice in choices:
+                choice.append((kind, text))
+    return choices
+
+
+def _translated(tokens: Sequence[_Token]) -> str:
+    pieces: list[str] = []
+    places: dict[str, int] = {}
+    for kind, text in tokens:
+        if kind in ("deep", "many"):
+            # The nearest place is as good as any, for this star takes what is left.
+            if (at := places.get(kind)) is not None:
+                pieces[at:] = [f"(?>{_PLAIN[kind]}?{''.join(pieces[at + 1 :])})"]
+            places = {**(places if kind == "many" else {}), kind: len(pieces)}
+        pieces.append(_piece(kind, text))
+    return "".join(pieces)
+
+
+def _piece(kind: str, text: str) -> str:
     if kind == "set":
         # What Python keeps for sets within sets is a letter here.
         body = re.sub(r"([\\\[&~|]|(?<=-)-)", r"\\\1", text[1:-1])
+        if body in ("", "!", "^"):
+            raise ValueError("a [ without its ]")
         return f"[^{body[1:]}]" if body[0] in "!^" else f"[{body}]"
     if kind == "escape":
         return re.escape(text[1])

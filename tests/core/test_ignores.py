@@ -26,15 +26,15 @@ NAMES = (
 WORDS = (
     *("a", "b", "*.py", "*.log", "?", "*", "keep", "foo", "sp x", "[ab]", "[!a]*", "x.p[xy]"),
     *("[a-c]*", "é", "build", "b]", r"\[x\]", "[]x]*", "tr\\ ", r"\#h", r"\!n", r"a\\b", r"x\*y"),
-    *("{a}", "{a,b}", ".*", "*b*", "**", "[^a]", "[[:alpha:]]", "a**", "**b", "caf?"),
-    *("[é]", "{a,{b,keep}}", "a,b", "**/**", "a/***", "[a-]", "[-a]", "[z-a]"),
+    *("{a}", "{a,b}", ".*", "*b*", "*[ab]*.?*", "**", "[^a]", "[[:alpha:]]", "a**", "**b", "caf?"),
+    *("[é]", "{a,{b,keep}}", "a,b", "**/**", "a/***", "[a-]", "[-a]", "[z-a]", "[]", "[!]"),
 )
 word = st.sampled_from(WORDS)
 path = (
     word
     | st.builds("{}/{}".format, word, word)
     | st.builds("{}{}".format, st.sampled_from(["**/", "a/**/", "a/b/"]), word)
-    | st.builds("{}{}".format, word, st.sampled_from(["/**", "/**/x.py", "/*"]))
+    | st.builds("{}{}".format, word, st.sampled_from(["/**", "/**/x.py", "/*", "/**/b/**/x.*"]))
 )
 some = st.sampled_from
 line = st.builds(
@@ -136,12 +136,18 @@ def test_without_ripgrep_the_same_files_are_left_out(tmp_path_factory, tree):
         (b"[z-a]\na\n", "a", True),
         (b"a\n\xff\nb\n", "b", None),
         (b"/**\n!/a/\n", "a/b", True),
+        (b"[]\n{\n{a,b}" * 40 + b"\na\n", "a", True),
         (b"x ", "x", True),
         (b"x\\ \r\n", "x ", True),
     ],
 )
 def test_the_last_rule_about_a_path_decides(content, path, left_out):
     assert IgnoreRules(content).verdict(path, is_folder=False) is left_out
+
+
+@pytest.mark.parametrize("rule", ["*a" * 40 + "*b", "**/a/" * 40 + "b", "{*a,*a}" * 8, "**/" * 60])
+def test_no_rule_takes_long(rule):
+    assert IgnoreRules(rule.encode()).verdict("a/" * 200 + "a" * 200, is_folder=False) is not False
 
 
 def test_a_rule_for_folders_is_not_about_files():
