@@ -245,8 +245,9 @@ def _fed(words: Sequence[Word], findings: Findings) -> None:
         return
     base = words[0].text.rpartition("/")[2]
     apply(base, words[1:], findings)
-    for inner in unwrapped(base, words[1:]) if is_wrapper(base) else ():
-        _fed(inner, findings)
+    if is_wrapper(base) and base not in FEEDERS:  # which feeds its own command
+        for inner in unwrapped(base, words[1:]):
+            _fed(inner, findings)
 
 
 def _environment(words: Sequence[Word]) -> list[tuple[str, Word]]:

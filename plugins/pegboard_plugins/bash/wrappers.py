@@ -156,8 +156,8 @@ def unwrapped(name: str, words: Sequence[Word]) -> Iterator[Sequence[Word]]:
     elif name == "env" and (split := _env_split(words)):
         yield from _code(split)
     else:
-        for inner in _skipped(name, words):
-            yield _command_of(name, inner)
+        commands = (_command_of(name, inner) for inner in _skipped(name, words))
+        yield from filter(None, commands)
 
 
 def run_by_git(words: Sequence[Word]) -> Iterator[Sequence[Word]]:

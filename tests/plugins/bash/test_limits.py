@@ -22,6 +22,7 @@ def seen(line):
         "cat $(ls | awk '/(.|.|.|.)*!/ {print $1}')",
         "ls | grep '" + "(a|.)" * 2000 + "!' | xargs cat",
         "git " + "-c a=b " * 2300,
+        "xargs " * 300 + "rm",
     ],
 )
 def test_no_line_takes_long(line):
@@ -39,6 +40,10 @@ def test_an_expression_that_python_does_not_read_may_pick_secrets(pattern):
 @pytest.mark.parametrize("pattern", [r"\.(py|js)$", "^src", "[.]md", r"a\|b", "^(src|docs)/.*x"])
 def test_one_that_picks_no_secrets_is_of_names(pattern):
     assert seen(f"cat $(ls | grep '{pattern}')").unknown == ()
+
+
+def test_a_feeder_may_be_without_a_command():
+    assert seen("ls | parallel ::: x y").unclear == ("dynamic-args",)
 
 
 def test_each_word_that_braces_stand_for_is_judged():
