@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.discovery import (
-    EntryPoint,
     LoadFailure,
     entry_points,
     forget,
@@ -190,6 +189,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
 
 
 def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[_Candidate]:
+    brought = cache(partial(_brought, root))
     for entry in entry_points():
         own = entry.distribution == _OWN
         if builtins if own else installed:
@@ -199,14 +199,17 @@ def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Itera
                 location=entry.value,
                 version=entry.version,
                 load=partial(load_entry_point, entry),
-                forbidden="" if own else _brought(entry, root),
+                forbidden=brought(entry.folder),
             )
 
 
-def _brought(entry: EntryPoint, root: Path) -> str:
-    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's."""
-    folder = Path(entry.folder or ".").resolve()
-    if folder.name in _INSTALLED or not folder.is_relative_to(root):
+def _brought(root: Path, place: str) -> str:
+    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's.
+
+    What says to be one of our own is told from it by the folder that we run from.
+    """
+    folder, ours = Path(place or ".").resolve(), Path(__file__).resolve().parent.parent
+    if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):
         return ""
     return f"not run: {folder} is a folder of the project; install what is in it"
 

@@ -268,18 +268,21 @@ async def test_a_path_that_the_project_brings_runs_as_the_project_s(places: Plac
     assert await system(register, places) == ("first", "own")
 
 
-@pytest.mark.parametrize("folder", ["", "src", ".venv/lib/site-packages"])
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("", "brought"), ("", "pegboard"), ("src", "brought"), (".venv/lib/site-packages", "brought")],
+)
 async def test_a_distribution_that_only_stands_in_the_project_is_not_run(
-    places: Places, monkeypatch: pytest.MonkeyPatch, folder: str
+    places: Places, monkeypatch: pytest.MonkeyPatch, folder: str, name: str
 ) -> None:
     entry = places.project / folder
     places.write(f"project/{folder}/brought_module.py", SHOUT.format(text="ran"))
     points = "[pegboard]\nbrought = brought_module\n"
-    places.write(f"project/{folder}/brought.egg-info/entry_points.txt", points)
+    places.write(f"project/{folder}/{name}.egg-info/entry_points.txt", points)
     monkeypatch.chdir(places.project)
     monkeypatch.syspath_prepend(folder and str(entry))  # "" is where a notebook stands
 
-    register = await places.load()
+    register = await places.load(builtins=name == "pegboard")
 
     [info] = [info for info in register.infos if info.name == "brought"]
     runs = folder.endswith("site-packages")
