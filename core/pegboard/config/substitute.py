@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.config.layer import Layer
-from pegboard.sources import read
 
 _REFERENCE = re.compile(r"\{(env|file):([^{}]+)\}")
 
@@ -33,15 +32,13 @@ def substituted(
         if kind == "env":
             return env.get(name, "")
         path = _place(name, home, folder)
-        raw = (contents or {}).get(path)
-        raw, why = read(path) if raw is None else (raw, "")
-        if why:
-            raise layer.error(f"the file {name} {why}", key)
         try:
-            return raw.decode("utf-8").strip()
-        except UnicodeDecodeError as error:
-            reason = "cannot be read: not UTF-8 text"
-            raise layer.error(f"the file {name} {reason}", key) from error
+            raw = (contents or {}).get(path)
+            # One that the user names may be a pipe, as programs that keep passwords have them.
+            return (path.read_bytes() if raw is None else raw).decode("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "not UTF-8 text"
+            raise layer.error(f"the file {name} cannot be read: {reason}", key) from error
 
     def walked(value: object, key: str) -> object:
         if isinstance(value, str):
