@@ -28,7 +28,8 @@ def ask_once(house: House, place: Place) -> None:
 
 async def _ask(house: House, place: Place) -> None:
     app, directory = place.app, place.app.workspace.directory
-    request = _request(house, place)
+    described = await asyncio.to_thread(lambda: "\n".join(_described(app)))
+    request = _request(house, place, described)
     told = to_json(request)
     house.feed.say("question.asked", told, directory=directory)
     about = {"sessionID": request.session_id, "requestID": request.id}
@@ -54,7 +55,10 @@ async def _reopen(house: House, app: App) -> None:
 
 
 def _described(app: App) -> Iterator[str]:
-    """Each file, with what its syntax says that it does, or which of its settings wait."""
+    """Each file, with what its syntax says that it does, or which of its settings wait.
+
+    It parses all of the code, which takes its time.
+    """
     decision = app.decision
     scans = decision.scans()
     for path in app.untrusted:
@@ -69,8 +73,7 @@ def _described(app: App) -> Iterator[str]:
         yield printable_name(f"- {path}" + (f" ({'; '.join(notes)})" if notes else ""))
 
 
-def _request(house: House, place: Place) -> QuestionRequest:
-    described = "\n".join(_described(place.app))
+def _request(house: House, place: Place, described: str) -> QuestionRequest:
     yes = QuestionOption(label=YES, description="It runs from the next prompt on.")
     no = QuestionOption(label=NO, description="It does not run.")
     is_whole = len(described) <= SHOWN_LETTERS

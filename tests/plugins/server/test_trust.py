@@ -33,7 +33,11 @@ def asked(client: httpx.Client, where: dict[str, str]) -> tuple[str, Any]:
     body = {"parts": [{"type": "text", "text": "%say hi"}]}
     answer = client.post(f"/session/{session}/message", params=where, json=body)
     assert answer.json()["parts"][1]["text"] == "hi"
-    return session, client.get("/question", params=where).json()
+    end = time.monotonic() + 30
+    while not (questions := client.get("/question", params=where).json()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return session, questions
 
 
 def tools(client: httpx.Client, where: dict[str, str]) -> list[str]:
