@@ -177,7 +177,7 @@ class Pool:
         ]
 
     async def _open(self, directory: Path) -> Member:
-        options = self._options()
+        options = await asyncio.to_thread(self._options)  # it reads the file of keys
         if directory in self._trusted and options.trust is None:
             options = replace(options, trust=self._trusted[directory])
         app = await App.open(directory, options)
