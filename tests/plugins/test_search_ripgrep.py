@@ -70,6 +70,18 @@ async def test_with_and_without_ripgrep_the_same_is_found(tmp_path, monkeypatch,
     assert answers[0] == answers[1]
 
 
+@pytest.mark.parametrize("pattern", ["==|!=", "--files", "-e"])
+async def test_an_older_ripgrep_gets_the_whole_expression(tmp_path, monkeypatch, pattern):
+    program = tmp_path / "rg"
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" > {tmp_path}/said\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    await call(grep, Context(tmp_path), pattern=pattern)
+
+    assert f"\n--regexp\n{pattern}\n" in (tmp_path / "said").read_text()
+
+
 @pytest.mark.parametrize("path", [".", "locked", "locked.py"])
 async def test_what_cannot_be_read_is_said(tmp_path, monkeypatch, path):
     folder = tmp_path / "project"

@@ -146,7 +146,8 @@ class Search:
 def _ripgrep(rg: Sequence[str], query: Query) -> list[str]:
     pattern = query.pattern.replace("\0", r"\x00")  # no argument can have it
     argv = [*rg, "--with-filename", "--null", "--no-heading", "--crlf"]
-    argv += [f"--regexp={pattern}"]
+    # On its own: of `--regexp===` ripgrep before version 14 takes no `=` for a part of it.
+    argv += ["--regexp", pattern]
     # Of a line the place is enough: its text is read from the file itself.
     argv += ["--count"] if query.counting else ["--line-number", "--byte-offset", "--max-columns=1"]
     last = query.include.rpartition("/")[2]
