@@ -64,6 +64,7 @@ class Findings:
     `overlays` are folders whose whole content would be written over, `parents` variables that hold
     the number of the process that runs the line. `made` are the folders that the line itself makes,
     `functions` what those do that it defines, `arguments` what the one is given that is visited.
+    `calls` and `nested` count what was judged of functions, and of commands inside of others.
     For the `placeholder` in the code of a shell its caller puts what it is fed. Of what is unclear,
     nobody can say at all what is `unknown`.
     """
@@ -84,6 +85,7 @@ class Findings:
     unknown: dict[str, None] = field(default_factory=dict)
     functions: dict[str, Callable[[], None]] = field(default_factory=dict)
     calls: int = 0
+    nested: int = 0
     active: list[tuple[str, ...]] = field(default_factory=list)
     arguments: Sequence[Word] | None = None
     made: dict[str, None] = field(default_factory=dict)

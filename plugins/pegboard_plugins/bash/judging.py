@@ -36,6 +36,8 @@ SET_UP = re.compile(
 """Tools whose output is meant for `eval`."""
 DEEPEST = 8
 """Levels of `sh -c '...'` and of wrappers that are followed."""
+MOST_NESTED = 500
+"""So many commands inside of others are judged: where each has several, they are very many."""
 _MOVERS = frozenset({"cd", "pushd", "chdir"})
 _REMOTE = frozenset({"ssh", "telnet", "nc", "ncat", "netcat", "socat", "ftp", "rsh"})
 _FOLDER_BEFORE = {"env": ("-C", "--chdir"), "genv": ("-C", "--chdir"), "sudo": ("-D", "--chdir")}
@@ -60,6 +62,10 @@ ScanText = Callable[[str, Findings, int], None]
 
 def judge(words: Sequence[Word], findings: Findings, depth: int, scan_text: ScanText) -> None:
     """Add a command, and those that it would start in turn, to what is found."""
+    findings.nested += depth > 0
+    if findings.nested > MOST_NESTED:
+        findings.doubt("nested-too-deep")
+        return
     if words[0] is CODE:
         _run_code(words[1:], findings, depth, scan_text)
         return

@@ -23,6 +23,8 @@ def seen(line):
         "ls | grep '" + "(a|.)" * 2000 + "!' | xargs cat",
         "git " + "-c a=b " * 2300,
         "xargs " * 300 + "rm",
+        "git submodule foreach " * 20 + "rm",
+        "find . -exec " * 40 + "rm",
     ],
 )
 def test_no_line_takes_long(line):
