@@ -123,3 +123,20 @@ def test_the_traps_do_work(tmp_path: Path, trap: Path) -> None:
     plant(project, trap)
     subprocess.run(["git", "status"], cwd=project, check=False, capture_output=True)
     assert (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("name", ["commondir", "config", "info/exclude", "info/attributes"])
+async def test_no_pipe_in_the_place_of_what_git_reads_is_waited_for(
+    tmp_path: Path, name: str
+) -> None:
+    project = tmp_path / "project"
+    file = project / ".git" / name
+    file.parent.mkdir(parents=True)
+    (project / ".git" / "HEAD").write_text("ref: refs/heads/trunk\n")
+    os.mkfifo(file)
+    (project / "a.txt").write_text("a")
+
+    snapshots = Snapshots(open_workspace(project), folder=tmp_path / "data", env=os.environ)
+
+    assert await snapshots.track()
+    await snapshots.aclose()

@@ -17,6 +17,7 @@ from pathlib import Path
 from pegboard.openat import TEMPORARY
 from pegboard.programs import search_path
 from pegboard.snapshot.objects import Entry
+from pegboard.sources import read
 from pegboard.workspace import Workspace
 
 TIME_LIMIT_S = 60.0
@@ -61,7 +62,7 @@ class ShadowGit:
         self.worktree = workspace.worktree
         self.folder = folder
         self._git_dir = workspace.git_dir
-        self._shared = _shared(workspace.git_dir)
+        self._shared = workspace.git_dirs[-1] if workspace.git_dirs else None
         self._env = _clean(env)
         self._running: subprocess.Popen[bytes] | None = None
         self._closed = False
@@ -244,14 +245,6 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
     return found
 
 
-def _shared(git_dir: Path | None) -> Path | None:
-    """The git directory that all worktrees of the repository share."""
-    if git_dir is None:
-        return None
-    named = os.fsdecode(_read(git_dir / "commondir").strip())
-    return (git_dir / named).resolve() if named else git_dir
-
-
 def _put(file: Path, content: bytes) -> None:
     if _read(file) == content and file.exists():
         return
@@ -261,7 +254,4 @@ def _put(file: Path, content: bytes) -> None:
 
 
 def _read(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError:
-        return b""
+    return read(file)[0]
