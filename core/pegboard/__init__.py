@@ -116,6 +116,7 @@ if TYPE_CHECKING:
     from pegboard.trust import Decision as Decision
     from pegboard.walk import printable_name as printable_name
     from pegboard.walk import ripgrep as ripgrep
+    from pegboard.walk import ripgrep_names as ripgrep_names
     from pegboard.walk import walk_files as walk_files
     from pegboard.workspace import Workspace as Workspace
     from pegboard.workspace import branch as branch
@@ -219,7 +220,7 @@ _MODULES = {
     "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "trust": ("Decision",),
-    "walk": ("printable_name", "ripgrep", "walk_files"),
+    "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),
     "workspace": ("Workspace", "branch"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

@@ -4,7 +4,7 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from pegboard.programs import find_program
 
 _FILES = (".rgignore", ".ignore", ".gitignore")
 _EXCLUDE = ".git/info/exclude"
+_SIMPLE = re.compile(r"(?!\*$)(?!.*\*\*)(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
+"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
 _EXCLUDES = re.compile(r'(?im)^\s*excludesfile\s*=\s*"?([^"\n]+?)"?\s*$')
 
 
@@ -98,6 +100,18 @@ def ripgrep(folder: Path) -> tuple[str, ...] | None:
         *(program, "--no-config", "--color=never", "--hidden", "--no-messages", "--glob=!.git"),
         *(("--no-require-git", "--no-ignore-parent") if alone else ()),
     )
+
+
+def ripgrep_names(patterns: Sequence[str]) -> tuple[str, ...]:
+    """Options by which `rg` leaves out most files that fit none of the patterns, and no other.
+
+    It looks at their last parts, if those are simple ones; the rest is to be left out afterwards.
+    """
+    names = [pattern.rpartition("/")[2] for pattern in patterns]
+    if not names or not all(map(_SIMPLE.fullmatch, names)):
+        return ()
+    # A type, because a glob would bring back files that git ignores.
+    return (*(f"--type-add=wanted:{name}" for name in names), "--type=wanted")
 
 
 def _entries(folder: str, missed: Callable[[str], object] | None) -> list[os.DirEntry[str]]:

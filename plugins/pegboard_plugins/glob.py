@@ -21,6 +21,7 @@ from pegboard import (
     may_name,
     printable_name,
     ripgrep,
+    ripgrep_names,
     run_until,
     tool,
     walk_files,
@@ -35,8 +36,6 @@ TELL_S = 1.0
 MOST_WAITING = 16 << 20
 """Letters of names that wait for their ages to be looked up, if a disk is slow."""
 
-_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
-"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
 _FOREIGN = re.compile("[\udc80-\udcff]")
 """Bytes of a name that are no letters."""
 _Aged = tuple[float, str]
@@ -71,7 +70,9 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
     if rg := await asyncio.to_thread(ripgrep, folder):
-        whole = await _listed(context, folder, newest, _argv(rg, pattern))
+        whole = await _listed(
+            context, folder, newest, [*rg, "--files", "--null", *ripgrep_names([pattern])]
+        )
     else:
         whole = await asyncio.to_thread(_walk, context, folder, newest)
     names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
@@ -105,16 +106,6 @@ def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[li
     paths = [start + name for name in names]
     allowed = [path for path in paths if may_name(rulesets, path, home=home)]
     return [path for path in allowed if is_resolved(Path(path))], len(paths) - len(allowed)
-
-
-def _argv(rg: Sequence[str], pattern: str) -> list[str]:
-    """A listing of at least what fits: ripgrep looks at the last part, if that is a simple one."""
-    argv = [*rg, "--files", "--null"]
-    name = pattern.rpartition("/")[2]
-    if _SIMPLE.fullmatch(name) and name != "*" and "**" not in name:
-        # A type, because a glob would bring back files that git ignores.
-        argv += [f"--type-add=wanted:{name}", "--type=wanted"]
-    return argv
 
 
 class _Newest:

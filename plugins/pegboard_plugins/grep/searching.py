@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import ProcessResult, ToolContext, ToolError, run_until
+from pegboard import ProcessResult, ToolContext, ToolError, ripgrep_names, run_until
 from pegboard_plugins.grep.lines import Place
 
 MOST_MATCHES = 5000
@@ -21,8 +21,6 @@ REASON_CHARS = 2000
 FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""
 
-_SIMPLE = re.compile(r"(?:[\w.*-]|\{[\w.*-]+(?:,[\w.*-]+)*\})+", re.ASCII)
-"""What ripgrep understands as we do: its `?` is a byte, and `{,a}` has no empty choice."""
 _PLACED = re.compile(r"(\d+):(\d+):")
 _OURS = re.compile(r"\\[Az]|\(\?[A-Za-z]*-[A-Za-z]*m")
 """What is about the ends of a text: ripgrep means those of a line only where they are `\\r\\n`."""
@@ -150,11 +148,7 @@ def _ripgrep(rg: Sequence[str], query: Query) -> list[str]:
     argv += ["--regexp", pattern]
     # Of a line the place is enough: its text is read from the file itself.
     argv += ["--count"] if query.counting else ["--line-number", "--byte-offset", "--max-columns=1"]
-    last = query.include.rpartition("/")[2]
-    names = query.names or ([last] if _SIMPLE.fullmatch(last) and "**" not in last else [])
-    # A type, because a glob would bring back files that git ignores.
-    argv += [f"--type-add=wanted:{name}" for name in names]
-    argv += ["--type=wanted"] * bool(names)
+    argv += ripgrep_names(query.names or (query.include,))
     return [*argv, "--", str(query.target)]
 
 
