@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
+
 from pegboard import App, AppOptions, hookimpl, tool
 from pegboard.providers import (
     ModelRequest,
@@ -22,7 +24,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.event import Event
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.part import TextPart, ToolPart
+from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
 
@@ -42,6 +44,13 @@ async def shout(words: str) -> str:
         words: what to say.
     """
     return words.upper()
+
+
+def as_told(part: Part) -> Part:
+    """The part as events tell it: the snapshot of a step is known late, and stored untold."""
+    if isinstance(part, StepStartPart | StepFinishPart):
+        return msgspec.structs.replace(part, snapshot=None)
+    return part
 
 
 def assistant(turn: Turn) -> AssistantMessage:

@@ -39,7 +39,7 @@ from pegboard.session.history import History
 from pegboard.session.run import Run
 from pegboard.session.step import Step
 from pegboard.tools import Tool
-from played import USAGE, Played, ToolsPlugin, opened
+from played import USAGE, Played, ToolsPlugin, as_told, opened
 from worktrees import git
 
 SESSIONS = 20
@@ -147,8 +147,10 @@ class Heard:
             if event.seq:
                 self.numbers.append(event.seq)
             match event.properties:
-                case MessageUpdated(info=thing) | PartUpdated(part=thing):
-                    self.states[thing.id] = state_of(thing)
+                case MessageUpdated(info=info):
+                    self.states[info.id] = state_of(info)
+                case PartUpdated(part=part):
+                    self.states[part.id] = state_of(as_told(part))
                 case _:
                     pass
 
@@ -180,7 +182,7 @@ async def check_events(app: App, heard: Heard, turns: Sequence[Turn]) -> None:
     last = await app.storage.last_seq()
     assert heard.numbers == list(range(heard.numbers[0], last + 1))
     rows = {turn.info.id: state_of(turn.info) for turn in turns}
-    rows |= {part.id: state_of(part) for turn in turns for part in turn.parts}
+    rows |= {part.id: state_of(as_told(part)) for turn in turns for part in turn.parts}
     assert rows == heard.states
 
 

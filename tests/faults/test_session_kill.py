@@ -22,7 +22,7 @@ from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard.storage.recovery import INTERRUPTED_CALL, NEVER_RAN
-from played import Played, ToolsPlugin, opened, text
+from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired
 from worktrees import git
 
@@ -159,11 +159,12 @@ async def check_events(app: App, turns: dict[str, tuple[Turn, ...]]) -> None:
             case MessageUpdated(info=info) if info.session_id in turns:
                 told[info.id] = info
             case PartUpdated(part=part) if part.session_id in turns:
-                told[part.id] = part
+                told[part.id] = as_told(part)
             case _:
                 pass
     rows: dict[str, object] = {turn.info.id: turn.info for each in turns.values() for turn in each}
-    rows |= {part.id: part for each in turns.values() for turn in each for part in turn.parts}
+    parts = (part for each in turns.values() for turn in each for part in turn.parts)
+    rows |= {part.id: as_told(part) for part in parts}
     assert told.items() <= rows.items()
 
 
