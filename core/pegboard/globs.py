@@ -11,6 +11,8 @@ from pegboard.errors import InvalidInputError
 
 MOST_CHOICES = 256
 """So many patterns may one with braces stand for."""
+LONGEST = 4096
+"""In letters: no path is longer."""
 _TOKEN = re.compile(r"(?P<deep>(?<![^/])(?:\*\*/)+)|(?P<rest>(?<![^/])\*\*$)|(?P<many>\*+)"
                     r"|(?P<one>\?)|(?P<set>\[[!^]?\]?[^\]/]*\])|(?P<open>\{)|(?P<comma>,)"
                     r"|(?P<close>\})|(?P<escape>\\.)|(?P<letter>.)", re.DOTALL)  # fmt: skip
@@ -30,8 +32,11 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
     Known are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`; without a slash the pattern fits
     at any depth.
 
-    :raises InvalidInputError: for what is no pattern, or for more than 256 in one.
+    :raises InvalidInputError: for what is no pattern, is longer than `LONGEST`, or stands for more
+        than `MOST_CHOICES`.
     """
+    if len(pattern) > LONGEST:
+        raise InvalidInputError(f"a pattern of {len(pattern):,} letters: {LONGEST} may be in one")
     pattern = pattern.removeprefix("./")
     deep = "" if "/" in pattern.rstrip("/") else _PLAIN["deep"]
     try:

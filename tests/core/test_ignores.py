@@ -137,6 +137,7 @@ def test_without_ripgrep_the_same_files_are_left_out(tmp_path_factory, tree):
         (b"a\n\xff\nb\n", "b", None),
         (b"/**\n!/a/\n", "a/b", True),
         (b"[]\n{\n{a,b}" * 40 + b"\na\n", "a", True),
+        (b"{a,b}" * 8 + b"c" * 10**6 + b"\na\n", "a", True),
         (b"x ", "x", True),
         (b"x\\ \r\n", "x ", True),
     ],
