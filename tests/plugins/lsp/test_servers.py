@@ -17,6 +17,7 @@ from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import client, lsp, server, servers
 from pegboard_plugins.lsp.known import KNOWN, launch
 from tool_context import Context, call
+from written import until
 
 PROGRAM = Path(__file__).parents[2] / "language_server.py"
 
@@ -98,8 +99,7 @@ async def test_a_silent_server_delays_edits_less_and_less(project):
         assert await edited(context, f"{number}\n") is None
         waits.append(time.monotonic() - started)
 
-    assert waits[0] < 3.5
-    assert waits[2] < 1.2
+    assert waits[2] < waits[0] / 2
 
 
 async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
@@ -260,8 +260,9 @@ async def test_no_server_starts_before_the_project_is_trusted(project):
 async def test_all_servers_end_with_the_app_even_while_they_start(project):
     context = project("slow")
     starting = asyncio.create_task(asked(context))
-    await asyncio.sleep(0.3)
+    await until(lambda: context.stash.get(plugin._SERVERS) is not None)
     kept = context.stash.get(plugin._SERVERS)
+    await until(lambda: bool(kept._slots))
     [slot] = kept._slots.values()
     assert not slot.starting.done()
 
