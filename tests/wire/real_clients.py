@@ -2,19 +2,17 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx
 import pytest
 
 TERMINALS = ("1.1.53", "1.18.33")
 SDKS = ("1.1.48", "1.19.3")
 INSTALL_WITHIN_S = 180
+PRINTED_WITHIN_S = 60
 QUIET = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -78,36 +76,19 @@ def environment(root: Path, **more: str) -> dict[str, str]:
 
 
 def openapi_document(clients: Clients, root: Path) -> Path:
-    """The file with the document that the newer real server gives at `/doc`."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    program = clients.terminal(TERMINALS[-1])
-    process = subprocess.Popen(
-        [program, "serve", f"--port={port}", "--hostname=127.0.0.1"],
-        cwd=root,
-        env=environment(root),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        found = _fetched(f"http://127.0.0.1:{port}/doc")
-    finally:
-        process.kill()
-        process.wait()
+    """The file with the document of the newer real server, as its program prints it.
+
+    It is what the server gives at `/doc`, with samples of code.
+    """
     file = root / "openapi.json"
-    file.write_bytes(found)
+    with file.open("wb") as document:
+        subprocess.run(
+            [clients.terminal(TERMINALS[-1]), "generate"],
+            cwd=root,
+            env=environment(root),
+            stdin=subprocess.DEVNULL,
+            stdout=document,
+            timeout=PRINTED_WITHIN_S,
+            check=True,
+        )
     return file
-
-
-def _fetched(url: str) -> bytes:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            answer = httpx.get(url, timeout=20)
-            if answer.status_code == httpx.codes.OK:
-                return answer.content
-        except httpx.TransportError:
-            pass
-        assert time.monotonic() < end, "the real server did not start"
-        time.sleep(0.2)
