@@ -20,7 +20,7 @@ _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-ro
 DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _WRITTEN = re.compile(
-    r"\brm\s+(?=-\w*[rR]|-\S+\s+-\w*[rR])(?:-[\w-]+\s+)+([^'\";|&()<>`\\\n]+)", re.ASCII
+    r"\brm\s+(?=-\w*[rR]|-\S+\s+-\w*[rR])(?:-[\w-]+\s+)+([^'\";|&()<>`\\\n\0]+)", re.ASCII
 )
 _BY_FORCE = re.compile(r"-[a-zA-Z]*([rR][a-zA-Z]*f|f[a-zA-Z]*[rR])[a-zA-Z]*")
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")

@@ -48,6 +48,10 @@ def test_a_feeder_may_be_without_a_command():
     assert seen("ls | parallel ::: x y").unclear == ("dynamic-args",)
 
 
+def test_a_zero_byte_ends_the_name_of_what_is_deleted():
+    assert "/h" in seen("rm -r ~\0").destroys
+
+
 def test_each_word_that_braces_stand_for_is_judged():
     names = ",".join(f"a{number}" for number in range(100))
 
