@@ -103,7 +103,7 @@ class Server:
             server._listen()
             await server._initialize()
         except BaseException:
-            await server.aclose()
+            await server._kill()
             raise
         return server
 
@@ -159,6 +159,9 @@ class Server:
                 await self.client.shutdown_async(None)
                 self.client.exit(None)
                 await asyncio.wait_for(self._process.wait(), STOP_S)
+        await self._kill()
+
+    async def _kill(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         for task in self._tasks:

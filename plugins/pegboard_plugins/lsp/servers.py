@@ -34,6 +34,7 @@ class Servers:
 
     def __init__(self) -> None:
         self._slots: dict[Key, _Slot] = {}
+        self._ending: set[asyncio.Task[None]] = set()
 
     async def get(self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> Server:
         """The server, ready; a caller that stops waiting does not stop its start.
@@ -43,12 +44,12 @@ class Servers:
         key = (launch.language.name, launch.root)
         slot = self._slots.get(key)
         if slot is None:
-            await self._make_room()
+            self._make_room()
             slot = self._slots[key] = _Slot(
                 asyncio.create_task(Server.start(launch, env, enclosed))
             )
         elif slot.starting.done() and not _alive(slot):
-            await self._again(slot, launch, env, enclosed)
+            self._again(slot, launch, env, enclosed)
         # The start has its own limit of time.
         await asyncio.wait({slot.starting})
         return slot.starting.result()
@@ -67,11 +68,18 @@ class Servers:
 
     async def aclose(self) -> None:
         """End all servers, those that are still starting too."""
-        slots = list(self._slots.values())
+        for slot in self._slots.values():
+            self._let_go(slot.starting)
         self._slots.clear()
-        await asyncio.gather(*(_close(slot) for slot in slots))
+        await asyncio.gather(*self._ending)
 
-    async def _again(
+    def _let_go(self, start: "asyncio.Task[Server]") -> None:
+        """End a server, however long who wanted another one waits."""
+        task = asyncio.create_task(_end(start))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _again(
         self, slot: _Slot, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
     ) -> None:
         """Start a server that has ended, unless it keeps failing."""
@@ -86,14 +94,14 @@ class Servers:
                 f"the language server {launch.language.name} has failed {slot.failures} times;"
                 f" it is started again in {slot.retry_at - now:.0f} s at the earliest"
             )
-        old, slot.retry_at = slot.starting, 0.0
+        self._let_go(slot.starting)
+        slot.retry_at = 0.0
         slot.starting = asyncio.create_task(Server.start(launch, env, enclosed))
-        await _end(old)
 
-    async def _make_room(self) -> None:
+    def _make_room(self) -> None:
         if len(self._slots) >= MOST_SERVERS:
             oldest = next(iter(self._slots))
-            await _close(self._slots.pop(oldest))
+            self._let_go(self._slots.pop(oldest).starting)
 
 
 def _alive(slot: _Slot) -> bool:
@@ -109,14 +117,10 @@ def _lived_s(slot: _Slot, now: float) -> float:
     return now - start.result().started_at
 
 
-async def _close(slot: _Slot) -> None:
-    if not slot.starting.done():
-        slot.starting.cancel()
-        # It ends at once: a start that is cancelled kills its process.
-        await asyncio.wait({slot.starting})
-    await _end(slot.starting)
-
-
 async def _end(start: "asyncio.Task[Server]") -> None:
+    if not start.done():
+        start.cancel()
+        # It ends at once: a start that is cancelled kills its process.
+        await asyncio.wait({start})
     if not start.cancelled() and start.exception() is None:
         await start.result().aclose()
