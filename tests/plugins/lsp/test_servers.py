@@ -272,6 +272,24 @@ async def test_all_servers_end_with_the_app_even_while_they_start(project):
         await starting
 
 
+async def test_an_old_server_ends_though_nobody_waits_for_the_new_one(project, monkeypatch):
+    monkeypatch.setattr(servers, "MOST_SERVERS", 1)
+    context = project()
+    await asked(context)
+    old, kept = running(context), context.stash.get(plugin._SERVERS)
+    os.kill(old._process.pid, signal.SIGSTOP)  # so that its end takes a while
+    [key] = kept._slots
+    context.session.config = Config(lsp={"another": context.session.config.lsp["tests"]})
+
+    wanting = asyncio.create_task(asked(context))
+    await until(lambda: key not in kept._slots)
+    wanting.cancel()
+    await asyncio.wait({wanting})
+    await kept.aclose()
+
+    assert old._process.returncode is not None
+
+
 async def test_there_are_never_more_than_a_few_servers(project, monkeypatch):
     monkeypatch.setattr(servers, "MOST_SERVERS", 1)
     context = project()
