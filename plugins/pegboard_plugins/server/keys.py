@@ -3,6 +3,7 @@
 import fcntl
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,11 +30,8 @@ class Keys:
 
     def overlay(self) -> dict[str, object]:
         """What the configuration says with these keys."""
-        providers = {
-            name: {"options": {"apiKey": value["key"]}}
-            for name, value in self._read().items()
-            if isinstance(value.get("key"), str)
-        }
+        keys = {name: _key(value) for name, value in self._read().items()}
+        providers = {name: {"options": {"apiKey": key}} for name, key in keys.items() if key}
         return {"provider": providers} if providers else {}
 
     def _change(self, changed: Callable[[_Known], _Known]) -> None:
@@ -49,6 +47,18 @@ class Keys:
             return msgspec.json.decode(self._path.read_bytes(), type=_Known)
         except (FileNotFoundError, msgspec.DecodeError):
             return {}
+
+
+def _key(credential: Mapping[str, Any]) -> str | None:
+    """What opens a provider: its key, a company's token, or that of a sign-in until it ends."""
+    match credential:
+        case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
+            return token if not until_ms or until_ms > time.time() * 1000 else None
+        case {"type": "wellknown", "token": str(token)}:
+            return token
+        case {"type": "api", "key": str(key)}:
+            return key
+    return None
 
 
 @contextmanager

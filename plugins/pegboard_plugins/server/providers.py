@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError, Provider
-from pegboard.schema.bodies import ApiAuth, Auth
+from pegboard.schema.bodies import Auth
 from pegboard.schema.model import Model, ProviderListing
 from pegboard.schema.served import ConfiguredProviders
 from pegboard.schema.wire import Rest, to_json
@@ -63,12 +63,10 @@ async def sign_in(providerID: str) -> Response:
     raise UnsupportedError(f"provider {providerID[:80]} takes a key, it has no sign-in here")
 
 
-@routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth, absent=True))
+@routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
 async def put_key(request: Request, providerID: str, house: Served) -> Response:
-    """True, when the key is kept; projects that rest use it from then on."""
+    """True, when the key or token is kept; projects that rest use it from then on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
-    if not isinstance(body, ApiAuth):
-        raise UnsupportedError("keys are kept, but no tokens of a sign-in")
     await asyncio.to_thread(house.keys.put, _named(providerID), to_json(body))
     await house.pool.renew()
     return answer(value=True)

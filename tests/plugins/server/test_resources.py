@@ -252,18 +252,6 @@ def test_a_folder_that_is_gone_meanwhile_is_an_empty_one(client, tmp_path):
     assert answers["/find"].json() == answers["/file"].json() == []
 
 
-def test_a_key_is_kept_for_its_owner_alone(server, client):
-    kept = client.put("/auth/fake", json={"type": "api", "key": "another-secret"})
-    file = server.places / "data" / "auth.json"
-    mode, content = file.stat().st_mode & 0o777, json.loads(file.read_text())
-    client.delete("/auth/fake")
-
-    assert (kept.json(), mode) == (True, 0o600)
-    assert content == {"fake": {"type": "api", "key": "another-secret"}}
-    assert json.loads(file.read_text()) == {}
-    assert client.put("/auth/..%2fx", json={"type": "api", "key": "k"}).status_code in {400, 404}
-
-
 def test_what_is_missing_says_so(client, session):
     asked = [
         client.post("/mcp", json={"name": "x", "config": {}}),
