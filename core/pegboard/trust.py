@@ -11,15 +11,18 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import TrustError
 from pegboard.openat import temporary_beside
-from pegboard.scan import ScanReport, scan
 from pegboard.sources import CodeFile, plugin_files, project_code, read
 from pegboard.trustfile import Trusted, TrustFile
+
+if TYPE_CHECKING:
+    from pegboard.scan import ScanReport
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,8 +50,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
 
-    def scans(self) -> dict[Path, ScanReport]:
+    def scans(self) -> "dict[Path, ScanReport]":
         """What each Python file imports and does, without running it."""
+        from pegboard.scan import scan  # 1 ms that only who decides pays
+
         return {path: scan(content) for path, content in self.files.items() if path.suffix == ".py"}
 
 
