@@ -15,7 +15,7 @@ from pegboard.schema.permission import Rule
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins import task as task_plugin
 from pegboard_plugins import write as write_plugin
-from played import HI, Played, calls, opened, text, tools_of
+from played import HI, Answer, Played, calls, opened, text, tools_of
 from played import call as model_call
 
 WORK = "do the work"
@@ -93,18 +93,24 @@ async def test_how_a_task_ended_is_told(
     assert (part.state.metadata or {})["outcome"] == kind
 
 
-async def test_a_task_that_was_stopped_is_told_and_the_caller_goes_on(tmp_path: Path) -> None:
-    working = asyncio.Event()
+def never_done(begun: asyncio.Event) -> Answer:
+    """A caller that gives work to a subagent, which begins and does not end by itself."""
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
         if WORK in said(request):
-            working.set()
+            begun.set()
             await asyncio.sleep(60)
         done = request.messages[-1].role == "tool"
         for event in text("parent done") if done else calls(task()):
             yield event
 
-    async with opened(tmp_path, Played(answer), task_plugin) as app:
+    return answer
+
+
+async def test_a_task_that_was_stopped_is_told_and_the_caller_goes_on(tmp_path: Path) -> None:
+    working = asyncio.Event()
+
+    async with opened(tmp_path, Played(never_done(working)), task_plugin) as app:
         session = await app.create_session()
         prompting = asyncio.create_task(app.prompt(session.id, HI))
         await working.wait()
@@ -186,15 +192,7 @@ async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path)
 async def test_a_task_whose_session_is_deleted_was_cancelled(tmp_path: Path) -> None:
     begun = asyncio.Event()
 
-    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        if WORK in said(request):
-            begun.set()
-            await asyncio.sleep(60)
-        done = request.messages[-1].role == "tool"
-        for event in text("parent done") if done else calls(task()):
-            yield event
-
-    async with opened(tmp_path, Played(answer), task_plugin) as app:
+    async with opened(tmp_path, Played(never_done(begun)), task_plugin) as app:
         session = await app.create_session()
         turn = asyncio.create_task(app.prompt(session.id, HI))
         await asyncio.wait_for(begun.wait(), 30)

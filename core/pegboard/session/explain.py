@@ -18,7 +18,7 @@ from pegboard.schema.session import Session, SessionTime
 from pegboard.session.asking import as_asked, judged, make_request, unattended
 from pegboard.session.enclosed import SANDBOX
 from pegboard.session.engine import Engine
-from pegboard.session.outside import placed
+from pegboard.session.outside import asked_path
 from pegboard.session.run import make_view
 
 _NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
@@ -149,16 +149,7 @@ class _Notes:
         )
 
     async def ask_path(self, path: Path) -> Path:
-        real, folder = await asyncio.to_thread(placed, self._engine, path)
-        if folder is not None:
-            pattern = str(folder / "*")
-            await self.ask(
-                "external_directory",
-                (pattern,),
-                always=(pattern,),
-                metadata={"filepath": str(real)},
-            )
-        return real
+        return await asked_path(self._engine, path, self.ask)
 
 
 def _view(engine: Engine, agent: str | None) -> SessionView:

@@ -1,16 +1,37 @@
-"""Where a path of a call leads, and which folder is to be asked for where that is outside."""
+"""Where a path of a call leads, and what is asked for where that is outside."""
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from pegboard.errors import ToolError
 from pegboard.session.engine import Engine
 
 
-def placed(engine: Engine, path: Path) -> tuple[Path, Path | None]:
+async def asked_path(engine: Engine, path: Path, ask: Callable[..., Awaitable[None]]) -> Path:
+    """The path with links resolved, once it is within, or `ask` lets the call out.
+
+    A relative path starts at the session's directory. `ask` is that of a `ToolContext`.
+
+    :raises ToolError: for what is no path.
+    """
+    real, folder = await asyncio.to_thread(_placed, engine, path)
+    if folder is not None:
+        pattern = str(folder / "*")
+        await ask(
+            "external_directory",
+            (pattern,),
+            always=(pattern,),
+            metadata={"filepath": str(real), "parentDir": str(folder)},
+        )
+    return real
+
+
+def _placed(engine: Engine, path: Path) -> tuple[Path, Path | None]:
     """The path with links resolved, and the folder to be asked for; None for a path within.
 
-    A relative path starts at the session's directory. Reads the disk.
+    Reads the disk.
 
     :raises ToolError: for what is no path.
     """

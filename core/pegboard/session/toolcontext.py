@@ -1,6 +1,5 @@
 """The context of a running tool call: what the contract promises, over the parts of the App."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -21,7 +20,7 @@ from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest
 from pegboard.session.outcome import kept_facts, kept_text, kept_title
-from pegboard.session.outside import placed
+from pegboard.session.outside import asked_path
 from pegboard.session.processor import Processor
 from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
@@ -168,16 +167,7 @@ class CallContext:
         absolute = path if path.is_absolute() else self.directory / path
         if absolute == self.directory:
             return absolute  # resolved when the App was opened
-        real, folder = await asyncio.to_thread(placed, self._engine, absolute)
-        if folder is not None:
-            pattern = str(folder / "*")
-            await self.ask(
-                "external_directory",
-                (pattern,),
-                always=(pattern,),
-                metadata={"filepath": str(real), "parentDir": str(folder)},
-            )
-        return real
+        return await asked_path(self._engine, absolute, self.ask)
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
