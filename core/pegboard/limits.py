@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -26,6 +27,8 @@ ALONE_TICK_S = 0.02
 """How often where it does not: root without a control group."""
 SACRIFICE = 500
 """How much sooner (of 1,000) the kernel ends a command than us when memory runs out."""
+LOOK_S = 5.0
+"""How often each process of a family is looked at, whatever the machine has lost."""
 MEMORY_SHARE = 0.75
 """Of the machine's memory, for a family of processes, where nothing else is said."""
 TASKS = 4
@@ -156,6 +159,7 @@ class Watch:
         self._members = members
         self._group = group
         self._least = machine()
+        self._looked_at = time.monotonic()
         alone = bounds.processes and group is None and os.geteuid() == 0
         self.tick_s = ALONE_TICK_S if alone else TICK_S
 
@@ -163,7 +167,8 @@ class Watch:
         """What was exceeded, as a text for people; empty while all is within its limits.
 
         Two reads of the kernel's counts as long as the machine has not lost as many threads, or
-        half as much memory, as the family may take; else a look at each process.
+        half as much memory, as the family may take; else a look at each process, and such a look
+        every `LOOK_S` in any case: what others give back meanwhile hides what is taken.
         """
         bounds, now = self._bounds, machine()
         if self._group is not None and self._group.was_full():
@@ -173,7 +178,12 @@ class Watch:
         )
         many = bool(bounds.processes) and now.threads - least.threads >= bounds.processes
         much = bool(bounds.memory) and least.free - now.free >= bounds.memory // 2
-        pids = self._members() if many or much else None
+        if time.monotonic() - self._looked_at >= LOOK_S:
+            many, much = bool(bounds.processes), bool(bounds.memory)
+        if not (many or much):
+            return ""
+        self._looked_at = time.monotonic()
+        pids = self._members()
         if pids is None:
             return ""
         if many and len(pids) > bounds.processes:

@@ -134,6 +134,30 @@ async def test_a_service_that_takes_too_much_memory_is_ended(
     assert alive() == []
 
 
+async def test_memory_that_others_give_back_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "SERVICE_TICK_S", 0.05)
+    monkeypatch.setattr(limits_module, "LOOK_S", 0.5)
+    full = "x = bytearray(b'x') * (400 << 20); print('full', flush=True); input()"
+    hog = f"x = bytearray(b'x') * (90 << 20); import time; time.sleep({NUMBER})"
+    script = f"echo x; for n in 1 2 3; do '{sys.executable}' -c \"{hog}\" & done; wait"
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", full, stdin=PIPE, stdout=PIPE
+    )
+    assert other.stdout is not None
+    await asyncio.wait_for(other.stdout.readline(), 30)
+
+    lines = []
+    async for line in served(script, tmp_path, memory_mb=200):
+        lines.append(line)
+        if other.returncode is None:
+            other.kill()
+            await other.communicate()
+
+    assert lines == ["x\n", "-9"]
+
+
 async def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
     fork = (
         "x = bytearray(b'x') * (90 << 20); import os, time;"
