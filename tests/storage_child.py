@@ -15,10 +15,10 @@ from pegboard.ids import IdSource
 from pegboard.schema.permission import PermissionRequest
 from pegboard.storage.changes import (
     Change,
+    CreateSession,
     PutMessage,
     PutPart,
     PutPermissionRequest,
-    PutSession,
 )
 from pegboard.storage.sqlite import SqliteStorage
 
@@ -49,7 +49,7 @@ def turn(session_id: str, number: int) -> tuple[Change, ...]:
 async def write(storage: SqliteStorage, name: str) -> None:
     """Commits until the process is killed."""
     session_id = f"ses_{name}"
-    await storage.commit(PutSession(rows.session(session_id)))
+    await storage.commit(CreateSession(rows.session(session_id)))
     fence = await storage.claim(session_id)
     for number in count(1):
         await storage.commit(*turn(session_id, number), fence=fence)
@@ -61,7 +61,7 @@ async def hold(storage: SqliteStorage) -> None:
     request = PermissionRequest(
         id="per_1", session_id="ses_1", permission="bash", patterns=("x",), metadata={}, always=()
     )
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     fence = await storage.claim("ses_1")
     await storage.commit(*turn("ses_1", 1), PutPermissionRequest(request), fence=fence)
     told("held")
@@ -72,7 +72,7 @@ async def hold(storage: SqliteStorage) -> None:
 async def add(storage: SqliteStorage, name: str, how_many: int) -> None:
     """Commits so many messages."""
     session_id = f"ses_{name}"
-    await storage.commit(PutSession(rows.session(session_id)))
+    await storage.commit(CreateSession(rows.session(session_id)))
     for number in range(how_many):
         fence = await storage.claim(session_id)
         await storage.commit(*turn(session_id, number), fence=fence)

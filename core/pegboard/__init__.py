@@ -96,10 +96,10 @@ if TYPE_CHECKING:
     from pegboard.session.terminal import TerminalOrder as TerminalOrder
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
+    from pegboard.storage.changes import ChangeSession as ChangeSession
     from pegboard.storage.changes import DropMessage as DropMessage
     from pegboard.storage.changes import DropPart as DropPart
     from pegboard.storage.changes import PutPart as PutPart
-    from pegboard.storage.changes import PutSession as PutSession
     from pegboard.terminal import Terminal as Terminal
     from pegboard.terminal import TerminalSize as TerminalSize
     from pegboard.textfile import FileText as FileText
@@ -208,7 +208,7 @@ _MODULES = {
     "search_backends": ("SearchBackend", "SearchHit", "SearchKind"),
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
-    "storage.changes": ("DropMessage", "DropPart", "PutPart", "PutSession"),
+    "storage.changes": ("ChangeSession", "DropMessage", "DropPart", "PutPart"),
     "textfile": (
         "FileText",
         "decode_text",

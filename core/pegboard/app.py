@@ -33,10 +33,11 @@ from pegboard.session.mentions import mentioned
 from pegboard.session.policy import Policy
 from pegboard.session.prompt import Prompt
 from pegboard.session.revert import Reverted, revert, session_diff, unrevert
-from pegboard.session.sessions import new_session, revision
+from pegboard.session.sessions import change_session, edit, new_session, revision
 from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.session.terminal import TerminalOrder, open_terminal
 from pegboard.stash import Stash
+from pegboard.storage.changes import DropMessage, DropPart, PutPart
 from pegboard.storage.protocol import Hit, Storage
 from pegboard.terminal import Terminal
 from pegboard.tools import Tool
@@ -275,15 +276,16 @@ class App:
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
     ) -> Session:
         """The session, renamed, put away or taken out again; it does not count as used."""
-        change = revision(title=title, archived=archived, now=self._engine.now())
-        return await self._runs.change(self._engine, session_id, change)
+        change = revision(session_id, title=title, archived=archived, now=self._engine.now())
+        return await change_session(self._engine, change)
+
+    async def edit(self, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
+        """Change or remove a message, or a part of one, that the session has, while it rests."""
+        async with self._runs.at_rest(self._engine, session_id):
+            await edit(self._engine, session_id, change)
 
     async def delete_session(self, session_id: str) -> None:
-        """Stop and delete a session, its subagents' sessions and all that belongs to them.
-
-        :raises NotFoundError: when nothing has this id.
-        :raises SessionBusyError: when another process runs it.
-        """
+        """Stop and delete a session, its subagents' sessions and all that belongs to them."""
         await self._runs.delete(self._engine, session_id)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
@@ -341,11 +343,7 @@ class App:
             return await revert(self._engine, session_id, message_id, part_id)
 
     async def unrevert(self, session_id: str) -> Reverted:
-        """The session and its files as they were before `revert`.
-
-        :raises NotFoundError: when nothing has this id.
-        :raises SessionBusyError: while the session runs.
-        """
+        """The session and its files as they were before `revert`."""
         async with self._runs.at_rest(self._engine, session_id):
             return await unrevert(self._engine, session_id)
 

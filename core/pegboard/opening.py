@@ -133,6 +133,7 @@ class _Assembly:
             cache=options.cache_dir,
         )
         self._bus = Bus()
+        self._runs = Runs()
         self._hooks: Hooks | None = None
         self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
         self._ids = IdSource()
@@ -157,7 +158,6 @@ class _Assembly:
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
         commands = await self._commands(workspace, config)
-        runs = Runs()
         engine = Engine(
             workspace=workspace,
             config=config,
@@ -185,11 +185,11 @@ class _Assembly:
             bounds=Bounds(config.limits),
             now=_now,
             resolve_model=lambda name: find_model(name, providers, hooks),
-            run_child=lambda request: runs.run_child(engine, request),
+            run_child=lambda request: self._runs.run_child(engine, request),
         )
         return Parts(
             engine=engine,
-            runs=runs,
+            runs=self._runs,
             register=register,
             loaded=loaded,
             decision=decision,
@@ -281,6 +281,7 @@ class _Assembly:
         return Snapshots(workspace, folder=self._places.snapshots, env=self._env)
 
     def _publish(self, events: Sequence[Event]) -> None:
+        self._runs.note(events)
         self._bus.publish(*events)
         if self._hooks is not None and self._hooks.has("event"):
             for event in events:

@@ -20,7 +20,6 @@ from pegboard.schema.event import (
     ProjectUpdated,
     SessionCreated,
     SessionDeleted,
-    SessionUpdated,
     TodoUpdated,
 )
 from pegboard.schema.message import Turn
@@ -29,6 +28,7 @@ from pegboard.schema.session import Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import (
     Change,
+    CreateSession,
     DropMessage,
     DropPart,
     DropSession,
@@ -37,7 +37,6 @@ from pegboard.storage.changes import (
     PutPart,
     PutPermissionRequest,
     PutProject,
-    PutSession,
     PutState,
     PutTodos,
     SettlePermissionRequest,
@@ -64,7 +63,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 async def talk(storage: SqliteStorage) -> None:
     """A session with a question and an answer."""
     await storage.commit(
-        PutSession(rows.session()),
+        CreateSession(rows.session()),
         PutMessage(rows.question()),
         PutPart(rows.text()),
         PutMessage(rows.answer()),
@@ -76,24 +75,12 @@ def test_every_change_can_be_written() -> None:
     assert set(_WRITERS) == set(get_args(Change))
 
 
-async def test_a_session_is_created_once_and_then_updated(storage: SqliteStorage) -> None:
-    created = await storage.commit(PutSession(rows.session()))
-    later = rows.session(title="another", updated=2)
-    updated = await storage.commit(PutSession(later))
-
-    assert [event.properties for event in (*created, *updated)] == [
-        SessionCreated(session_id="ses_1", info=rows.session()),
-        SessionUpdated(session_id="ses_1", info=later),
-    ]
-    assert await storage.session("ses_1") == later
-
-
 async def test_events_are_numbered_in_order_and_read_back_as_they_were(
     storage: SqliteStorage,
 ) -> None:
     events = await storage.commit(
         PutProject(PROJECT),
-        PutSession(rows.session()),
+        CreateSession(rows.session()),
         PutMessage(rows.question()),
         PutPart(rows.text()),
         PutTodos("ses_1", (Todo(content="a", status="pending"),)),
@@ -119,7 +106,7 @@ async def test_events_are_numbered_in_order_and_read_back_as_they_were(
 
 
 async def test_the_stored_event_has_the_protocol_s_properties(storage: SqliteStorage) -> None:
-    events = await storage.commit(PutSession(rows.session()), PutMessage(rows.question()))
+    events = await storage.commit(CreateSession(rows.session()), PutMessage(rows.question()))
 
     stored = [
         json.loads(data)
@@ -160,8 +147,8 @@ async def test_a_session_goes_with_its_family_deepest_first(
     storage: SqliteStorage, talk: None
 ) -> None:
     await storage.commit(
-        PutSession(rows.session("ses_2", parent_id="ses_1")),
-        PutSession(rows.session("ses_3", parent_id="ses_2")),
+        CreateSession(rows.session("ses_2", parent_id="ses_1")),
+        CreateSession(rows.session("ses_3", parent_id="ses_2")),
         PutTodos("ses_1", (Todo(content="a", status="pending"),)),
         PutState("ses_1", "k", 1),
     )
@@ -182,9 +169,10 @@ async def test_sessions_that_are_each_other_s_parents_can_be_deleted(
     storage: SqliteStorage,
 ) -> None:
     await storage.commit(
-        PutSession(rows.session("ses_1", parent_id="ses_2")),
-        PutSession(rows.session("ses_2", parent_id="ses_1")),
+        CreateSession(rows.session("ses_1")),
+        CreateSession(rows.session("ses_2", parent_id="ses_1")),
     )
+    storage._writer._db.execute("UPDATE session SET parent_id = 'ses_2' WHERE id = 'ses_1'")
 
     events = await storage.commit(DropSession("ses_1"))
 
@@ -307,6 +295,6 @@ async def test_a_closed_database_says_so(storage: SqliteStorage) -> None:
     await storage.aclose()
 
     with pytest.raises(StorageError, match="closed"):
-        await storage.commit(PutSession(rows.session()))
+        await storage.commit(CreateSession(rows.session()))
     with pytest.raises(StorageError, match="closed"):
         await storage.sessions()

@@ -17,10 +17,10 @@ from pegboard.schema.part import TextPart
 from pegboard.schema.session import Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import (
+    CreateSession,
     DropSession,
     PutMessage,
     PutPart,
-    PutSession,
     PutState,
     PutTodos,
 )
@@ -41,7 +41,7 @@ async def damaged(path: Path, table: str, data: bytes) -> SqliteStorage:
     for name in ("1", "2"):
         session_id = f"ses_{name}"
         await storage.commit(
-            PutSession(rows.session(session_id)),
+            CreateSession(rows.session(session_id)),
             PutMessage(rows.question("msg_1", session_id=session_id)),
             PutPart(rows.text("prt_1", session_id=session_id)),
             PutMessage(rows.answer("msg_2", session_id=session_id, completed=3)),

@@ -11,7 +11,7 @@ import rows
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.storage import open_storage
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard.storage.migrations import MIGRATIONS, migrate, schema_version
 from pegboard.storage.sqlite import SqliteStorage
 
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
 async def used(path: Path) -> None:
     """A database with enough rows to have pages to damage."""
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()), PutMessage(rows.question()))
+    await storage.commit(CreateSession(rows.session()), PutMessage(rows.question()))
     await storage.commit(*(PutPart(rows.text(f"prt_{n}", content="x" * 900)) for n in range(300)))
     await storage.aclose()
 
@@ -46,7 +46,7 @@ async def test_a_path_and_a_url_open_the_same_database(path: Path, scheme: str) 
 
 async def test_only_the_user_can_read_the_database(path: Path) -> None:
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
 
     files = list(path.parent.rglob("*"))
     modes = {stat.S_IMODE(file.stat().st_mode) for file in files if file.is_file()}
@@ -75,7 +75,7 @@ async def test_a_file_that_is_no_database_is_moved_aside(path: Path, content: by
     path.write_bytes(content)
 
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     await storage.aclose()
 
     (warning,) = storage.warnings
@@ -118,7 +118,7 @@ async def test_damage_that_shows_at_the_opening_does_not_keep_the_user_out(
     path.write_bytes(content)
 
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     await storage.aclose()
 
     assert len(storage.warnings) == 1
@@ -183,7 +183,7 @@ async def test_a_folder_in_the_database_s_place_is_an_error(path: Path) -> None:
 
 async def test_a_full_disk_fails_the_commit_and_no_other(path: Path) -> None:
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()), PutMessage(rows.question()))
+    await storage.commit(CreateSession(rows.session()), PutMessage(rows.question()))
     db = storage._writer._db
     pages = db.pragma("page_count")
     db.pragma("max_page_count", pages)
@@ -205,10 +205,10 @@ async def test_a_writer_that_another_process_blocks_gives_up(path: Path) -> None
     other.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(StorageError, match="locked"):
-        await storage.commit(PutSession(rows.session()))
+        await storage.commit(CreateSession(rows.session()))
     other.execute("ROLLBACK")
     other.close()
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     await storage.aclose()
 
 
@@ -219,7 +219,7 @@ async def test_a_file_system_without_shared_memory_works_with_a_warning(
     monkeypatch.setattr(apsw, "Connection", partial(apsw.Connection, vfs="unix-dotfile"))
 
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     sessions = await storage.sessions()
     await storage.aclose()
 
@@ -229,7 +229,7 @@ async def test_a_file_system_without_shared_memory_works_with_a_warning(
 
 async def test_the_log_is_moved_into_the_database(path: Path) -> None:
     storage = await opened(path)
-    await storage.commit(PutSession(rows.session()), PutMessage(rows.question()))
+    await storage.commit(CreateSession(rows.session()), PutMessage(rows.question()))
     for number in range(60):
         await storage.commit(PutPart(rows.text(f"prt_{number}", content="x" * 100_000)))
     log = path.with_name("pegboard.db-wal").stat().st_size

@@ -24,7 +24,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Running, ToolPart
 from pegboard.schema.session import Idle
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard.storage.owners import Owners, died_with_the_machine
 from pegboard.storage.protocol import Fence
 from pegboard.storage.recovery import INTERRUPTED_ANSWER, INTERRUPTED_CALL
@@ -65,7 +65,7 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 async def test_one_run_at_a_time_has_a_session(storage: SqliteStorage, path: Path) -> None:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     fence = await storage.claim("ses_1")
     other = await opened(path)
 
@@ -85,7 +85,7 @@ async def test_a_session_that_is_not_there_cannot_be_claimed(storage: SqliteStor
 
 
 async def test_a_cancelled_claim_leaves_the_session_free(storage: SqliteStorage) -> None:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     claiming = asyncio.ensure_future(storage.claim("ses_1"))
     await asyncio.sleep(0)
     claiming.cancel()
@@ -96,7 +96,7 @@ async def test_a_cancelled_claim_leaves_the_session_free(storage: SqliteStorage)
 
 
 async def test_a_stale_fence_writes_nothing(storage: SqliteStorage) -> None:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     stale = await storage.claim("ses_1")
     await storage.release(stale)
     fence = await storage.claim("ses_1")
@@ -113,7 +113,7 @@ async def test_a_fence_of_a_deleted_session_writes_nothing(storage: SqliteStorag
     fence = msgspec.structs.replace(await _claimed(storage), session_id="ses_gone")
 
     with pytest.raises(NotFoundError):
-        await storage.commit(PutSession(rows.session("ses_gone")), fence=fence)
+        await storage.commit(CreateSession(rows.session("ses_gone")), fence=fence)
 
 
 async def test_another_process_s_session_is_busy_and_can_be_read(
@@ -202,7 +202,7 @@ async def test_recovery_leaves_what_is_finished_alone(path: Path) -> None:
     )
     storage = await opened(path)
     await storage.commit(
-        PutSession(rows.session()),
+        CreateSession(rows.session()),
         PutMessage(rows.answer(completed=5)),
         PutPart(rows.call("prt_1", state=done)),
         PutPart(rows.call("prt_2", state=Pending(input={"a": 1}, raw="{"))),
@@ -257,7 +257,7 @@ async def test_processes_share_a_database(path: Path, storage: SqliteStorage) ->
         )
         for name in ("a", "b")
     ]
-    await storage.commit(PutSession(rows.session("ses_c")))
+    await storage.commit(CreateSession(rows.session("ses_c")))
     for number in range(60):
         await storage.commit(PutMessage(rows.question(f"msg_{number}", session_id="ses_c")))
 
@@ -284,7 +284,7 @@ async def test_many_openings_at_once_all_succeed(path: Path) -> None:
 
     await asyncio.gather(
         *(
-            storage.commit(PutSession(rows.session(f"ses_{number}")))
+            storage.commit(CreateSession(rows.session(f"ses_{number}")))
             for number, storage in enumerate(storages)
         )
     )
@@ -336,5 +336,5 @@ def test_an_owner_is_dead_although_its_fork_has_the_lock(tmp_path: Path) -> None
 
 
 async def _claimed(storage: SqliteStorage) -> Fence:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     return await storage.claim("ses_1")

@@ -12,13 +12,13 @@ from pegboard.schema.permission import Approval, Rule
 from pegboard.schema.session import Project, ProjectTime, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage.changes import (
+    CreateSession,
     DropApproval,
     DropSession,
     PutApproval,
     PutMessage,
     PutPart,
     PutProject,
-    PutSession,
     PutState,
     PutTodos,
 )
@@ -41,7 +41,7 @@ async def storage(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
 async def talk(storage: SqliteStorage) -> None:
     """A session with a question and an answer."""
     await storage.commit(
-        PutSession(rows.session()),
+        CreateSession(rows.session()),
         PutMessage(rows.question()),
         PutPart(rows.text()),
         PutMessage(rows.answer()),
@@ -54,7 +54,7 @@ async def test_turns_come_in_the_order_of_creation_whatever_their_ids(
 ) -> None:
     messages = ["msg_zzz", "msg_000", "msg_mmm", "msg_ffffffffffff"]
     parts = ["prt_9", "prt_1", "prt_5"]
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     for message_id in messages:
         await storage.commit(
             PutMessage(rows.question(message_id)),
@@ -94,11 +94,11 @@ async def test_the_json_of_turns_is_that_of_the_values(
 
 async def test_sessions_are_listed_last_updated_first(storage: SqliteStorage) -> None:
     await storage.commit(
-        PutSession(rows.session("ses_old", updated=1)),
-        PutSession(rows.session("ses_new", updated=9, title="100%_Sure")),
-        PutSession(rows.session("ses_child", updated=5, parent_id="ses_old")),
-        PutSession(rows.session("ses_same", updated=5, directory="/else")),
-        PutSession(rows.session("ses_far", updated=7, project_id="other")),
+        CreateSession(rows.session("ses_old", updated=1)),
+        CreateSession(rows.session("ses_new", updated=9, title="100%_Sure")),
+        CreateSession(rows.session("ses_child", updated=5, parent_id="ses_old")),
+        CreateSession(rows.session("ses_same", updated=5, directory="/else")),
+        CreateSession(rows.session("ses_far", updated=7, project_id="other")),
     )
 
     async def listed(**wanted: object) -> list[str]:
@@ -121,8 +121,8 @@ async def test_the_json_of_sessions_is_that_of_the_values(
     storage: SqliteStorage, wanted: dict[str, object]
 ) -> None:
     await storage.commit(
-        PutSession(rows.session("ses_1", updated=1)),
-        PutSession(rows.session("ses_2", updated=2, parent_id="ses_1")),
+        CreateSession(rows.session("ses_1", updated=1)),
+        CreateSession(rows.session("ses_2", updated=2, parent_id="ses_1")),
     )
 
     joined = await storage.sessions_json("project", **wanted)
@@ -185,7 +185,7 @@ async def test_approvals_of_a_session_are_found_by_its_project_and_go_with_it(
     storage: SqliteStorage, talk: None
 ) -> None:
     rule = Rule(permission="edit", pattern="*", action="allow")
-    await storage.commit(PutApproval("ses_1", (rule,)), PutApproval("ses_none", (rule,)))
+    await storage.commit(PutApproval("ses_1", (rule,)))
     session = await storage.session("ses_1")
 
     found = await storage.session_approvals(session.project_id)
@@ -193,7 +193,7 @@ async def test_approvals_of_a_session_are_found_by_its_project_and_go_with_it(
 
     assert found == (Approval(1, "ses_1", rule),)
     assert found[0].scope == "session"
-    assert await storage.approvals("ses_1", "ses_none") == (Approval(2, "ses_none", rule),)
+    assert await storage.approvals("ses_1") == ()
 
 
 async def test_projects_are_listed(storage: SqliteStorage) -> None:
@@ -204,7 +204,7 @@ async def test_projects_are_listed(storage: SqliteStorage) -> None:
 
 
 async def test_the_greatest_ids_of_a_session_are_known(storage: SqliteStorage) -> None:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     assert await storage.last_ids("ses_1") == LastIds(message=None, part=None)
 
     await storage.commit(

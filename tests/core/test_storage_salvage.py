@@ -16,12 +16,13 @@ from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Project, ProjectTime, Todo
 from pegboard.storage.changes import (
+    Change,
+    CreateSession,
     DropSession,
     PutApproval,
     PutMessage,
     PutPart,
     PutProject,
-    PutSession,
     PutState,
     PutTodos,
 )
@@ -61,9 +62,11 @@ async def full(path: Path) -> dict[str, tuple[Turn, ...]]:
     return turns
 
 
-def _conversation(session_id: str) -> list[PutSession | PutMessage | PutPart | PutTodos | PutState]:
-    changes: list[PutSession | PutMessage | PutPart | PutTodos | PutState] = [
-        PutSession(rows.session(session_id)),
+def _conversation(
+    session_id: str,
+) -> list[Change]:
+    changes: list[Change] = [
+        CreateSession(rows.session(session_id)),
         PutTodos(session_id, (Todo(content="a", status="pending"),)),
         PutState(session_id, "k", 1),
     ]
@@ -267,7 +270,7 @@ async def test_lost_rows_come_back_from_their_events_in_their_places(path: Path)
     storage = await opened(path)
     turns = await storage.turns("ses_0")
     session = await storage.session("ses_0")
-    [event] = await storage.commit(PutSession(rows.session("ses_9")))
+    [event] = await storage.commit(CreateSession(rows.session("ses_9")))
     await storage.aclose()
     assert found == Salvaged(1, MESSAGES, MESSAGES)
     assert turns == before
@@ -300,7 +303,7 @@ async def test_what_was_said_in_a_lost_session_is_found(
 async def test_an_answer_that_ran_is_interrupted_in_the_new_database(path: Path) -> None:
     storage = await opened(path)
     await storage.commit(
-        PutSession(rows.session()),
+        CreateSession(rows.session()),
         PutMessage(rows.question()),
         PutMessage(rows.answer()),
         PutPart(rows.call()),
@@ -346,7 +349,7 @@ async def test_whatever_is_damaged_the_start_goes_on(
     for session in await storage.sessions():
         assert {turn.info.id for turn in await storage.turns(session.id)} <= known
     problems = await storage.problems()
-    await storage.commit(PutSession(rows.session("ses_new")))
+    await storage.commit(CreateSession(rows.session("ses_new")))
     await storage.aclose()
 
     assert [text for text in problems if "cannot be read" not in text] == []

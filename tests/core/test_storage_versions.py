@@ -14,7 +14,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.part import Completed, TextPart, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Todo
-from pegboard.storage.changes import PutApproval, PutSession
+from pegboard.storage.changes import ChangeSession, PutApproval
 from pegboard.storage.migrations import MIGRATIONS
 from pegboard.storage.sqlite import SqliteStorage
 
@@ -56,7 +56,7 @@ async def test_a_database_of_each_version_opens_and_goes_on(tmp_path: Path, vers
     storage = await opened(path)
     await is_as_it_was(storage)
     [session] = await storage.sessions("project", roots=True)
-    [event] = await storage.commit(PutSession(session))
+    [event] = await storage.commit(ChangeSession(session_id=session.id, title="new"))
     await storage.commit(PutApproval("project", (Rule("edit", "*", "allow"),)))
     problems = await storage.problems()
     await storage.aclose()

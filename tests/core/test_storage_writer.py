@@ -11,7 +11,7 @@ from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage import owners, writer
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard.storage.owners import Owners
 from pegboard.storage.sqlite import SqliteStorage
 
@@ -33,17 +33,17 @@ async def test_a_bug_in_a_job_fails_its_group_and_nothing_later(storage: SqliteS
         db.execute("DELETE FROM session")
         raise ZeroDivisionError
 
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
 
     with pytest.raises(StorageError, match="writer failed"):
         await storage._writer.run(buggy)
-    await storage.commit(PutSession(rows.session("ses_2")))
+    await storage.commit(CreateSession(rows.session("ses_2")))
 
     assert len(await storage.sessions()) == 2
 
 
 async def test_commits_that_wait_together_are_written_together(storage: SqliteStorage) -> None:
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
     commits = 0
 
     def count() -> bool:
@@ -72,7 +72,7 @@ async def test_a_listener_that_raises_leaves_nobody_waiting(path: Path) -> None:
 
     storage = await SqliteStorage.open(path, ids=IdSource(), on_commit=deaf)
     async with asyncio.timeout(5):
-        await storage.commit(PutSession(rows.session()))
+        await storage.commit(CreateSession(rows.session()))
     await storage.aclose()
 
     assert [type(failure) for failure in failures] == [ZeroDivisionError]
@@ -81,7 +81,7 @@ async def test_a_listener_that_raises_leaves_nobody_waiting(path: Path) -> None:
 async def test_listeners_hear_what_the_recovery_changed(path: Path) -> None:
     storage = await SqliteStorage.open(path, ids=IdSource())
     await storage.commit(
-        PutSession(rows.session()), PutMessage(rows.answer()), PutPart(rows.call())
+        CreateSession(rows.session()), PutMessage(rows.answer()), PutPart(rows.call())
     )
     await storage.aclose()
     heard: list[str] = []
@@ -99,7 +99,7 @@ async def test_the_log_is_written_back_when_nothing_happens(
 ) -> None:
     monkeypatch.setattr(writer, "_IDLE_S", 0.05)
     storage = await SqliteStorage.open(path, ids=IdSource())
-    await storage.commit(PutSession(rows.session(title="x" * 20_000)))
+    await storage.commit(CreateSession(rows.session(title="x" * 20_000)))
     before = path.stat().st_size
 
     async with asyncio.timeout(5):

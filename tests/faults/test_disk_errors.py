@@ -10,7 +10,7 @@ import rows
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.storage import writer
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard.storage.sqlite import SqliteStorage
 
 WRITES = 9
@@ -83,7 +83,7 @@ async def test_a_commit_that_the_disk_refuses_fails_alone(
         patched.setattr(apsw, "Connection", connected)
         patched.setattr(writer, "_LOG_PAGES", 1)  # every commit is followed by a checkpoint
         storage = await SqliteStorage.open(path, ids=IdSource())
-        await storage.commit(PutSession(rows.session()), *turn(1))
+        await storage.commit(CreateSession(rows.session()), *turn(1))
         disk.left = place
         for number in (2, 3, 4):
             try:

@@ -19,7 +19,7 @@ import pytest
 import rows
 from pegboard.ids import IdSource
 from pegboard.storage import writer
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard.storage.sqlite import SqliteStorage
 
 CUTS = int(os.environ.get("PEGBOARD_POWER_CUTS", "60"))
@@ -178,7 +178,7 @@ async def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type) ->
         patched.setattr(apsw, "Connection", connected)
         patched.setattr(writer, "_LOG_PAGES", CHECKPOINT_PAGES)
         storage = await SqliteStorage.open(folder / "pegboard.db", ids=IdSource())
-        await storage.commit(PutSession(rows.session()))
+        await storage.commit(CreateSession(rows.session()))
         for number in range(1, COMMITS + 1):
             message = f"msg_{number:04}"
             content = "x" * (number * 37 % 3000)

@@ -31,6 +31,34 @@ class Tokens(Rest, frozen=True):
     cache: CacheTokens = CacheTokens()
 
 
+def added(first: Tokens | None, second: Tokens) -> Tokens:
+    """The sum of two counts."""
+    if first is None:
+        return second
+    return Tokens(
+        input=first.input + second.input,
+        output=first.output + second.output,
+        reasoning=first.reasoning + second.reasoning,
+        cache=CacheTokens(
+            read=first.cache.read + second.cache.read,
+            write=first.cache.write + second.cache.write,
+        ),
+    )
+
+
+def subtracted(first: Tokens, second: Tokens) -> Tokens:
+    """What `first` counts beyond `second`."""
+    return Tokens(
+        input=first.input - second.input,
+        output=first.output - second.output,
+        reasoning=first.reasoning - second.reasoning,
+        cache=CacheTokens(
+            read=first.cache.read - second.cache.read,
+            write=first.cache.write - second.cache.write,
+        ),
+    )
+
+
 class SessionModel(Wire, frozen=True):
     """The model that a session used last."""
 

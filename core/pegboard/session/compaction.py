@@ -4,8 +4,6 @@ A compaction is a user message with a compaction part and the summary that answe
 then on the model's view begins there; everything before stays in the database.
 """
 
-from msgspec.structs import replace
-
 from pegboard.agents import default_agent
 from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
 from pegboard.schema.model import Model
@@ -92,5 +90,4 @@ def unmark(run: Run) -> None:
 
 
 def _mark(run: Run, *, since: int | None) -> None:
-    run.session = replace(run.session, time=replace(run.session.time, compacting=since))
-    run.store()
+    run.change(compacting=since)

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import Session, Tokens
-from pegboard.session.usage import added, subtracted
+from pegboard.schema.session import Session, Tokens, added, subtracted
 
 OTHER = "(other)"
 """Titles, failed attempts and what was dropped: paid by the session, and in none of its answers."""

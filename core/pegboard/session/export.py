@@ -22,7 +22,7 @@ from pegboard.session.changes import steps
 from pegboard.session.engine import Engine
 from pegboard.session.renaming import Renaming, ended
 from pegboard.session.sessions import placed
-from pegboard.storage.changes import Change, PutMessage, PutPart, PutSession, PutTodos
+from pegboard.storage.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
 
 FORMAT = 1
 """The number of the format; a reader refuses numbers that it does not know."""
@@ -119,7 +119,7 @@ async def imported(engine: Engine, lines: Iterable[bytes]) -> Session:
             placed(engine, kept.info, new_ids[kept.info.id]), parent_id=parent, revert=None
         )
         infos.append(info)
-        changes.append(PutSession(info))
+        changes.append(CreateSession(info))
         turns = [names.apply(ended(turn, engine.now()), Turn) for turn in kept.turns]
         for turn in turns:
             changes.append(PutMessage(turn.info))

@@ -12,7 +12,7 @@ from pegboard.session.changes import steps
 from pegboard.session.engine import Engine
 from pegboard.session.renaming import Renaming, ended
 from pegboard.session.sessions import placed
-from pegboard.storage.changes import Change, PutMessage, PutPart, PutSession
+from pegboard.storage.changes import Change, CreateSession, PutMessage, PutPart
 
 _FORK = re.compile(r"^(?P<title>.*) \(fork #(?P<number>\d+)\)$", re.DOTALL)
 
@@ -42,7 +42,7 @@ async def forked(engine: Engine, session: Session, message_id: str | None) -> Se
         summary=None,
         revert=None,
     )
-    changes: list[Change] = [PutSession(copy)]
+    changes: list[Change] = [CreateSession(copy)]
     copies = [names.apply(turn, Turn) for turn in turns]
     for copied in copies:
         changes.append(PutMessage(copied.info))

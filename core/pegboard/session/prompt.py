@@ -27,7 +27,7 @@ from pegboard.session.attachments import expand_file
 from pegboard.session.engine import Engine
 from pegboard.session.run import SessionIds, make_view
 from pegboard.session.sessions import is_untitled, title_from
-from pegboard.storage.changes import Change, DropPart, PutMessage, PutPart
+from pegboard.storage.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,8 +51,8 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
 
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
-) -> tuple[Turn, Session]:
-    """The message as it was typed, and its session with a title; both are to be stored.
+) -> tuple[Turn, ChangeSession]:
+    """The message as it was typed, and what it changes of its session; both are to be stored.
 
     :raises InvalidInputError: for an id that is not the protocol's, or a prompt of nothing.
     """
@@ -77,7 +77,13 @@ def stored(
         part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
     )
     lasting = agent if agent in engine.agents else session.agent  # a misspelt one is gone with it
-    return turn, replace(_touched(session, typed, engine.now()), agent=lasting)
+    return turn, ChangeSession(
+        session_id=session.id,
+        title=_title(session, typed),
+        title_was=session.title,
+        agent=lasting,
+        updated=engine.now(),
+    )
 
 
 async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
@@ -90,11 +96,11 @@ async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None
         raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
 
 
-def _touched(session: Session, typed: str, now: int) -> Session:
-    title = session.title
+def _title(session: Session, typed: str) -> str:
+    """The session's title, or the one that its first prompt gives it."""
     if is_untitled(session) and session.parent_id is None:
-        title = title_from(typed) or title
-    return replace(session, title=title, time=replace(session.time, updated=now))
+        return title_from(typed) or session.title
+    return session.title
 
 
 def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:

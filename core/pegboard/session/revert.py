@@ -5,8 +5,7 @@ left them: what somebody has edited since, and what cannot be looked up any more
 named.
 """
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -18,8 +17,9 @@ from pegboard.schema.part import TextPart, ToolPart
 from pegboard.schema.session import FileDiff, Revert, Session
 from pegboard.session.changes import between, bounded, split, summary_of, total
 from pegboard.session.engine import Engine
+from pegboard.session.sessions import change_session, held
 from pegboard.snapshot.restore import Restored
-from pegboard.storage.changes import Change, DropMessage, DropPart, Emit, PutSession
+from pegboard.storage.changes import Change, ChangeSession, DropMessage, DropPart, Emit
 from pegboard.storage.protocol import Fence
 
 
@@ -40,7 +40,7 @@ async def revert(
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
     """
-    async with _held(engine, session_id) as fence:
+    async with held(engine, session_id) as fence:
         session = await engine.storage.session(session_id)
         turns = await engine.storage.turns(session_id)
         point = _point(turns, message_id, part_id)
@@ -52,7 +52,7 @@ async def unrevert(engine: Engine, session_id: str) -> Reverted:
 
     :raises SessionBusyError: while the session runs.
     """
-    async with _held(engine, session_id) as fence:
+    async with held(engine, session_id) as fence:
         session = await engine.storage.session(session_id)
         if session.revert is None:
             return Reverted(session=session, files=Restored())
@@ -66,15 +66,19 @@ async def settled(engine: Engine, session_id: str) -> Session:
     The caller holds the session's `changing`.
 
     :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: when somebody is moving the session to another point just now.
     """
     session = await engine.storage.session(session_id)
     if session.revert is None:
         return session
-    turns = await engine.storage.turns(session_id)
-    drops = _drops(turns, session_id, session.revert)
-    session = replace(session, revert=None)
-    await engine.storage.commit(*drops, PutSession(session))
-    return session
+    async with held(engine, session_id) as fence:
+        session = await engine.storage.session(session_id)
+        if session.revert is None:
+            return session
+        turns = await engine.storage.turns(session_id)
+        drops = _drops(turns, session_id, session.revert)
+        change = ChangeSession(session_id=session_id, revert=None)
+        return await change_session(engine, *drops, change, fence=fence)
 
 
 async def session_diff(
@@ -96,15 +100,6 @@ async def session_diff(
     return await engine.snapshots.diff(total(before))
 
 
-@asynccontextmanager
-async def _held(engine: Engine, session_id: str) -> AsyncIterator[Fence]:
-    fence = await engine.storage.claim(session_id)
-    try:
-        yield fence
-    finally:
-        await engine.storage.release(fence)
-
-
 async def _moved(
     engine: Engine, session: Session, turns: Sequence[Turn], point: Revert | None, fence: Fence
 ) -> Reverted:
@@ -120,15 +115,11 @@ async def _moved(
         if point is not None:
             kept = tree if session.revert is None else session.revert.snapshot
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
-    session = replace(
-        session,
-        revert=point,
-        summary=summary_of(diffs),
-        time=replace(session.time, updated=engine.now()),
+    change = ChangeSession(
+        session_id=session.id, revert=point, summary=summary_of(diffs), updated=engine.now()
     )
-    await engine.storage.commit(
-        PutSession(session), Emit(SessionDiffed(session_id=session.id, diff=diffs)), fence=fence
-    )
+    diffed = Emit(SessionDiffed(session_id=session.id, diff=diffs))
+    session = await change_session(engine, change, diffed, fence=fence)
     return Reverted(session=session, files=files)
 
 

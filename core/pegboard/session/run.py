@@ -3,8 +3,7 @@
 from asyncio import Lock, Semaphore, Task
 from collections import Counter
 from dataclasses import dataclass, field
-
-from msgspec.structs import replace
+from typing import Any
 
 from pegboard.agents import find_agent, rulesets_for
 from pegboard.context import Ruleset, SessionView
@@ -12,14 +11,13 @@ from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens
+from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 from pegboard.session.budget import Budget
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
 from pegboard.session.trail import Trail
-from pegboard.session.usage import added
 from pegboard.session.writer import Writer
-from pegboard.storage.changes import PutSession
+from pegboard.storage.changes import ChangeSession
 
 MAX_DEPTH = 4
 """Subagents may call subagents this many levels deep."""
@@ -63,7 +61,8 @@ class Run:
     `blocked` is set when the user rejected a permission: the turn ends after the step.
     `calls` counts the calls of the turn by permission, name and arguments, `unreadable` those in
     a row whose arguments were not JSON. `trail` follows what the steps do to files, `sent` is the
-    newest request to the model, `width` lets subagents in.
+    newest request to the model, `width` lets subagents in. `session` is the record as it was
+    stored last, by whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
     """
 
     engine: Engine
@@ -81,6 +80,8 @@ class Run:
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)
+    owed_usd: float = 0.0
+    owed_tokens: Tokens = field(default_factory=Tokens)
     trail: Trail = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,25 +115,38 @@ class Run:
 
     def charge(self, cost: float, tokens: Tokens) -> None:
         """Count a request into the session; it is stored with the next change of it."""
-        self.session = replace(
-            self.session,
-            cost=(self.session.cost or 0.0) + cost,
-            tokens=added(self.session.tokens, tokens),
-        )
+        self.owed_usd += cost
+        self.owed_tokens = added(self.owed_tokens, tokens)
+
+    def charge_child(self, cost: float, tokens: Tokens) -> None:
+        """Count what a subagent has cost into the session, at once: it may be long to its end."""
+        self.charge(cost, tokens)
+        self.settle()
 
     def touch(self, agent: Agent, model: Model) -> None:
-        """Store the session with the agent and model that it used last."""
-        self.session = replace(
-            self.session,
-            time=replace(self.session.time, updated=self.engine.now()),
+        """Store the agent and the model that the session used last, and that it was used."""
+        self.change(
+            updated=self.engine.now(),
             agent=agent.name,
             model=SessionModel(id=model.id, provider_id=model.provider_id),
         )
-        self.store()
 
-    def store(self) -> None:
-        """Store the session as it is now."""
-        self.writer.change(PutSession(self.session))
+    def settle(self) -> None:
+        """Store what is owed, if anything is."""
+        if self.owed_usd or self.owed_tokens != Tokens():
+            self.change()
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
+        """Store fields of the session, with what is owed."""
+        self.writer.change(
+            ChangeSession(
+                session_id=self.session.id,
+                cost=self.owed_usd,
+                tokens=self.owed_tokens if self.owed_tokens != Tokens() else None,
+                **fields,
+            )
+        )
+        self.owed_usd, self.owed_tokens = 0.0, Tokens()
 
 
 @dataclass(slots=True)

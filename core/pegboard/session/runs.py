@@ -1,17 +1,17 @@
 """Run slots: a session is run by one task at a time, and no prompt is left unanswered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError, ToolError
 from pegboard.schema.agent import Command
-from pegboard.schema.event import CommandExecuted
+from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.prompt import TextInput
-from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens
+from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens, subtracted
 from pegboard.session.accounts import open_budget
 from pegboard.session.asides import Asides
 from pegboard.session.budget import Budget
@@ -25,14 +25,17 @@ from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, refuse_known, stored
 from pegboard.session.revert import settled
 from pegboard.session.run import Early, Run, SessionIds, ancestor_rulesets
+from pegboard.session.sessions import change_session
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
-from pegboard.session.usage import subtracted
 from pegboard.session.writer import Writer
-from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart, PutSession
+from pegboard.storage.changes import DropSession, Emit, PutMessage, PutPart
+from pegboard.storage.protocol import Fence
 
 ABORT_LIMIT_S = 10.0
 """How long an abort waits for the turn to tidy up."""
+SEIZE_TRIES = 10
+"""A session that is deleted is taken from so many runs, one after the other, at the most."""
 
 First = Callable[[Run], Awaitable[None]]
 """What a run does before it looks for prompts."""
@@ -49,7 +52,7 @@ class Runs:
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
         self._asides = Asides()
-        self._titles = Titles(self._runs.get)
+        self._titles = Titles()
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
@@ -73,11 +76,9 @@ class Runs:
         async with ids.changing:
             await settled(engine, session_id)
             session = await self._in_order(engine, session_id)
-            turn, session = stored(engine, session, prompt, ids)
-            if (copy := self._copy(session_id)) is not None:
-                copy.session = session
+            turn, change = stored(engine, session, prompt, ids)
             puts = (PutPart(part) for part in turn.parts)
-            await engine.storage.commit(PutMessage(turn.info), *puts, PutSession(session))
+            session = await change_session(engine, PutMessage(turn.info), *puts, change)
         expanding = expanded(engine, session, turn, ids, command=prompt.command)
         turn = await self._asides.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
@@ -152,16 +153,12 @@ class Runs:
                 raise SessionBusyError(session_id)
             yield ids
 
-    async def change(
-        self, engine: Engine, session_id: str, change: Callable[[Session], Session]
-    ) -> Session:
-        """The session, changed in the database and in its run, which has a copy of it."""
-        async with (await self._session_ids(engine, session_id)).changing:
-            changed = change(await self._newest(engine, session_id))
-            if (copy := self._copy(session_id)) is not None:
-                copy.session = changed
-            await engine.storage.commit(PutSession(changed))
-            return changed
+    def note(self, events: Sequence[Event]) -> None:
+        """Give each run its session as it is stored now, whoever has changed it."""
+        for event in events:
+            copy = self._copy(event.session_id or "")
+            if copy is not None and isinstance(event.properties, SessionUpdated):
+                copy.session = event.properties.info
 
     async def delete(self, engine: Engine, session_id: str) -> None:
         """Stop and delete the session, its subagents' sessions and all that belongs to them.
@@ -169,27 +166,36 @@ class Runs:
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: when another process runs it.
         """
-        await self.abort(session_id)
-        fence = await engine.storage.claim(session_id)
-        try:
-            family = await family_of(engine, session_id)
-            for each in family:
-                await self.abort(each)
-            await engine.storage.commit(DropSession(session_id), fence=fence)
-        finally:
-            await engine.storage.release(fence)
-        for each in family:
+        async with (await self._session_ids(engine, session_id)).changing:
+            fence = await self._seized(engine, session_id)
+            try:
+                for each in await family_of(engine, session_id):
+                    await self.abort(each)
+                events = await engine.storage.commit(DropSession(session_id), fence=fence)
+            finally:
+                await engine.storage.release(fence)
+        for each in (event.session_id for event in events if event.session_id is not None):
+            await self.abort(each)  # what a subagent's caller began meanwhile
             self._ids.pop(each, None)
             engine.files.forget(each)
             await engine.background.forget(each)
             if engine.snapshots is not None:
                 await engine.snapshots.forget(each)
 
-    async def _newest(self, engine: Engine, session_id: str) -> Session:
-        """The session as it is; who waits for nothing until it is stored loses no change of it."""
-        stored = await engine.storage.session(session_id)
-        copy = self._copy(session_id)
-        return stored if copy is None or copy.session is None else copy.session
+    async def _seized(self, engine: Engine, session_id: str) -> Fence:
+        """The right to the session, taken from its runs here.
+
+        A prompt that was stored before begins one more run when the first has ended.
+
+        :raises SessionBusyError: when another process runs it.
+        """
+        for _ in range(SEIZE_TRIES):
+            await self.abort(session_id)
+            with suppress(SessionBusyError):
+                return await engine.storage.claim(session_id)
+            if session_id not in self._tasks:
+                break
+        raise SessionBusyError(session_id)
 
     def _copy(self, session_id: str) -> Run | Early | None:
         """What has the session in memory, beside the database."""
@@ -200,14 +206,14 @@ class Runs:
 
         So messages are in the database in the order of their ids.
         """
-        session = await self._newest(engine, session_id)
+        session = await engine.storage.session(session_id)
         while (run := self._runs.get(session_id)) is not None and run.writer.owes:
             barrier = asyncio.ensure_future(run.writer.barrier())
             try:  # it ends with the run at the latest, whose writer stores what is left
                 await asyncio.wait((barrier,))
             finally:
                 barrier.cancel()
-            session = await self._newest(engine, session_id)
+            session = await engine.storage.session(session_id)
             if barrier.cancelled() or barrier.exception() is not None:
                 break  # the run says what is wrong
         return session
@@ -365,8 +371,7 @@ class Runs:
         fence = await engine.storage.claim(session_id)
         try:
             ids = await self._session_ids(engine, session_id)
-            async with ids.changing:  # a change that is on its way to the database is there then
-                session = await engine.storage.session(session_id)
+            session = await engine.storage.session(session_id)
             depth, parents = await ancestor_rulesets(engine, session)
             parents += self._callers.get(session_id, ())
             async with Writer(engine.storage, engine.publish, fence=fence) as writer:
@@ -386,5 +391,6 @@ class Runs:
                     yield run
                 finally:
                     await run.trail.close()
+                    run.settle()
         finally:
             await engine.storage.release(fence)

@@ -1,14 +1,26 @@
-"""New sessions."""
+"""Sessions: made, changed, held while nothing runs."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
+from pegboard.errors import NotFoundError
+from pegboard.schema.event import SessionUpdated
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
 from pegboard.session.engine import Engine
-from pegboard.storage.changes import PutSession
+from pegboard.storage.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropMessage,
+    DropPart,
+    PutPart,
+)
+from pegboard.storage.protocol import Fence
 
 TITLE_LENGTH = 60
 _VERSION = "0.1.0"
@@ -40,7 +52,7 @@ async def new_session(
         agent=agent,
         permission=permission,
     )
-    await engine.storage.commit(PutSession(session))
+    await engine.storage.commit(CreateSession(session))
     return session
 
 
@@ -64,18 +76,62 @@ def placed(engine: Engine, session: Session, session_id: str) -> Session:
     )
 
 
-def revision(*, title: str | None, archived: bool | None, now: int) -> Callable[[Session], Session]:
+async def change_session(engine: Engine, *changes: Change, fence: Fence | None = None) -> Session:
+    """The session as it is once these changes, one of which is its own, are stored together.
+
+    :raises NotFoundError: when it is gone.
+    """
+    events = await engine.storage.commit(*changes, fence=fence)
+    updates = (each.properties for each in events)
+    return next(each.info for each in updates if isinstance(each, SessionUpdated))
+
+
+def revision(
+    session_id: str, *, title: str | None, archived: bool | None, now: int
+) -> ChangeSession:
     """What gives a session this title and puts it away, or takes it out; None leaves it."""
+    return ChangeSession(
+        session_id=session_id,
+        title=(title or "").strip() or UNSET,
+        archived=UNSET if archived is None else now if archived else None,
+    )
 
-    def revised(session: Session) -> Session:
-        at = session.time.archived if archived is None else now if archived else None
-        return replace(
-            session,
-            title=session.title if title is None else title.strip() or session.title,
-            time=replace(session.time, archived=at),
-        )
 
-    return revised
+@asynccontextmanager
+async def held(engine: Engine, session_id: str) -> AsyncIterator[Fence]:
+    """The right to a session that nobody runs, here or in another process.
+
+    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: while somebody runs it.
+    """
+    fence = await engine.storage.claim(session_id)
+    try:
+        yield fence
+    finally:
+        await engine.storage.release(fence)
+
+
+async def edit(engine: Engine, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
+    """Change or remove a message, or a part of one, that is there.
+
+    :raises NotFoundError: when there is no such message or part.
+    :raises SessionBusyError: while somebody runs the session.
+    """
+    async with held(engine, session_id) as fence:
+        match change:
+            case DropMessage(message_id=message_id):
+                await engine.storage.turn(session_id, message_id)
+            case DropPart(message_id=message_id, part_id=part_id):
+                await _need_part(engine, session_id, message_id, part_id)
+            case PutPart(part=part):
+                await _need_part(engine, session_id, part.message_id, part.id)
+        await engine.storage.commit(change, fence=fence)
+
+
+async def _need_part(engine: Engine, session_id: str, message_id: str, part_id: str) -> None:
+    turn = await engine.storage.turn(session_id, message_id)
+    if all(part.id != part_id for part in turn.parts):
+        raise NotFoundError("part", part_id)
 
 
 def title_from(text: str) -> str | None:

@@ -293,7 +293,7 @@ class Step:
         run.writer.dirty = tuple
         run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
         if message.summary:
-            run.store()  # the agent and the model of a summary are not the session's
+            run.settle()  # the agent and the model of a summary are not the session's
         else:
             run.touch(self._view.agent, self._view.model)
         await run.writer.barrier()

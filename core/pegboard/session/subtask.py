@@ -99,7 +99,7 @@ def _request(
         model=f"{model.provider_id}/{model.model_id}",
         timeout_s=TIME_LIMIT_S,
         on_start=on_start,
-        on_cost=run.charge,
+        on_cost=run.charge_child,
     )
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 
-from msgspec.structs import replace
+from msgspec import UNSET
 
 from pegboard.context import SessionView
-from pegboard.errors import PegboardError
+from pegboard.errors import NotFoundError, PegboardError
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import Turn, UserMessage
@@ -22,8 +22,8 @@ from pegboard.session.request import plain_request
 from pegboard.session.run import Run, make_view
 from pegboard.session.sessions import is_untitled, title_from
 from pegboard.session.stream import run_step
-from pegboard.session.usage import added, cost_of, tokens_of
-from pegboard.storage.changes import PutSession
+from pegboard.session.usage import cost_of, tokens_of
+from pegboard.storage.changes import ChangeSession
 
 AGENT = "title"
 LIMIT_S = 60.0
@@ -37,11 +37,10 @@ _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
 class Titles:
     """The titles that are being written for the sessions of one App; it owns their tasks.
 
-    A session is tried once. `running` gives a session's run, whose record must not be lost.
+    A session is tried once.
     """
 
-    def __init__(self, running: Callable[[str], Run | None]) -> None:
-        self._running = running
+    def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def start(self, run: Run) -> None:
@@ -74,21 +73,17 @@ class Titles:
                 said, finish = await _asked(engine, view, budget, text)
         except (PegboardError, TimeoutError):
             return  # the session keeps the title that it has
-        stored = await engine.storage.session(session.id)
-        current = self._running(session.id)
-        now = current.session if current else stored
         title = cleaned(said)
         tokens = tokens_of(finish.usage)
-        now = replace(
-            now,
-            title=title if title and now.title == session.title else now.title,
-            cost=(now.cost or 0.0) + cost_of(tokens, model.cost),
-            tokens=added(now.tokens, tokens),
+        change = ChangeSession(
+            session_id=session.id,
+            title=title or UNSET,
+            title_was=session.title,
+            cost=cost_of(tokens, model.cost),
+            tokens=tokens,
         )
-        if current is not None:  # its writer may be closing, or hold an older record
-            current.session = now
-            current.store()
-        await engine.storage.commit(PutSession(now))
+        with suppress(NotFoundError):  # the session was deleted meanwhile
+            await engine.storage.commit(change)
 
 
 def is_wanted(engine: Engine) -> bool:

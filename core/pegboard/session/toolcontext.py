@@ -27,7 +27,7 @@ from pegboard.session.question import ask_user
 from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
-from pegboard.storage.changes import Emit, PutMessage, PutPart, PutSession, PutState, PutTodos
+from pegboard.storage.changes import Emit, PutMessage, PutPart, PutState, PutTodos
 from pegboard.storage.records import to_row
 from pegboard.tools import ToolResult
 
@@ -281,9 +281,9 @@ class CallContext:
         run = self._run
         said = TextInput(text=kept_text(text), synthetic=True)
         prompt = Prompt(parts=(said,), agent=agent)
-        turn, run.session = stored(self._engine, run.session, prompt, run.ids)
+        turn, change = stored(self._engine, run.session, prompt, run.ids)
         puts = [PutPart(part) for part in turn.parts]
-        run.writer.change(PutMessage(turn.info), *puts, PutSession(run.session))
+        run.writer.change(PutMessage(turn.info), *puts, change)
         await run.writer.barrier()
         run.put(turn)
 
@@ -316,7 +316,7 @@ class CallContext:
             model=chosen,
             timeout_s=timeout_s,
             on_start=on_start,
-            on_cost=self._run.charge,
+            on_cost=self._run.charge_child,
         )
         async with self._run.width:  # the tool call's time limit ends the wait
             return await self._engine.run_child(request)

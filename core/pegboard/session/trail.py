@@ -21,7 +21,7 @@ from pegboard.session.changes import bounded, split, summary_of, total
 from pegboard.session.processor import Processor
 from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.claims import Writing
-from pegboard.storage.changes import Emit, PutPart, PutSession
+from pegboard.storage.changes import Emit, PutPart
 from pegboard.tools import Tool
 
 if TYPE_CHECKING:
@@ -162,10 +162,8 @@ class Trail:
         run = self._run
         before, _ = split(run.history.turns, None)
         diffs = bounded(await snapshots.diff(total((*before, *self._patches))))
-        run.session = replace(run.session, summary=summary_of(diffs))
-        run.writer.change(
-            PutSession(run.session), Emit(SessionDiffed(session_id=run.session.id, diff=diffs))
-        )
+        run.change(summary=summary_of(diffs))
+        run.writer.change(Emit(SessionDiffed(session_id=run.session.id, diff=diffs)))
 
     def _owes(self, snapshots: Snapshots) -> bool:
         """Whether there may be changes that no step has told of."""

@@ -43,31 +43,3 @@ def total(tokens: Tokens) -> int:
     """All that was read and written, cached or not."""
     cached = tokens.cache.read + tokens.cache.write
     return tokens.input + tokens.output + tokens.reasoning + cached
-
-
-def added(first: Tokens | None, second: Tokens) -> Tokens:
-    """The sum of two counts."""
-    if first is None:
-        return second
-    return Tokens(
-        input=first.input + second.input,
-        output=first.output + second.output,
-        reasoning=first.reasoning + second.reasoning,
-        cache=CacheTokens(
-            read=first.cache.read + second.cache.read,
-            write=first.cache.write + second.cache.write,
-        ),
-    )
-
-
-def subtracted(first: Tokens, second: Tokens) -> Tokens:
-    """What `first` counts beyond `second`."""
-    return Tokens(
-        input=first.input - second.input,
-        output=first.output - second.output,
-        reasoning=first.reasoning - second.reasoning,
-        cache=CacheTokens(
-            read=first.cache.read - second.cache.read,
-            write=first.cache.write - second.cache.write,
-        ),
-    )

@@ -4,13 +4,26 @@ A change and its event are written in one transaction. Structs come from msgspec
 reason as the schema's: they stand on the start path.
 """
 
+from typing import Any
+
 import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from pegboard.schema.event import Properties
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.permission import PermissionRequest, Reply, Rule
-from pegboard.schema.session import Project, Session, Todo
+from pegboard.schema.session import (
+    Project,
+    Revert,
+    Session,
+    SessionModel,
+    SessionSummary,
+    Todo,
+    Tokens,
+    added,
+)
 
 
 class PutProject(msgspec.Struct, frozen=True):
@@ -19,10 +32,68 @@ class PutProject(msgspec.Struct, frozen=True):
     project: Project
 
 
-class PutSession(msgspec.Struct, frozen=True):
-    """A session is new (`session.created`) or different (`session.updated`)."""
+class CreateSession(msgspec.Struct, frozen=True):
+    """A session is new: `session.created`.
+
+    Its id must be new (`InvalidInputError`), and its parent, if it has one, be there
+    (`NotFoundError`).
+    """
 
     session: Session
+
+
+class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a session are different: `session.updated`, with the record as it is then.
+
+    The record is read and written in the transaction, so changes of different fields by
+    whomever do not undo each other. What is not set stays; a session that is gone is
+    `NotFoundError` and is never made anew.
+
+    `title` is taken only while the title is `title_was`, if that is given. `cost` in US dollars
+    and `tokens` are added to what is there. `updated`, `archived` and `compacting` are instants
+    in milliseconds since the epoch; `updated` never goes back.
+    """
+
+    session_id: str
+    title: str | UnsetType = UNSET
+    title_was: str | UnsetType = UNSET
+    agent: str | UnsetType | None = UNSET
+    model: SessionModel | UnsetType | None = UNSET
+    summary: SessionSummary | UnsetType | None = UNSET
+    permission: tuple[Rule, ...] | UnsetType = UNSET
+    revert: Revert | UnsetType | None = UNSET
+    metadata: dict[str, Any] | UnsetType | None = UNSET
+    updated: int | UnsetType = UNSET
+    archived: int | UnsetType | None = UNSET
+    compacting: int | UnsetType | None = UNSET
+    cost: float = 0.0
+    tokens: Tokens | None = None
+
+
+_REPLACED = ("agent", "model", "summary", "permission", "revert", "metadata")
+_INSTANTS = ("archived", "compacting")
+
+
+def changed(session: Session, change: ChangeSession) -> Session:
+    """The session with the change; what every storage does to the row inside its transaction."""
+    fields = _given(change, _REPLACED)
+    if change.title is not UNSET and change.title_was in (UNSET, session.title):
+        fields["title"] = change.title
+    if change.cost:
+        fields["cost"] = (session.cost or 0.0) + change.cost
+    if change.tokens is not None:
+        fields["tokens"] = added(session.tokens, change.tokens)
+    instants = _given(change, _INSTANTS)
+    if change.updated is not UNSET:
+        instants["updated"] = max(change.updated, session.time.updated)
+    if instants:
+        fields["time"] = replace(session.time, **instants)
+    return replace(session, **fields)
+
+
+def _given(change: ChangeSession, names: tuple[str, ...]) -> dict[str, Any]:
+    found = {name: getattr(change, name) for name in names}
+    return {name: value for name, value in found.items() if value is not UNSET}
 
 
 class DropSession(msgspec.Struct, frozen=True):
@@ -129,7 +200,8 @@ class Tell(msgspec.Struct, frozen=True):
 
 Change = (
     PutProject
-    | PutSession
+    | CreateSession
+    | ChangeSession
     | DropSession
     | PutMessage
     | DropMessage

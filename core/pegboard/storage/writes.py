@@ -8,6 +8,7 @@ import apsw
 import msgspec
 
 from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
+from pegboard.ids import PREFIXES
 from pegboard.schema.event import (
     Event,
     MessageRemoved,
@@ -26,6 +27,8 @@ from pegboard.schema.event import (
 from pegboard.storage import records
 from pegboard.storage.changes import (
     Change,
+    ChangeSession,
+    CreateSession,
     DropApproval,
     DropMessage,
     DropPart,
@@ -36,11 +39,11 @@ from pegboard.storage.changes import (
     PutPart,
     PutPermissionRequest,
     PutProject,
-    PutSession,
     PutState,
     PutTodos,
     SettlePermissionRequest,
     Tell,
+    changed,
 )
 from pegboard.storage.protocol import Fence
 from pegboard.storage.records import to_row
@@ -109,35 +112,62 @@ def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:
     yield event
 
 
-def _put_session(db: apsw.Connection, change: PutSession) -> Iterator[Event]:
+def _create_session(db: apsw.Connection, change: CreateSession) -> Iterator[Event]:
     session = change.session
+    if _has_session(db, session.id):
+        raise InvalidInputError(f"there is a session {session.id} already")
+    if session.parent_id is not None:
+        _need_session(db, session.parent_id)
     data = to_row(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
-    columns = (
-        session.project_id,
-        session.parent_id,
-        session.directory,
-        session.title,
-        session.time.updated,
-        data,
-    )
-    row = db.execute("SELECT last_event FROM session WHERE id = ?", (session.id,)).fetchone()
-    if row is None:
-        yield _store(db, SessionCreated(session_id=session.id, info=session), payload)
-        db.execute(
-            "INSERT INTO session(project_id, parent_id, directory, title, updated, data, id) "
-            "VALUES(?, ?, ?, ?, ?, ?, ?)",
-            (*columns, session.id),
-        )
-        return
-    event = _store(db, SessionUpdated(session_id=session.id, info=session), payload)
-    _supersede(db, row[0])
     db.execute(
-        "UPDATE session SET project_id = ?, parent_id = ?, directory = ?, title = ?, "
-        "updated = ?, data = ?, last_event = ? WHERE id = ?",
-        (*columns, event.seq, session.id),
+        "INSERT INTO session(id, project_id, parent_id, directory, title, updated, data) "
+        "VALUES(?, ?, ?, ?, ?, ?, ?)",
+        (
+            session.id,
+            session.project_id,
+            session.parent_id,
+            session.directory,
+            session.title,
+            session.time.updated,
+            data,
+        ),
+    )
+    yield _store(db, SessionCreated(session_id=session.id, info=session), payload)
+
+
+def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Event]:
+    row = db.execute(
+        "SELECT last_event, data, id, project_id, directory, updated FROM session WHERE id = ?",
+        (change.session_id,),
+    ).fetchone()
+    if row is None:
+        raise NotFoundError("session", change.session_id)
+    last_event, *columns = row
+    session = changed(records.to_session(*columns), change)
+    data = to_row(session)
+    payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
+    event = _store(db, SessionUpdated(session_id=session.id, info=session), payload)
+    _supersede(db, last_event)
+    db.execute(
+        "UPDATE session SET title = ?, updated = ?, data = ?, last_event = ? WHERE id = ?",
+        (session.title, session.time.updated, data, event.seq, session.id),
     )
     yield event
+
+
+def _has_session(db: apsw.Connection, session_id: str) -> bool:
+    row = db.execute("SELECT 1 FROM session WHERE id = ?", (session_id,)).fetchone()
+    return row is not None
+
+
+def _need_session(db: apsw.Connection, session_id: str) -> None:
+    """Nothing, while the session is there.
+
+    :raises NotFoundError: when it is gone, or never was.
+    """
+    if not _has_session(db, session_id):
+        raise NotFoundError("session", session_id)
 
 
 def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
@@ -281,6 +311,8 @@ def _put_state(db: apsw.Connection, change: PutState) -> Iterator[Event]:
 
 
 def _put_approval(db: apsw.Connection, change: PutApproval) -> Iterator[Event]:
+    if change.key.startswith(f"{PREFIXES['session']}_"):
+        _need_session(db, change.key)
     db.executemany(
         "INSERT INTO approval(key, permission, pattern, action, agent, at) "
         "VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(key, permission, pattern, agent) "
@@ -325,6 +357,8 @@ def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Ite
 
 
 def _emit(db: apsw.Connection, change: Emit) -> Iterator[Event]:
+    if (session_id := Event(properties=change.properties).session_id) is not None:
+        _need_session(db, session_id)
     yield _store(db, change.properties)
 
 
@@ -344,7 +378,8 @@ def _insert(
 
 _WRITERS: dict[type, Callable[[apsw.Connection, Any], Iterator[Event]]] = {
     PutProject: _put_project,
-    PutSession: _put_session,
+    CreateSession: _create_session,
+    ChangeSession: _change_session,
     DropSession: _drop_session,
     PutMessage: _put_message,
     DropMessage: _drop_message,

@@ -7,13 +7,12 @@ from fastapi import APIRouter, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from pegboard import DropMessage, DropPart, InvalidInputError, NotFoundError, PutPart
+from pegboard import DropMessage, DropPart, InvalidInputError, PutPart
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
 from pegboard_plugins.server.answers import answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Place, checked
-from pegboard_plugins.server.sessions import must_rest
 from pegboard_plugins.server.shown import as_shown
 
 MOST_MESSAGES = 1_000_000
@@ -46,9 +45,8 @@ async def message(place: AtSession, messageID: str) -> Response:
 @routes.delete(_MESSAGE, **operation("session.deleteMessage", gives=bool))
 async def delete_message(place: AtSession, messageID: str) -> Response:
     """True, when the message is gone."""
-    await _turn(place, messageID)
-    must_rest(place)
-    await place.app.storage.commit(DropMessage(place.session.id, messageID))
+    message_id = checked("message", messageID)
+    await place.app.edit(place.session.id, DropMessage(place.session.id, message_id))
     return answer(value=True)
 
 
@@ -58,28 +56,18 @@ async def update_part(request: Request, place: AtSession, messageID: str, partID
     part: Part = await body_of(request, Part)  # type: ignore[arg-type] # a union is no class
     if (part.session_id, part.message_id, part.id) != (place.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")
-    await _part(place, messageID, partID)
-    must_rest(place)
-    await place.app.storage.commit(PutPart(part))
+    await place.app.edit(place.session.id, PutPart(part))
     return answer(part)
 
 
 @routes.delete(_PART, **operation("part.delete", gives=bool))
 async def delete_part(place: AtSession, messageID: str, partID: str) -> Response:
     """True, when the part is gone."""
-    await _part(place, messageID, partID)
-    must_rest(place)
-    await place.app.storage.commit(DropPart(place.session.id, messageID, partID))
+    message_id = checked("message", messageID)
+    part_id = checked("part", partID)
+    await place.app.edit(place.session.id, DropPart(place.session.id, message_id, part_id))
     return answer(value=True)
 
 
 async def _turn(place: Place, message_id: str) -> Turn:
     return await place.app.storage.turn(place.session.id, checked("message", message_id))
-
-
-async def _part(place: Place, message_id: str, part_id: str) -> Part:
-    turn = await _turn(place, message_id)
-    for part in turn.parts:
-        if part.id == part_id:
-            return part
-    raise NotFoundError("Part", part_id[:80])

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
-from msgspec.structs import replace
+from msgspec import UNSET
 from starlette.responses import Response
 
-from pegboard import App, NotFoundError, PutSession, SessionBusyError
+from pegboard import App, ChangeSession, NotFoundError
 from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
@@ -17,7 +17,6 @@ from pegboard_plugins.server.house import (
     AtSession,
     Here,
     House,
-    Place,
     Served,
     session_of,
 )
@@ -64,8 +63,9 @@ async def create(request: Request, app: Here) -> Response:
         permission=body.permission or (),
     )
     if body.model is not None or body.metadata is not None:
-        session = replace(session, model=body.model, metadata=body.metadata)
-        await app.storage.commit(PutSession(session))
+        change = ChangeSession(session_id=session.id, model=body.model, metadata=body.metadata)
+        await app.storage.commit(change)
+        session = await app.session(session.id)
     return answer(session)
 
 
@@ -91,39 +91,18 @@ async def session(place: AtSession) -> Response:
     "/session/{sessionID}", **operation("session.update", gives=Session, takes=SessionChange)
 )
 async def update(request: Request, place: AtSession) -> Response:
-    """The session, changed; its rules and its notes only while it rests."""
+    """The session, changed; while it runs, too."""
     body = await body_of(request, SessionChange)
-    changed = place.session
-    if body.permission is not None or body.metadata is not None:
-        changed = await _redefined(place, body)
-    archived = body.time.archived if body.time is not None else None
-    wanted = None if body.time is None else isinstance(archived, int) and archived > 0
-    if body.title is not None or wanted is not None:
-        changed = await place.app.update_session(
-            place.session.id, title=body.title, archived=wanted
-        )
-    return answer(changed)
-
-
-async def _redefined(place: Place, body: SessionChange) -> Session:
-    must_rest(place)
-    session = place.session
-    changed = replace(
-        session,
-        permission=session.permission if body.permission is None else body.permission,
-        metadata=session.metadata if body.metadata is None else body.metadata,
+    archived = UNSET if body.time is None else body.time.archived
+    change = ChangeSession(
+        session_id=place.session.id,
+        title=(body.title or "").strip() or UNSET,
+        archived=archived if archived is UNSET or (archived or 0) > 0 else None,
+        permission=UNSET if body.permission is None else body.permission,
+        metadata=UNSET if body.metadata is None else body.metadata,
     )
-    await place.app.storage.commit(PutSession(changed))
-    return changed
-
-
-def must_rest(place: Place) -> None:
-    """Nothing, when nothing runs in the session.
-
-    :raises SessionBusyError: while something does: it has the session's values in memory.
-    """
-    if place.app.status(place.session.id).__class__.__name__ != "Idle":
-        raise SessionBusyError(place.session.id)
+    await place.app.storage.commit(change)
+    return answer(await place.app.session(place.session.id))
 
 
 @routes.delete("/session/{sessionID}", **operation("session.delete", gives=bool))

@@ -11,7 +11,7 @@ from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import open_storage
-from pegboard.storage.changes import PutApproval, PutSession
+from pegboard.storage.changes import CreateSession, PutApproval
 from pegboard.workspace import open_workspace
 
 
@@ -245,7 +245,7 @@ async def make_session(pegboard: CommandLine) -> str:
         version="",
         time=SessionTime(created=1, updated=1),
     )
-    await storage.commit(PutSession(session))
+    await storage.commit(CreateSession(session))
     await storage.aclose()
     return session.id
 

@@ -15,7 +15,7 @@ from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionI
 from pegboard.schema.part import CompactionPart, StepFinishPart
 from pegboard.schema.prompt import TextInput
 from pegboard.session.history import SUMMARISE
-from pegboard.storage.changes import PutMessage, PutPart, PutSession
+from pegboard.storage.changes import ChangeSession, PutMessage, PutPart
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 
@@ -228,8 +228,7 @@ async def test_calls_are_refused_while_a_summary_is_written(tmp_path: Path) -> N
 async def test_a_mark_of_a_process_that_died_is_taken_back(tmp_path: Path) -> None:
     async with opened(tmp_path, Played(text("hello")), Shortens()) as app:
         session = await app.create_session()
-        time = replace(session.time, compacting=1)
-        await app.storage.commit(PutSession(replace(session, time=time)))
+        await app.storage.commit(ChangeSession(session_id=session.id, compacting=1))
         assert (await app.session(session.id)).time.compacting == 1
 
         await app.prompt(session.id, HI)

@@ -4,8 +4,8 @@ import pytest
 
 from pegboard.providers import Usage
 from pegboard.schema.model import CacheCost, LongContextCost, ModelCost
-from pegboard.schema.session import CacheTokens, Tokens
-from pegboard.session.usage import LONG_CONTEXT_TOKENS, added, cost_of, subtracted, tokens_of, total
+from pegboard.schema.session import CacheTokens, Tokens, added, subtracted
+from pegboard.session.usage import LONG_CONTEXT_TOKENS, cost_of, tokens_of, total
 
 CHEAP = ModelCost(input=3, output=15, cache=CacheCost(read=0.3, write=3.75))
 DEAR = ModelCost(
