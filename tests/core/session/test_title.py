@@ -204,3 +204,25 @@ async def test_a_session_without_a_title_has_the_one_that_clients_know_as_such(
 
     instant = r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z"
     assert re.fullmatch(f"New session - {instant}", session.title)
+
+
+@pytest.mark.parametrize("turns", range(0, 40, 4))
+async def test_a_title_that_comes_while_the_next_run_begins_is_kept_with_its_cost(
+    tmp_path: Path, turns: int
+) -> None:
+    provider = TwoModels(text("done"))
+    provider.go.clear()
+    small = config(small_model="played/small")
+
+    async def let_go() -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        provider.go.set()
+
+    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, PROMPT)
+        await asyncio.gather(app.prompt(session.id, PROMPT), let_go())
+        await titled(app, session.id, "Parser mended")
+
+        assert (await app.session(session.id)).cost == pytest.approx(10 + 10 + 1)
