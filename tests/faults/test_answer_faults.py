@@ -10,6 +10,7 @@ import model_server as ms
 from faulty_model import CUT_CALL, HALF, NOTE, OK, is_well, played, playing
 from pegboard.schema.message import (
     AssistantMessage,
+    CallsFailure,
     ContentFilterFailure,
     ContextOverflowFailure,
     OutputLengthFailure,
@@ -56,7 +57,9 @@ async def test_p23_unreadable_arguments_are_not_run_and_the_third_in_a_row_ends_
     assert len(outcome.requests) == 3
     errors = [part.state.error for part in outcome.calls if isinstance(part.state, Failed)]
     assert all("not valid JSON" in error for error in errors)
-    assert "3 calls in a row" in errors[-1]
+    assert isinstance(outcome.error, CallsFailure)
+    assert "No call of the last 3 steps could be made" in outcome.error.data.message
+    assert "note (the arguments are not valid JSON" in outcome.error.data.message
     assert "not valid JSON" in outcome.requests[1]["messages"][-1]["content"]
 
 
@@ -141,12 +144,35 @@ async def test_p28_a_text_at_the_output_limit_is_kept_and_marked(tmp_path: Path)
     assert isinstance(outcome.error, OutputLengthFailure)
 
 
-async def test_p29_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
-    assert is_well(await played(tmp_path, ms.finish(), OK), requests=2)
+DONE = b"data: [DONE]\n\n"
+NOTHING = [ms.finish(), ms.finish("tool_calls"), [DONE], [ms.chunk({"tool_calls": []}), DONE]]
 
 
-async def test_p29_a_second_empty_answer_is_a_failure(tmp_path: Path) -> None:
-    outcome = await played(tmp_path, ms.finish())
+@pytest.mark.parametrize(
+    "end",
+    [
+        *(ms.finish(reason) for reason in ("tool_calls", "function_call", "", "unknown", "other")),
+        [ms.chunk({"tool_calls": []}), *ms.finish("tool_calls")],
+        [DONE],
+    ],
+)
+async def test_an_answer_without_a_call_ends_the_turn_whatever_the_server_calls_its_end(
+    tmp_path: Path, end: ms.Answer
+) -> None:
+    outcome = await played(tmp_path, [*ms.text("all is well"), *end])
+
+    assert is_well(outcome, requests=1)
+    assert outcome.finish not in ("tool-calls", "unknown"), "clients would wait for another step"
+
+
+@pytest.mark.parametrize("empty", NOTHING)
+async def test_p29_an_empty_answer_is_asked_for_once_more(tmp_path: Path, empty: ms.Answer) -> None:
+    assert is_well(await played(tmp_path, empty, OK), requests=2)
+
+
+@pytest.mark.parametrize("empty", NOTHING)
+async def test_p29_a_second_empty_answer_is_a_failure(tmp_path: Path, empty: ms.Answer) -> None:
+    outcome = await played(tmp_path, empty)
 
     assert len(outcome.requests) == 2
     assert "empty" in outcome.message

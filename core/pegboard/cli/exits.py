@@ -8,6 +8,7 @@ from pegboard.schema.message import (
     APIFailure,
     AssistantMessage,
     BudgetFailure,
+    CallsFailure,
     ContextOverflowFailure,
     Failure,
     Message,
@@ -66,6 +67,8 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
     `denied`: a call was denied, and the agent has not called anything since.
     """
     if isinstance(answer, AssistantMessage):
+        if isinstance(answer.error, CallsFailure) and denied:
+            return Exit.DENIED
         if answer.error is not None:
             return exit_of_failure(answer.error)
         if answer.finish in CUT:

@@ -14,6 +14,7 @@ from pegboard.schema.event import (
     PluginFailed,
     QuestionAsked,
     SessionFailed,
+    SessionWarned,
 )
 from pegboard.schema.part import (
     Completed,
@@ -39,8 +40,10 @@ class Records:
         self._written: set[str] = set()
 
     def show(self, event: Event) -> None:
-        """Write the record of the event, if it has one; subagents have none of their own."""
-        if isinstance(event.properties, PluginFailed) or self._tally.depth(event.session_id) == 0:
+        """Write the record of the event, if it has one; of subagents only warnings have."""
+        depth = self._tally.depth(event.session_id)
+        warned = isinstance(event.properties, SessionWarned) and depth is not None
+        if warned or isinstance(event.properties, PluginFailed) or depth == 0:
             for kind, facts in record_of(event, self._tally):
                 if self._is_new(event):
                     self.write(kind, facts)
@@ -77,8 +80,9 @@ def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], .
             return ((kind, {"request": to_json(asked.request)}),)
         case PermissionReplied(request_id=request_id, reply=reply):
             return (("permission_replied", {"requestID": request_id, "reply": reply}),)
-        case PluginFailed() as failure:
-            return (("plugin_error", to_json(failure)),)
+        case PluginFailed() | SessionWarned() as told:
+            kind = "plugin_error" if isinstance(told, PluginFailed) else "warning"
+            return ((kind, to_json(told)),)
         case _:
             return ()
 

@@ -186,12 +186,16 @@ def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
     match exit_code:
         case Exit.DONE:
             return ""
-        case Exit.DENIED:
+        case Exit.DENIED if not _has_failed(turn):
             return tally.denial
         case Exit.TIME_LIMIT | Exit.INTERRUPTED:
             return _STOPPED[exit_code]
         case _:
             return _failure(turn)
+
+
+def _has_failed(turn: Turn) -> bool:
+    return isinstance(turn.info, AssistantMessage) and turn.info.error is not None
 
 
 def _failure(turn: Turn) -> str:

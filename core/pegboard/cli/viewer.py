@@ -15,6 +15,7 @@ from pegboard.schema.event import (
     PluginFailed,
     SessionCompacted,
     SessionStatusChanged,
+    SessionWarned,
 )
 from pegboard.schema.part import Completed, Failed, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import Retry
@@ -47,6 +48,8 @@ class Viewer:
         match event.properties:
             case PartUpdated(part=ToolPart() as part):
                 self._show_call(part, depth)
+            case SessionWarned(message=message):
+                self._screen.line(Line(head="warning:", text=visible(message), style="warning"))
             case _ if depth == 0:
                 self._show_own(event)
             case _:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 from pegboard.config.substitute import references, texts
 from pegboard.hosts import KEY as NETWORK
 from pegboard.hosts import tightened
-from pegboard.schema.config import ProcessLimits, SandboxLevel
+from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})
 _NO_GUARDS = frozenset({"format", "lsp"})
@@ -178,7 +178,7 @@ def without_loosening(
         kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
         looser += [f"limits.{name}" for name in high]
     if isinstance(spent := value.get("budget"), Mapping):
-        kept["budget"], more = _without_more(spent, below.get("budget"))
+        kept["budget"], more = _without_more(spent, _with_default_steps(below.get("budget")))
         looser += [f"budget.{name}" for name in more]
     return kept, tuple(looser)
 
@@ -197,6 +197,14 @@ def _without_more(said: Mapping[str, Any], before: object) -> tuple[dict[str, An
         else:
             kept[name] = limit
     return kept, more
+
+
+def _with_default_steps(budget: object) -> Mapping[str, Any]:
+    """The budget with the limit on the steps of a run that holds if nobody says anything."""
+    known = budget if isinstance(budget, Mapping) else {}
+    run = known.get("run")
+    said = run if isinstance(run, Mapping) else {}
+    return {**known, "run": {"steps": RunLimits().steps, **said}}
 
 
 def _takes_off(limit: object, before: object) -> bool:

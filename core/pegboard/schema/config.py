@@ -110,8 +110,8 @@ class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
 class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
     """How often and how long a failing model is asked.
 
-    `attempts` counts the first one, `total_s` is the time for all of them. Waits of our own
-    choice are at most `cap_s`; what a provider asks for may be longer.
+    `attempts` counts the first one, `total_s` is the time from the first failure to the last
+    attempt. Waits of our own choice are at most `cap_s`; what a provider asks for may be longer.
     """
 
     attempts: Annotated[int, msgspec.Meta(ge=1)] = 6
@@ -133,6 +133,16 @@ class Limits(Table, frozen=True, forbid_unknown_fields=True):
     tool_calls: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
 
+class RunLimits(Limits, frozen=True, forbid_unknown_fields=True):
+    """The most that one run may spend, subagents included.
+
+    The default of `steps` is for models that never come to an end by themselves: work that does
+    takes some tens, seldom a few hundreds.
+    """
+
+    steps: Annotated[int, msgspec.Meta(ge=0)] | None = 1_000
+
+
 class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
     """What a session may spend in all its life, subagents included.
 
@@ -140,7 +150,7 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
     all that work for it.
     """
 
-    run: Limits = Limits()
+    run: RunLimits = RunLimits()
     subagent: Limits = Limits()
 
 

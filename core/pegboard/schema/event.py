@@ -54,6 +54,13 @@ class SessionFailed(Wire, frozen=True):
     error: Failure | None = None
 
 
+class SessionWarned(Wire, frozen=True):
+    """Something about a turn that people should know, and that ends nothing."""
+
+    session_id: str
+    message: str
+
+
 class SessionDiffed(Wire, frozen=True):
     """What a session changed in files."""
 
@@ -193,6 +200,7 @@ TYPES: dict[type, str] = {
     SessionStatusChanged: "session.status",
     SessionIdle: "session.idle",
     SessionFailed: "session.error",
+    SessionWarned: "session.warning",
     SessionDiffed: "session.diff",
     SessionCompacted: "session.compacted",
     MessageUpdated: "message.updated",
@@ -219,6 +227,7 @@ Properties = (
     | SessionStatusChanged
     | SessionIdle
     | SessionFailed
+    | SessionWarned
     | SessionDiffed
     | SessionCompacted
     | MessageUpdated

@@ -128,6 +128,12 @@ class BudgetFailure(Wire, frozen=True, tag_field="name", tag="BudgetError"):
     data: TextData
 
 
+class CallsFailure(Wire, frozen=True, tag_field="name", tag="CallsError"):
+    """No call of several steps in a row could be made: unknown, unreadable or denied."""
+
+    data: TextData
+
+
 Failure = (
     ProviderAuthFailure
     | UnknownFailure
@@ -137,6 +143,7 @@ Failure = (
     | ContextOverflowFailure
     | ContentFilterFailure
     | BudgetFailure
+    | CallsFailure
 )
 
 

@@ -64,23 +64,33 @@ async def make_call(
     processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
     context = CallContext(run, view, processor, call.call_id, message.id, call_tool=None)
     try:
-        await run.writer.barrier()  # the call is stored before it can have an effect
-        await _record(run, call, agent=agent)
-        result = await call.work(context)
-        result = await kept_result(result, output_dir=run.engine.output_dir, hint=CUT_HINT)
-        processor.tool_done(ToolDone(id=call.call_id, result=result))
+        await _call(run, call, context, processor, agent=agent)
         message = replace(message, finish=call.finish)
-    except PegboardError as error:
-        denied = {"denied": True} if isinstance(error, PermissionDeniedError) else None
-        text = await kept_error(str(error), output_dir=run.engine.output_dir, hint=CUT_HINT)
-        processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
-        message = replace(message, finish=call.finish)
-    except asyncio.CancelledError:
-        message = replace(message, error=failure_of(AbortedError(ABORTED)))
+    except BaseException as error:  # whatever the work raised, the message ends
+        stopped = isinstance(error, asyncio.CancelledError)
+        failure = failure_of(AbortedError(ABORTED) if stopped else error)
+        message = replace(message, error=failure)
         raise
     finally:
         turn = await _stored(run, view, message, processor)
     return turn
+
+
+async def _call(
+    run: Run, call: UserCall, context: CallContext, processor: Processor, *, agent: str
+) -> None:
+    """Do the work; what it answers, or why it failed, goes to the processor."""
+    output_dir = run.engine.output_dir
+    try:
+        await run.writer.barrier()  # the call is stored before it can have an effect
+        await _record(run, call, agent=agent)
+        result = await call.work(context)
+        result = await kept_result(result, output_dir=output_dir, hint=CUT_HINT)
+        processor.tool_done(ToolDone(id=call.call_id, result=result))
+    except PegboardError as error:
+        denied = {"denied": True} if isinstance(error, PermissionDeniedError) else None
+        text = await kept_error(str(error), output_dir=output_dir, hint=CUT_HINT)
+        processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
 
 
 async def _record(run: Run, call: UserCall, *, agent: str) -> None:

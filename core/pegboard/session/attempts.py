@@ -13,20 +13,24 @@ EMPTY_ANSWERS = 2
 
 
 class Attempts:
-    """How many attempts there were, and what follows from the failure of the last one.
+    """How many attempts there were, `made` of them before, and what follows from the last failure.
 
-    Time is the loop's, which no change of the clock moves.
+    The time for them begins with the first failure: an answer, or a tool in it, may have taken
+    long before that. It is the loop's, which no change of the clock moves.
     """
 
-    def __init__(self, limits: RetryConfig) -> None:
-        self.made = 0
+    def __init__(self, limits: RetryConfig, *, made: int = 0) -> None:
+        self.made = made
         self._limits = limits
         self._empty = 0
-        self._began_at = asyncio.get_running_loop().time()
+        self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> Decision:
         """What follows from one more failure."""
         now = datetime.now(UTC)
+        time = asyncio.get_running_loop().time()
+        if self._failed_at is None:
+            self._failed_at = time
         self.made += 1
         self._empty += isinstance(error, EmptyAnswerError)
         if self._empty >= EMPTY_ANSWERS:
@@ -34,7 +38,7 @@ class Attempts:
         return decide(
             fault_of(error, now=now),
             attempt=self.made,
-            elapsed_s=asyncio.get_running_loop().time() - self._began_at,
+            elapsed_s=time - self._failed_at,
             limits=self._limits,
             now=now,
             draw=random.random,

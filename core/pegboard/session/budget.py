@@ -42,7 +42,14 @@ LONGEST_ANSWER_TOKENS = 32_000
 """What is held for an answer whose length nobody limits."""
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
+WARNED_SHARE = 0.8
+"""People are told when so much of the steps is taken."""
 _MILLION = 1_000_000
+_KEYS = {
+    "this run": "budget.run.steps",
+    "this session": "budget.steps",
+    "this subagent": "budget.subagent.steps",
+}
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +96,10 @@ class Account(msgspec.Struct, kw_only=True):
     holds: int = 0
     refused: str = ""
 
+    def weighs(self) -> bool:
+        """Whether it matters how long requests and answers are."""
+        return self.limits.usd is not None or self.limits.tokens is not None
+
     def answer_room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
         """How many tokens the answer may have, and the limit that says so."""
         return min(self._rooms(need, with_held=with_held), default=(math.inf, ""))
@@ -121,7 +132,18 @@ class Account(msgspec.Struct, kw_only=True):
         if deadline_at is not None and now >= deadline_at:
             raise self.too_late()
         if self.limits.steps is not None and self.steps >= self.limits.steps:
-            raise _over(f"steps than {self.limits.steps} for {self.purpose}")
+            raise _over(f"steps than {self.limits.steps:,} for {self.purpose}; {self._way_on()}")
+
+    def nears_its_end(self) -> str:
+        """A warning at the step with which `WARNED_SHARE` of the steps are taken; else nothing."""
+        most = self.limits.steps
+        if most is None or self.steps != math.ceil(most * WARNED_SHARE):
+            return ""
+        return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
+
+    def _way_on(self) -> str:
+        """How a person gets more steps."""
+        return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
 
     def check_call(self) -> None:
         """Nothing, if another tool may be called; a refusal ends the turn before its next step.
@@ -162,8 +184,8 @@ class Budget(msgspec.Struct):
         """The budget of a subagent, which spends from these accounts too."""
         return replace(self, accounts=(*accounts, *self.accounts))
 
-    def take_step(self) -> None:
-        """Count a step.
+    def take_step(self) -> list[str]:
+        """Count a step; warnings, each told once, of limits on steps that come near.
 
         :raises BudgetError: when no other step may be taken.
         """
@@ -171,6 +193,7 @@ class Budget(msgspec.Struct):
             account.check_step(asyncio.get_running_loop().time())
         for account in self.accounts:
             account.steps += 1
+        return [warning for account in self.accounts if (warning := account.nears_its_end())]
 
     def take_call(self) -> None:
         """Count a tool call.
@@ -204,7 +227,7 @@ class Budget(msgspec.Struct):
 
         :raises BudgetError: when there is not enough.
         """
-        if not self.accounts:
+        if not any(account.weighs() for account in self.accounts):
             return provider.stream(request)
         hold = await self.hold(request)
         return self.metered(provider.stream(hold.request), hold)

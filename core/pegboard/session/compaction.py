@@ -4,15 +4,25 @@ A compaction is a user message with a compaction part and the summary that answe
 then on the model's view begins there; everything before stays in the database.
 """
 
+import asyncio
+
 from pegboard.agents import default_agent
-from pegboard.schema.message import AssistantMessage, MessageTime, Turn, UserMessage
+from pegboard.errors import AbortedError, PegboardError
+from pegboard.schema.message import (
+    AssistantMessage,
+    MessagePath,
+    MessageTime,
+    Turn,
+    UserMessage,
+)
 from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, ModelChoice
-from pegboard.schema.session import Session
+from pegboard.schema.session import Session, Tokens
 from pegboard.session.engine import Engine
+from pegboard.session.failures import ABORTED, failure_of
 from pegboard.session.prompt import model_for
 from pegboard.session.run import Run, SessionIds
-from pegboard.session.summary import Compacting
+from pegboard.session.summary import AGENT, Compacting
 from pegboard.session.window import next_request, usable
 from pegboard.storage.changes import PutMessage, PutPart
 
@@ -75,12 +85,47 @@ def _requested(  # noqa: PLR0913 - the fields of the message
 
 
 async def compact(run: Run, user: UserMessage) -> None:
-    """Answer the request for a compaction; a failure is in the summary's `error`."""
+    """Answer the request for a compaction; a failure is in the summary's `error`.
+
+    :raises ModelNotFoundError: when no provider serves the model for summaries.
+    """
     _mark(run, since=run.engine.now())
     try:
         await (await Compacting.begun(run, user)).run_to_its_end()
+    except (PegboardError, asyncio.CancelledError) as error:
+        if not _is_answered(run, user):  # else the next prompt would wait for the same again
+            _refuse(run, user, error)
+        raise
     finally:
         _mark(run, since=None)
+
+
+def _is_answered(run: Run, user: UserMessage) -> bool:
+    return any(getattr(turn.info, "parent_id", None) == user.id for turn in run.history.turns)
+
+
+def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
+    """Store a summary that says why there is none."""
+    now = run.engine.now()
+    workspace = run.engine.workspace
+    stopped = isinstance(error, asyncio.CancelledError)
+    info = AssistantMessage(
+        id=run.ids.message(),
+        session_id=user.session_id,
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        mode=AGENT,
+        agent=AGENT,
+        path=MessagePath(cwd=str(workspace.directory), root=str(workspace.worktree)),
+        cost=0.0,
+        tokens=Tokens(),
+        time=MessageTime(created=now, completed=now),
+        error=failure_of(AbortedError(ABORTED) if stopped else error),
+        summary=True,
+    )
+    run.put(Turn(info=info, parts=()))
+    run.writer.change(PutMessage(info))
 
 
 def unmark(run: Run) -> None:

@@ -41,8 +41,6 @@ INTERRUPTED = "[The call was interrupted before it had a result.]"
 SUMMARISE = "What have we done so far?"
 COMPACTION = "compaction"
 """What is under this name in a summary's metadata makes the model's view begin with it."""
-GOES_ON = frozenset({"tool-calls", "unknown"})
-"""A step that ended for one of these reasons is followed by another."""
 GO_ON = "Go on."
 SUBTASK = "The user had a subagent do the following task."
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pegboard.agents import find_agent
 from pegboard.context import SessionView
-from pegboard.providers import ToolDefinition
-from pegboard.schema.message import AssistantMessage, UserMessage
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.session.compaction import (
     compact,
     is_needed,
@@ -14,7 +14,8 @@ from pegboard.session.compaction import (
     request_compaction,
     unmark,
 )
-from pegboard.session.history import GOES_ON, compaction_of
+from pegboard.session.ending import Progress, goes_on
+from pegboard.session.history import compaction_of
 from pegboard.session.prune import prune
 from pegboard.session.reminders import remind
 from pegboard.session.request import build_request, offered_tools
@@ -59,9 +60,8 @@ def unanswered(run: Run) -> UserMessage | None:
             return _asked_before(run, place) or turn.info
         compaction = compaction_of(turn)
         if compaction is None:
-            ended = answer.error is not None or run.blocked or answer.finish not in GOES_ON
-            return None if ended else turn.info
-        if not compaction.auto or answer.error is not None:
+            return turn.info if goes_on(answer) and not run.blocked else None
+        if not compaction.auto or _failed(answer):
             return None
     return None
 
@@ -78,14 +78,18 @@ def _asked_before(run: Run, place: int) -> UserMessage | None:
     return first
 
 
-def _answer_to(run: Run, place: int) -> AssistantMessage | None:
+def _answer_to(run: Run, place: int) -> Turn | None:
     """The newest answer to the prompt at this place."""
     turns = run.history.turns
     for at in range(len(turns) - 1, place, -1):
         info = turns[at].info
         if isinstance(info, AssistantMessage) and info.parent_id == turns[place].info.id:
-            return info
+            return turns[at]
     return None
+
+
+def _failed(answer: Turn) -> bool:
+    return isinstance(answer.info, AssistantMessage) and answer.info.error is not None
 
 
 @dataclass(slots=True)
@@ -110,6 +114,7 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     remind(run)
     run.blocked = False
     run.calls.clear()
+    run.progress = Progress()
     view = run.view(agent, model)
     return _Turn(user=user, view=view, tools=await offered_tools(engine, view, user))
 
@@ -117,16 +122,14 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
 async def _step(run: Run, turn: _Turn) -> None:
     turn.steps += 1
     turn.view = run.view(turn.view.agent, turn.view.model)
-    step = Step(run, turn.view, turn.user)
-    request = await build_request(
-        run,
-        turn.view,
-        turn.user,
-        tools=turn.tools,
-        last_step=turn.last_step,
-    )
-    run.sent = request
-    outcome = await step.play(request, may_overflow=is_possible(run))
+
+    async def request() -> ModelRequest:
+        run.sent = await build_request(
+            run, turn.view, turn.user, tools=turn.tools, last_step=turn.last_step
+        )
+        return run.sent
+
+    outcome = await Step(run, turn.view, turn.user).play(request, may_overflow=is_possible(run))
     if outcome == "overflow":
         turn.steps -= 1
         request_compaction(run, turn.user)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextPart
-from pegboard.session.history import GOES_ON, is_compaction
+from pegboard.session.ending import goes_on
+from pegboard.session.history import is_compaction
 from pegboard.session.run import Run
 from pegboard.storage.changes import PutPart
 
@@ -59,19 +60,19 @@ def due(turns: Sequence[Turn]) -> list[tuple[int, str]]:
     return found
 
 
-def _came_meanwhile(prompt: Turn, last: AssistantMessage) -> bool:
+def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
     """Whether somebody has sent the prompt while the model worked; a tool's prompt is none."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
-    return typed and last.error is None and last.finish in GOES_ON
+    return typed and goes_on(last)
 
 
-def _waiting(turns: Sequence[Turn]) -> tuple[list[int], AssistantMessage | None]:
+def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
     """The places of the prompts behind the last answer, and that answer."""
     places: list[int] = []
     for place in range(len(turns) - 1, -1, -1):
         info = turns[place].info
         if isinstance(info, AssistantMessage) and not info.summary:
-            return places[::-1], info
+            return places[::-1], turns[place]
         if isinstance(info, UserMessage) and not is_compaction(turns[place]):
             places.append(place)
     return places[::-1], None

@@ -13,6 +13,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 from pegboard.session.budget import Budget
+from pegboard.session.ending import Progress
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
 from pegboard.session.trail import Trail
@@ -59,10 +60,10 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` counts the calls of the turn by permission, name and arguments, `unreadable` those in
-    a row whose arguments were not JSON. `trail` follows what the steps do to files, `sent` is the
-    newest request to the model, `width` lets subagents in. `session` is the record as it was
-    stored last, by whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
+    `calls` counts the calls of the turn by permission, name and arguments, `progress` its steps
+    that got nowhere. `trail` follows what the steps do to files, `sent` is the newest request to
+    the model, `width` lets subagents in. `session` is the record as it was stored last, by
+    whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
     """
 
     engine: Engine
@@ -74,7 +75,7 @@ class Run:
     parent_rulesets: tuple[Ruleset, ...]
     blocked: bool = False
     calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    unreadable: int = 0
+    progress: Progress = field(default_factory=Progress)
     task: Task[None] | None = None
     width: Semaphore = field(default_factory=lambda: Semaphore(MAX_WIDTH))
     sent: ModelRequest | None = None

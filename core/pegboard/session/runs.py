@@ -352,7 +352,8 @@ class Runs:
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None
         except PegboardError as error:
-            engine.say_failure(session_id, error)
+            if not error.told:
+                engine.say_failure(session_id, error)
             raise
         finally:  # nothing waits from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)

@@ -1,13 +1,13 @@
 """One request to the model, with the tool calls of its answer, as one message."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Literal
 
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, BudgetError, ProviderError
+from pegboard.errors import AbortedError, BudgetError, PegboardError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -20,7 +20,7 @@ from pegboard.providers import (
     TextStart,
     ToolInputStart,
 )
-from pegboard.schema.event import SessionFailed
+from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
     AssistantMessage,
@@ -35,7 +35,14 @@ from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
 from pegboard.session.accounts import counts_of
 from pegboard.session.attempts import Attempts
-from pegboard.session.ending import CUT_OFF, MAY_BE_EMPTY, TOO_LONG, answers_to, ending
+from pegboard.session.ending import (
+    CUT_OFF,
+    MAY_BE_EMPTY,
+    PROMISED,
+    TOO_LONG,
+    answers_to,
+    ending,
+)
 from pegboard.session.failures import ABORTED, failure_of
 from pegboard.session.processor import Processor
 from pegboard.session.retry import EmptyAnswerError
@@ -99,53 +106,75 @@ class Step:
         """The message that is made."""
         return self._message.id
 
-    async def play(self, request: ModelRequest, *, may_overflow: bool = False) -> Outcome:
-        """Ask the model and store what becomes of it, whatever that is.
+    async def play(
+        self, request: Callable[[], Awaitable[ModelRequest]], *, may_overflow: bool = False
+    ) -> Outcome:
+        """Ask the model what `request` makes, and store what becomes of it, whatever that is.
 
         With `may_overflow` a request that is too long leaves no message, only the outcome: the
         caller makes it shorter. Otherwise that is a failure like any other.
         """
-        self._run.trail.begin(self._message, self._processor)
-        budget = self._run.budget
         try:
-            budget.take_step()
-            async with budget.in_time():
-                return await self._ask(request, may_overflow=may_overflow)
+            self._run.trail.begin(self._message, self._processor)
+            self._take_step()
+            async with self._run.budget.in_time():
+                return await self._ask(await request(), may_overflow=may_overflow)
         except BudgetError as error:
             await self._end(failure_of(error), STOPPED)
+            return "ended"
         except asyncio.CancelledError:
             await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
             raise
-        except BaseExceptionGroup as group:
-            await self._end(failure_of(group.exceptions[0]), STOPPED)
-            raise group.exceptions[0] from group
-        return "ended"
+        except (Exception, BaseExceptionGroup, SystemExit) as error:  # whatever a plugin raises
+            cause = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
+            await self._end(failure_of(cause), STOPPED)
+            if isinstance(cause, PegboardError):
+                cause.told = True
+            raise cause from error
+
+    def _take_step(self) -> None:
+        """Count the step.
+
+        :raises BudgetError: when no other step may be taken.
+        """
+        for warning in self._run.budget.take_step():
+            self._warn(warning)
+
+    def _warn(self, text: str) -> None:
+        session_id = self._message.session_id
+        self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, request: ModelRequest, *, may_overflow: bool) -> Outcome:
-        """Ask the model as often as that may help."""
-        attempts = Attempts(self._run.engine.config.retry)
+        """Ask the model as often as that may help.
+
+        Behind a call the next step is the next attempt: nothing that a tool did is done again.
+        """
+        progress = self._run.progress
+        attempts = Attempts(self._run.engine.config.retry, made=progress.cuts)
         offered = frozenset(tool.name for tool in request.tools)
         caller = Caller(self._run, self._view, self._processor, offered=offered)
         while (error := await self._attempt(request, caller)) is not None:
             decision = attempts.failed(error)
-            if caller.started:
-                await self._end(failure_of(error), CUT_OFF)
-                break
-            if may_overflow and decision.kind == "overflow":
+            if may_overflow and decision.kind == "overflow" and not caller.started:
                 return self._overflowed()
             if decision.wait_s is None:
                 await self._end(failure_of(error, decision.note), CUT_OFF)
                 break
+            if not caller.started:
+                await self._take_back()
             await self._wait(error, attempts.made, decision.wait_s)
+            if caller.started:
+                progress.cuts = attempts.made
+                await self._finish(StreamFinish("error"), caller)
+                break
         return "ended"
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if that was worth nothing."""
-        answer = await self._answer(request)
         self._said, self._heard, self._paid = False, None, (0.0, Tokens())
         try:
             finish = await run_step(
-                answer,
+                await self._answer(request),
                 on_event=self._take,
                 run_tool=caller,
                 idle_timeout_s=request.idle_timeout_s,
@@ -158,7 +187,9 @@ class Step:
             return ProviderError("the provider ended the answer with an error", retryable=True)
         if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
             return EmptyAnswerError("the model's answer was empty", retryable=True)
-        await self._finish(finish)
+        if not self._message.summary:
+            self._run.progress.cuts = 0
+        await self._finish(finish, caller)
         return None
 
     async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
@@ -166,12 +197,16 @@ class Step:
         provider = self._run.engine.providers[request.model.provider_id]
         return await self._run.budget.answer(provider, request)
 
-    async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
-        """Take back what the attempt has left, say so, and let the time pass."""
+    async def _take_back(self) -> None:
+        """Remove what the attempt has left."""
         run, message = self._run, self._message
         await run.writer.barrier()  # else a delta would be published behind its part's removal
         gone = self._processor.drop()
         run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
+
+    async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
+        """Note the failed attempt, and let the time pass."""
+        run, message = self._run, self._message
         failure = failure_of(error)
         now = run.engine.now()
         if isinstance(failure, APIFailure):
@@ -231,11 +266,18 @@ class Step:
         )
         self._processor.text_end(event.id, text, event.metadata)
 
-    async def _finish(self, finish: StreamFinish) -> None:
+    async def _finish(self, finish: StreamFinish, caller: Caller) -> None:
         await self._end_texts()
         answers = answers_to(self._run.history.turns, self._message.parent_id)
         reason, failure = ending(finish, self._processor.calls(), answers)
         self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
+        calls = self._processor.calls()
+        if finish.reason == "tool-calls" and not calls:
+            self._warn(PROMISED)
+        if failure is None and not self._run.blocked:
+            failure = self._run.progress.stalled(
+                calls, made=bool(caller.made), denied=caller.denied
+            )
         cost, tokens = self._paid
         self._processor.put(
             StepFinishPart(

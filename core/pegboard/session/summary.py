@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -155,8 +156,8 @@ class Compacting:
 
     async def _ask(self, text: str) -> str:
         assert isinstance(self.request.info, UserMessage)
-        request = await plain_request(self.run.engine, self.view, text)
         step = Step(self.run, self.view, self.request.info, summary=True)
+        request = partial(plain_request, self.run.engine, self.view, text)
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
             raise ContextOverflowError("the text to be summarised is too long for the model")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from pegboard.context import SessionView
 from pegboard.errors import (
     BudgetError,
+    PermissionCorrectedError,
     PermissionDeniedError,
     PermissionRejectedError,
     QuestionRejectedError,
@@ -19,6 +21,7 @@ from pegboard.providers import ToolCall
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
+from pegboard.session.ending import INVALID
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
@@ -36,15 +39,9 @@ MOST_NESTED = 500
 """Levels of arguments: what is nearly twice as deep could be read, but not stored."""
 MOST_NAMED = 5
 """Errors of a task group that a failed call tells of."""
-UNREADABLE_CALLS = 3
-"""After so many calls in a row that are not JSON the model will not get it right."""
 STOPPED = "The call was stopped before it ended."
 CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read it whole."
 DELEGATE_HINT = "To go through all of it, give the file to a subagent with task."
-
-
-INVALID = "invalid"
-"""The tool that answers what cannot be called."""
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +52,10 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller:
-    """Runs the calls of one step; it answers every call exactly once and never raises."""
+    """Runs the calls of one step; it answers every call exactly once and never raises.
+
+    `made` are the ids of calls whose tool got to work, `denied` says that a call was denied.
+    """
 
     def __init__(
         self, run: Run, view: SessionView, processor: Processor, *, offered: frozenset[str]
@@ -65,13 +65,16 @@ class Caller:
         self._processor = processor
         self._offered = offered
         self.started = 0
+        self.made: set[str] = set()
+        self.denied = False
 
     async def __call__(self, call: ToolCall) -> None:
         """Run a call; its outcome goes to the processor."""
-        await self._answered(call, call_tool=self._called)
+        await self._answered(call, call_tool=partial(self._called, call.id))
 
-    async def _called(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """What a tool answers to another one, by a call of its own that makes no further ones."""
+    async def _called(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What a tool answers to the call `by`, in a call of its own that makes no further ones."""
+        self.made.discard(by)  # it comes to what its calls come to
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
         call = ToolCall(call_id, name, arguments)
@@ -98,6 +101,11 @@ class Caller:
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
                 self._run.blocked = True
+            if isinstance(error, PermissionCorrectedError):
+                self.made.add(call.id)  # the user is there and says how to go on
+            else:
+                self.made.discard(call.id)
+                self.denied = True
             await self._failed(call, _said(error), metadata={"denied": True})
         except (ToolError, BudgetError) as error:
             await self._failed(call, _said(error))
@@ -123,22 +131,13 @@ class Caller:
         try:
             value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
         except (msgspec.DecodeError, RecursionError) as error:
-            return self._unreadable(call, error)
-        self._run.unreadable = 0
+            return self._invalid(call, f"the arguments are not valid JSON: {error}")
         if not isinstance(value, dict):
             return self._invalid(call, "the arguments must be a JSON object")
         brackets = call.input.count("{") + call.input.count("[")
         if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
         return _Plan(tool=tool, input=value)
-
-    def _unreadable(self, call: ToolCall, error: Exception) -> _Plan:
-        self._run.unreadable += 1
-        reason = f"the arguments are not valid JSON: {error}"
-        if self._run.unreadable >= UNREADABLE_CALLS:
-            self._run.blocked = True
-            reason += f". The turn ends: {self._run.unreadable} calls in a row were not readable"
-        return self._invalid(call, reason)
 
     def _invalid(self, call: ToolCall, reason: str) -> _Plan:
         tool = self._run.engine.tools.get(INVALID) or Tool.raw(
@@ -175,6 +174,8 @@ class Caller:
                 "by": "model",
             },
         )
+        if tool.id != INVALID:
+            self.made.add(call.id)
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.tool_execute_after(

@@ -194,7 +194,11 @@ async def test_steps_are_limited_and_the_stop_is_an_outcome_of_the_message(
         events = await listening
         again = await app.prompt(session.id, HI)
 
-    assert failure(turn) == f"the budget allows no more steps than 3 for this {scope}"
+    key = "budget.run.steps" if scope == "run" else "budget.steps"
+    assert failure(turn) == (
+        f"the budget allows no more steps than 3 for this {scope};"
+        f" `{key}` in the configuration is the limit"
+    )
     assert [e for e in events if isinstance(e.properties, SessionFailed)]
     assert failure(again)
     assert len(provider.requests) == (3 if scope == "session" else 6)
@@ -358,7 +362,10 @@ async def test_a_limit_for_a_subagent_ends_it_alone(tmp_path: Path) -> None:
     assert turn.info.error is None
     [part] = [part for each in turns for part in each.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, Completed)
-    assert part.state.output == "failed: the budget allows no more steps than 0 for this subagent"
+    assert part.state.output == (
+        "failed: the budget allows no more steps than 0 for this subagent;"
+        " `budget.subagent.steps` in the configuration is the limit"
+    )
 
 
 async def test_without_limits_nothing_is_held_or_stored(tmp_path: Path) -> None:
