@@ -178,11 +178,18 @@ class InvalidInputError(PegboardError, ValueError):
 
 
 class SessionBusyError(PegboardError):
-    """The session runs a turn already, and this act cannot wait for its end."""
+    """The session runs a turn already, and this act cannot wait for its end.
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"session {session_id} is busy; wait for its turn to end, or abort it")
+    `kept` says that what was sent is stored all the same, and goes with the next prompt.
+    """
+
+    def __init__(self, session_id: str, *, kept: bool = False) -> None:
+        end = "; what you sent is kept, and goes with the next prompt" if kept else ""
+        super().__init__(
+            f"session {session_id} is busy; wait for its turn to end, or abort it{end}"
+        )
         self.session_id = session_id
+        self.kept = kept
 
 
 class StorageError(PegboardError, OSError):

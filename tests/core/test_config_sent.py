@@ -127,6 +127,17 @@ async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:
     )
 
 
+@pytest.mark.parametrize(("steps", "kept"), [("999", 999), ("1_001", 1_000)])
+async def test_a_project_lowers_the_steps_of_a_run_and_never_lifts_the_default(
+    place: Place, steps: str, kept: int
+) -> None:
+    place.write(place.project / "pegboard.toml", f"[budget.run]\nsteps = {steps}\n")
+
+    loaded = await place.load(trusted=True)
+
+    assert loaded.config.budget.run.steps == kept
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("limit", ["5.5", "nan", "inf"])
 async def test_a_project_takes_no_limit_of_the_user_s_off(

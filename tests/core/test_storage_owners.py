@@ -116,6 +116,23 @@ async def test_a_fence_of_a_deleted_session_writes_nothing(storage: SqliteStorag
         await storage.commit(CreateSession(rows.session("ses_gone")), fence=fence)
 
 
+async def test_a_session_is_claimed_while_its_owner_lives_and_not_behind_a_release(
+    storage: SqliteStorage, path: Path
+) -> None:
+    with holder(path) as child:
+        assert await storage.is_claimed("ses_1")
+        child.kill()
+        child.wait()
+        assert not await storage.is_claimed("ses_1")
+    fence = await storage.claim("ses_1")
+    assert await storage.is_claimed("ses_1")
+    releasing = asyncio.ensure_future(storage.release(fence))
+    await asyncio.sleep(0)
+    assert not await storage.is_claimed("ses_1")
+    await releasing
+    assert not await storage.is_claimed("ses_unknown")
+
+
 async def test_another_process_s_session_is_busy_and_can_be_read(
     path: Path, storage: SqliteStorage
 ) -> None:

@@ -1,6 +1,5 @@
 """A call that the user makes, not the model: an answer with this one call in it."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -8,10 +7,10 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, PegboardError, PermissionDeniedError
+from pegboard.errors import PegboardError, PermissionDeniedError
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
 from pegboard.schema.session import Tokens
-from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.failures import failure_of
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
@@ -67,9 +66,7 @@ async def make_call(
         await _call(run, call, context, processor, agent=agent)
         message = replace(message, finish=call.finish)
     except BaseException as error:  # whatever the work raised, the message ends
-        stopped = isinstance(error, asyncio.CancelledError)
-        failure = failure_of(AbortedError(ABORTED) if stopped else error)
-        message = replace(message, error=failure)
+        message = replace(message, error=failure_of(error))
         raise
     finally:
         turn = await _stored(run, view, message, processor)

@@ -1,6 +1,7 @@
 """What a tool asks for when it wants a subagent, and what it gets."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
@@ -9,7 +10,7 @@ from pegboard.errors import NotFoundError, ToolError
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
-from pegboard.schema.session import Session, Tokens
+from pegboard.schema.session import Session, Tokens, subtracted
 from pegboard.session.engine import Engine
 from pegboard.session.outcome import kept_title
 from pegboard.session.sessions import new_session
@@ -76,6 +77,14 @@ def child_result(session_id: str, turn: Turn) -> ChildResult:
         case error:
             said = text or error.data.message
             return ChildResult(session_id=session_id, outcome="failed", text=said)
+
+
+async def charge(engine: Engine, request: ChildRequest, before: Session) -> None:
+    """Tell the caller what the subagent has cost since `before`, however it ended."""
+    with suppress(NotFoundError):  # a client can delete the session meanwhile
+        after = await engine.storage.session(before.id)
+        cost = (after.cost or 0.0) - (before.cost or 0.0)
+        request.on_cost(cost, subtracted(after.tokens or Tokens(), before.tokens or Tokens()))
 
 
 async def family_of(engine: Engine, session_id: str) -> list[str]:

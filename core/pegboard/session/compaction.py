@@ -7,7 +7,7 @@ then on the model's view begins there; everything before stays in the database.
 import asyncio
 
 from pegboard.agents import default_agent
-from pegboard.errors import AbortedError, PegboardError
+from pegboard.errors import PegboardError
 from pegboard.schema.message import (
     AssistantMessage,
     MessagePath,
@@ -19,7 +19,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import CompactionPart, ModelChoice
 from pegboard.schema.session import Session, Tokens
 from pegboard.session.engine import Engine
-from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.failures import failure_of
 from pegboard.session.prompt import model_for
 from pegboard.session.run import Run, SessionIds
 from pegboard.session.summary import AGENT, Compacting
@@ -108,7 +108,6 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
     """Store a summary that says why there is none."""
     now = run.engine.now()
     workspace = run.engine.workspace
-    stopped = isinstance(error, asyncio.CancelledError)
     info = AssistantMessage(
         id=run.ids.message(),
         session_id=user.session_id,
@@ -121,7 +120,7 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
         cost=0.0,
         tokens=Tokens(),
         time=MessageTime(created=now, completed=now),
-        error=failure_of(AbortedError(ABORTED) if stopped else error),
+        error=failure_of(error),
         summary=True,
     )
     run.put(Turn(info=info, parts=()))

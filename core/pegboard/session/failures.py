@@ -1,5 +1,7 @@
 """Exceptions of a turn, in the shape that a message keeps and clients show."""
 
+from asyncio import CancelledError
+
 from pegboard.errors import (
     AbortedError,
     BudgetError,
@@ -45,7 +47,7 @@ def failure_of(error: BaseException, note: str = "") -> Failure:
             )
         case BudgetError():
             return BudgetFailure(data=TextData(message=str(error)))
-        case AbortedError():
+        case AbortedError() | CancelledError():
             return AbortedFailure(data=TextData(message=str(error) or ABORTED))
         case _:
             return UnknownFailure(data=TextData(message=str(error) or type(error).__name__))

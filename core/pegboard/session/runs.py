@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from pegboard.context import ChildResult, Ruleset
-from pegboard.errors import AbortedError, NotFoundError, PegboardError, SessionBusyError, ToolError
+from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
 from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.prompt import TextInput
-from pegboard.schema.session import Busy, Idle, Session, SessionStatus, Tokens, subtracted
+from pegboard.schema.session import Busy, Idle, Session, SessionStatus
 from pegboard.session.accounts import open_budget
 from pegboard.session.asides import Asides
 from pegboard.session.budget import Budget
-from pegboard.session.children import ChildRequest, child_result, child_session, family_of
+from pegboard.session.children import ChildRequest, charge, child_result, child_session, family_of
 from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
 from pegboard.session.engine import Engine
@@ -25,7 +25,7 @@ from pegboard.session.loop import answer, unanswered
 from pegboard.session.prompt import Prompt, expanded, refuse_known, stored
 from pegboard.session.revert import settled
 from pegboard.session.run import Early, Run, SessionIds, ancestor_rulesets
-from pegboard.session.sessions import change_session
+from pegboard.session.sessions import change_session, refuse_claimed, saying_that_it_is_kept
 from pegboard.session.shell import ShellOrder, run_shell
 from pegboard.session.title import Titles
 from pegboard.session.writer import Writer
@@ -64,16 +64,20 @@ class Runs:
     async def prompt(self, engine: Engine, session_id: str, prompt: Prompt) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
 
-        The prompt is stored before anything can refuse it. With `no_reply` the stored message
-        itself is the answer. A failure of the model is in the answer's `error`.
+        The prompt is stored before anything else can refuse it. With `no_reply` the stored
+        message itself is the answer. A failure of the model is in the answer's `error`.
 
         :raises InvalidInputError: when the session has a message of this id.
+        :raises SessionBusyError: while another process runs the session; nothing is kept of the
+            prompt, since whoever reads this sends it again.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
         ids = await self._session_ids(engine, session_id)
         if prompt.message_id is not None:
             await refuse_known(engine, session_id, prompt.message_id)
         async with ids.changing:
+            if not (prompt.no_reply or session_id in self._tasks):
+                await refuse_claimed(engine, session_id)
             await settled(engine, session_id)
             session = await self._in_order(engine, session_id)
             turn, change = stored(engine, session, prompt, ids)
@@ -86,7 +90,8 @@ class Runs:
             copy.put(turn)
         if prompt.no_reply:
             return turn
-        return await self._outcome(self._task(engine, session), session.id)
+        with saying_that_it_is_kept():
+            return await self._outcome(self._task(engine, session), session.id)
 
     async def summarize(self, engine: Engine, session_id: str, model: str | None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `error`.
@@ -100,7 +105,8 @@ class Runs:
             puts = (PutPart(part) for part in turn.parts)
             await engine.storage.commit(PutMessage(turn.info), *puts)
             task = self._task(engine, session)
-        return await self._outcome(task, session_id)
+        with saying_that_it_is_kept():
+            return await self._outcome(task, session_id)
 
     async def command(
         self, engine: Engine, session_id: str, command: Command, order: CommandOrder
@@ -151,6 +157,7 @@ class Runs:
         async with ids.changing:
             if session_id in self._tasks or session_id in self._asides:
                 raise SessionBusyError(session_id)
+            await refuse_claimed(engine, session_id)
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
@@ -301,19 +308,13 @@ class Runs:
         finally:
             self._callers.pop(session.id, None)
             await engine.background.forget(session.id)
-            with suppress(NotFoundError):  # a client can delete it meanwhile
-                after = await engine.storage.session(session.id)
-                request.on_cost(
-                    (after.cost or 0.0) - (session.cost or 0.0),
-                    subtracted(after.tokens or Tokens(), session.tokens or Tokens()),
-                )
+            await charge(engine, request, session)
 
     async def _child_answer(
         self, engine: Engine, request: ChildRequest, session: Session
     ) -> ChildResult:
-        prompt = Prompt(
-            parts=(TextInput(text=request.prompt),), agent=request.agent.name, model=request.model
-        )
+        parts = (TextInput(text=request.prompt),)
+        prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
         try:
             async with asyncio.timeout(request.timeout_s):
                 turn = await self.prompt(engine, session.id, prompt)

@@ -1,13 +1,13 @@
 """Sessions: made, changed, held while nothing runs."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from pegboard.errors import NotFoundError
+from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
@@ -25,6 +25,27 @@ from pegboard.storage.protocol import Fence
 TITLE_LENGTH = 60
 _VERSION = "0.1.0"
 _NEW = "New session - "
+
+
+async def refuse_claimed(engine: Engine, session_id: str) -> None:
+    """Nothing, unless a process runs the session.
+
+    :raises SessionBusyError: when one does.
+    """
+    if await engine.storage.is_claimed(session_id):
+        raise SessionBusyError(session_id)
+
+
+@contextmanager
+def saying_that_it_is_kept() -> Iterator[None]:
+    """A block that runs what was stored; another process can be faster, and may have read it.
+
+    :raises SessionBusyError: when one was.
+    """
+    try:
+        yield
+    except SessionBusyError as error:
+        raise SessionBusyError(error.session_id, kept=True) from error
 
 
 async def new_session(

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.errors import AbortedError, BudgetError, PegboardError, ProviderError
+from pegboard.errors import BudgetError, PegboardError, ProviderError
 from pegboard.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -43,7 +43,7 @@ from pegboard.session.ending import (
     answers_to,
     ending,
 )
-from pegboard.session.failures import ABORTED, failure_of
+from pegboard.session.failures import failure_of
 from pegboard.session.processor import Processor
 from pegboard.session.retry import EmptyAnswerError
 from pegboard.session.run import Run
@@ -122,15 +122,11 @@ class Step:
         except BudgetError as error:
             await self._end(failure_of(error), STOPPED)
             return "ended"
-        except asyncio.CancelledError:
-            await self._end(failure_of(AbortedError(ABORTED)), STOPPED)
+        except BaseException as error:  # an abort, or what a plugin raised: the message ends
+            await self._end(failure_of(error), STOPPED)
+            if isinstance(error, PegboardError):
+                error.told = True
             raise
-        except (Exception, BaseExceptionGroup, SystemExit) as error:  # whatever a plugin raises
-            cause = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error
-            await self._end(failure_of(cause), STOPPED)
-            if isinstance(cause, PegboardError):
-                cause.told = True
-            raise cause from error
 
     def _take_step(self) -> None:
         """Count the step.
@@ -181,6 +177,8 @@ class Step:
             )
         except ProviderError as error:
             return error
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group
         finally:
             self._pay()
         if finish.reason == "error":

@@ -236,6 +236,10 @@ class Storage(Protocol):
         """
         ...
 
+    async def is_claimed(self, session_id: str) -> bool:
+        """Whether a living process has the right to run the session, this one included."""
+        ...
+
     async def release(self, fence: Fence) -> None:
         """Gives the right back; nothing happens when somebody else has it."""
         ...

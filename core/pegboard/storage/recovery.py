@@ -101,6 +101,14 @@ def bury(
     return None, events
 
 
+def is_claimed(
+    db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
+) -> tuple[bool, tuple[Event, ...]]:
+    """Whether a living owner has the session."""
+    holder = reads.owner(db, session_id)
+    return holder is not None and is_alive(holder), ()
+
+
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
     """Gives a session back; nothing happens when somebody else has it."""
     db.execute(

@@ -75,6 +75,14 @@ class SqliteStorage:
                 await self.release(await claiming)
             raise
 
+    async def is_claimed(self, session_id: str) -> bool:
+        """See `Storage.is_claimed`."""
+        if await self._read(reads.owner, session_id) is None:
+            return False
+        # Asked again behind all that is to be written: a release may be on its way.
+        is_alive = self._owners.is_alive
+        return await self._writer.run(lambda db: recovery.is_claimed(db, session_id, is_alive))
+
     async def release(self, fence: Fence) -> None:
         """See `Storage.release`."""
         await self._writer.run(partial(recovery.release, fence=fence))

@@ -10,6 +10,7 @@ from pegboard.schema.message import (
     AssistantMessage,
     AuthData,
     BudgetFailure,
+    CallsFailure,
     ContentFilterFailure,
     ContextOverflowFailure,
     Failure,
@@ -53,11 +54,18 @@ def answer(error: Failure | None = None) -> AssistantMessage:
         (ContentFilterFailure(data=TextData(message="refused")), Exit.FAILED),
         (ContextOverflowFailure(data=OverflowData(message="too long")), Exit.PROVIDER),
         (BudgetFailure(data=TextData(message="spent")), Exit.BUDGET),
+        (CallsFailure(data=TextData(message="no such tool")), Exit.FAILED),
         (UnknownFailure(data=TextData(message="?")), Exit.FAILED),
     ],
 )
 def test_each_failure_has_its_code(error: Failure, meaning: Exit) -> None:
     assert exit_of_answer(answer(error), denied=False) is meaning
+
+
+def test_calls_that_were_denied_end_a_turn_with_the_code_of_a_denial() -> None:
+    failed = answer(CallsFailure(data=TextData(message="denied")))
+
+    assert exit_of_answer(failed, denied=True) is Exit.DENIED
 
 
 def test_a_denial_that_the_agent_could_not_get_round_counts() -> None:

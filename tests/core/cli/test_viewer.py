@@ -28,6 +28,7 @@ from pegboard.schema.event import (
     SessionCompacted,
     SessionCreated,
     SessionStatusChanged,
+    SessionWarned,
 )
 from pegboard.schema.message import BudgetFailure, TextData
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Span, TextPart
@@ -198,6 +199,15 @@ def test_a_plugin_s_failure_is_one_line() -> None:
 
     shown = "plugin shout: text_complete: boom !; it is left out until the session ends\n"
     assert err == shown
+
+
+def test_a_warning_about_a_turn_is_one_line_and_another_session_s_is_not_shown() -> None:
+    mine = SessionWarned(session_id="ses_1", message="4 of 5 steps are taken")
+    other = SessionWarned(session_id="ses_9", message="never shown")
+
+    _, err = plain(event(mine), event(other))
+
+    assert err == "warning: 4 of 5 steps are taken\n"
 
 
 def test_the_spinner_names_what_runs_and_never_writes_over_text(

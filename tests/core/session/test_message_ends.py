@@ -17,6 +17,7 @@ from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.prompt import SubtaskInput
+from pegboard.schema.session import Idle
 from pegboard.session.shell import ShellOrder
 from pegboard.tools import PendingCall
 from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
@@ -207,6 +208,8 @@ async def test_no_message_is_unfinished_wherever_the_run_is_aborted(
                 async with asyncio.timeout(LIMIT_S):
                     with suppress(AbortedError):
                         await act(app, session.id)
+                    while app.status(session.id) != Idle():  # noqa: ASYNC110 - moments too
+                        await asyncio.sleep(0)
             ended = abort.left > 0
             family = [session, *await app.children(session.id)]
             for each in family:
