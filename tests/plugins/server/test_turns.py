@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from pegboard.ids import IdSource
+from pegboard.storage.sqlite import SqliteStorage
 from served import Served, served
 
 
@@ -218,6 +220,20 @@ def test_what_cannot_wait_is_told_by_tag_and_by_name(client, session):
         "name": "SessionBusyError",
         "data": {"message": message},
     }
+
+
+@pytest.mark.parametrize("route", ["message", "prompt_async"])
+async def test_a_session_of_another_process_takes_no_prompt(server, client, session, route):
+    storage = await SqliteStorage.open(server.places / "data" / "pegboard.db", ids=IdSource())
+    fence = await storage.claim(session)
+    refused = client.post(f"/session/{session}/{route}", json=prompt("refused"))
+    await storage.release(fence)
+    await storage.aclose()
+    client.post(f"/session/{session}/message", json=prompt("hi"))
+
+    assert refused.status_code == 409
+    assert refused.json()["name"] == "SessionBusyError"
+    assert "refused" not in client.get(f"/session/{session}/message").text
 
 
 def test_a_body_of_another_shape_is_told_as_such(client, session):
