@@ -122,7 +122,9 @@ def _refused(part: ToolPart) -> str:
     """A call that could not be made, and why; the tool `invalid` has both as its arguments."""
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
     name = part.state.input.get("tool", part.tool) if part.tool == INVALID else part.tool
-    return f"{name} ({' '.join(str(error).split())[:_REASON_LETTERS]})"
+    reason = " ".join(str(error).split())
+    cut = f"{reason[:_REASON_LETTERS]}…" if len(reason) > _REASON_LETTERS else reason
+    return f"{name} ({cut})"
 
 
 def answers_to(turns: Iterable[Turn], user_id: str) -> Iterator[Turn]:

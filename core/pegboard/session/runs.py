@@ -76,7 +76,7 @@ class Runs:
         if prompt.message_id is not None:
             await refuse_known(engine, session_id, prompt.message_id)
         async with ids.changing:
-            if not (prompt.no_reply or session_id in self._tasks):
+            if not prompt.no_reply:
                 await refuse_claimed(engine, session_id)
             await settled(engine, session_id)
             session = await self._in_order(engine, session_id)

@@ -28,11 +28,11 @@ _NEW = "New session - "
 
 
 async def refuse_claimed(engine: Engine, session_id: str) -> None:
-    """Nothing, unless a process runs the session.
+    """Nothing, unless another process runs the session.
 
     :raises SessionBusyError: when one does.
     """
-    if await engine.storage.is_claimed(session_id):
+    if await engine.storage.is_claimed_elsewhere(session_id):
         raise SessionBusyError(session_id)
 
 

@@ -159,7 +159,8 @@ class Caller:
             await asyncio.to_thread(tool.warm)
             engine.warmed.add(tool.id)
         values = tool.validate(plan.input)
-        await self._not_in_a_loop(call, plan, message_id)
+        if tool.id != INVALID:  # it does nothing, and who writes it again is told so
+            await self._not_in_a_loop(call, plan, message_id)
         before = PendingCall(id=call.id, tool=tool.id, input=plan.input, message_id=message_id)
         pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
         if pending.input != plan.input:

@@ -236,8 +236,8 @@ class Storage(Protocol):
         """
         ...
 
-    async def is_claimed(self, session_id: str) -> bool:
-        """Whether a living process has the right to run the session, this one included."""
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:
+        """Whether another living process has the right to run the session."""
         ...
 
     async def release(self, fence: Fence) -> None:

@@ -1,6 +1,6 @@
 """Who runs a session, and what becomes of one whose process died."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import apsw
 import msgspec
@@ -101,20 +101,19 @@ def bury(
     return None, events
 
 
-def is_claimed(
-    db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
-) -> tuple[bool, tuple[Event, ...]]:
-    """Whether a living owner has the session."""
-    holder = reads.owner(db, session_id)
-    return holder is not None and is_alive(holder), ()
-
-
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
     """Gives a session back; nothing happens when somebody else has it."""
     db.execute(
         "UPDATE session SET owner = NULL WHERE id = ? AND owner = ? AND epoch = ?",
         (fence.session_id, fence.owner, fence.epoch),
     )
+    return None, ()
+
+
+def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
+    """Gives back what a claim has got that nobody waits for any more."""
+    for fence in claimed:
+        release(db, fence)
     return None, ()
 
 

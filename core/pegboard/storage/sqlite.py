@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
-from pegboard.errors import PegboardError, StorageError
+from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -65,23 +65,26 @@ class SqliteStorage:
     async def claim(self, session_id: str) -> Fence:
         """See `Storage.claim`; when the wait is cancelled, the right is given back."""
         owners = self._owners
-        claiming = asyncio.ensure_future(
-            self._writer.run(lambda db: recovery.claim(db, session_id, owners.own, owners.is_alive))
-        )
+        claimed: list[Fence] = []
+
+        def claim(db: apsw.Connection) -> tuple[Fence, tuple[Event, ...]]:
+            fence, events = recovery.claim(db, session_id, owners.own, owners.is_alive)
+            claimed.append(fence)
+            return fence, events
+
         try:
-            return await asyncio.shield(claiming)
+            return await self._writer.run(claim)
         except asyncio.CancelledError:
-            with suppress(PegboardError):
-                await self.release(await claiming)
+            with suppress(StorageError):  # nobody waits for it, who may be cancelled once more
+                self._writer.post(partial(recovery.give_back, claimed=claimed))
             raise
 
-    async def is_claimed(self, session_id: str) -> bool:
-        """See `Storage.is_claimed`."""
-        if await self._read(reads.owner, session_id) is None:
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:
+        """See `Storage.is_claimed_elsewhere`."""
+        owner = await self._read(reads.owner, session_id)
+        if owner is None or owner == self._owners.own:
             return False
-        # Asked again behind all that is to be written: a release may be on its way.
-        is_alive = self._owners.is_alive
-        return await self._writer.run(lambda db: recovery.is_claimed(db, session_id, is_alive))
+        return await asyncio.to_thread(self._owners.is_alive, owner)
 
     async def release(self, fence: Fence) -> None:
         """See `Storage.release`."""

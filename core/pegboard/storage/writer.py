@@ -70,13 +70,20 @@ class Writer:
 
         :raises StorageError: when the database cannot be written, or is closed.
         """
+        value: _Value = await self.post(work)
+        return value
+
+    def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
+        """The answer of `work` once there is one; it is done whether anybody waits or not.
+
+        :raises StorageError: when the database is closed.
+        """
         if self._closed:
             raise StorageError(f"the database {self._path} is closed")
         job = _Job(work, self._loop.create_future())
         self._waiting.append(job)
         self._thread.submit(self._write_waiting)
-        value: _Value = await job.done
-        return value
+        return job.done
 
     async def aclose(self) -> None:
         """Writes what waits and closes the connection; nothing the second time."""
