@@ -127,7 +127,7 @@ def _script(body: Body) -> list[str]:
     users = [list(messages) for by_user, messages in turns if by_user]
     said = [_text(each["content"]) for each in users[-1]] if users else [""]
     found = next((each for each in reversed(said) if "%" in each), said[-1])
-    found = re.sub(r"<system-reminder>.*?</system-reminder>", "", found, flags=re.DOTALL)
+    found = re.sub(r"<system-reminder[ >].*?</system-reminder>", "", found, flags=re.DOTALL)
     return [line.strip().strip('"') for line in re.split(r";;|\n", found) if line.strip(' "')]
 
 

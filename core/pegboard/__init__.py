@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pegboard.errors import ToolError as ToolError
     from pegboard.expressions import LineExpression as LineExpression
     from pegboard.expressions import line_expression as line_expression
+    from pegboard.gitconfig import running_settings as running_settings
     from pegboard.globs import glob_expression as glob_expression
     from pegboard.hookmarks import hookimpl as hookimpl
     from pegboard.ids import IdSource as IdSource
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from pegboard.walk import walk_files as walk_files
     from pegboard.workspace import Workspace as Workspace
     from pegboard.workspace import branch as branch
+    from pegboard.workspace import open_workspace as open_workspace
 
 _MODULES = {
     "addresses": ("is_public_address",),
@@ -153,6 +155,7 @@ _MODULES = {
         "ToolError",
     ),
     "expressions": ("LineExpression", "line_expression"),
+    "gitconfig": ("running_settings",),
     "globs": ("glob_expression",),
     "hookmarks": ("hookimpl",),
     "ignores": ("IgnoreRules",),
@@ -221,7 +224,7 @@ _MODULES = {
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "trust": ("Decision",),
     "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),
-    "workspace": ("Workspace", "branch"),
+    "workspace": ("Workspace", "branch", "open_workspace"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 __all__ = sorted(_HOME)  # noqa: PLE0605 - built from the one table, so that it cannot differ

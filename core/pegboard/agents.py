@@ -20,6 +20,7 @@ _TAKEN_AS_IT_IS = (
     "temperature",
     "top_p",
     "prompt",
+    "prompt_append",
     "description",
     "mode",
     "hidden",

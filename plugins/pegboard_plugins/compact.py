@@ -40,7 +40,7 @@ SMALLEST_CHUNK_CHARS = 4_000
 PINNED_CHARS = 32_000
 """The longest text that is pinned whole; a longer one loses its middle."""
 ATTEMPTS = 4
-INSTRUCTIONS = "Instructions from: "
+INSTRUCTIONS = "<instructions "
 _CLOSED = ("completed", "cancelled")
 
 
@@ -239,7 +239,10 @@ def _loaded(part: ToolPart) -> Iterator[str]:
     state = part.state
     if not isinstance(state, Completed) or state.time.compacted is not None:
         return
-    marks = [f"\n\n{INSTRUCTIONS}{path}\n" for path in state.metadata.get("loaded", ())]
+    marks = [
+        f'\n\n{INSTRUCTIONS}session="{part.session_id}" from="{path}">\n'
+        for path in state.metadata.get("loaded", ())
+    ]
     places = [place for mark in marks if (place := state.output.find(mark)) >= 0]
     for place, end in zip(places, [*places[1:], None], strict=False):
         yield shortened(state.output[place:end].strip(), PINNED_CHARS)

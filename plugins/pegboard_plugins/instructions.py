@@ -83,7 +83,7 @@ def _with_nested(
     known = {*instruction_files(session), *_loaded(session), path.resolve()}
     found = [file for file in nested if file not in known]
     claimed.update(found)
-    pieces = [piece for piece in map(_piece, found) if piece]
+    pieces = [piece for file in found if (piece := _piece(file, session.id))]
     if not pieces:
         return None
     loaded = [*result.metadata.get("loaded", ()), *map(str, found)]
@@ -178,17 +178,30 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 
 
 def _pieces(session: SessionView) -> tuple[str, ...]:
-    return tuple(piece for piece in map(_piece, instruction_files(session)) if piece)
+    """The files that have a text, each text once."""
+    files = instruction_files(session)
+    texts = {text: file for file in reversed(files) if (text := _content(file))}
+    first = {file: text for text, file in texts.items()}
+    return tuple(_marked(file, first[file], session.id) for file in files if file in first)
 
 
-def _piece(file: Path) -> str:
-    """The file's text below a line that names it; empty when there is none to give."""
+def _piece(file: Path, session_id: str) -> str:
+    """The file's text between its marks; empty when there is none to give."""
+    text = _content(file)
+    return _marked(file, text, session_id) if text else ""
+
+
+def _marked(file: Path, text: str, session_id: str) -> str:
+    """The text between tags that only who knows the session's id can write."""
+    return f'<instructions session="{session_id}" from="{file}">\n{text}\n</instructions>'
+
+
+def _content(file: Path) -> str:
     try:
         stamp = file.stat()
-        text = _text(file, stamp.st_mtime_ns, stamp.st_size)
+        return _text(file, stamp.st_mtime_ns, stamp.st_size)
     except OSError:
         return ""  # it went away, or is not for us to read
-    return f"Instructions from: {file}\n{text}" if text else ""
 
 
 @lru_cache(maxsize=256)

@@ -85,9 +85,10 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     return ToolResult(
         output="\n\n".join(
             [
-                f"# Skill: {name}",
+                f'<skill session="{context.session.id}" name="{name}">',
                 f"Paths in it are relative to {found.folder}/",
                 found.text.strip(),
+                "</skill>",
             ]
         ),
         title=f"Skill {name}",

@@ -348,15 +348,13 @@ async def test_markdown_files_are_agents_and_commands(place: Place) -> None:
 
 
 async def test_the_user_s_own_instructions_come_first(place: Place) -> None:
-    fallback = place.write(place.home / ".claude/CLAUDE.md", "c")
     place.write(place.user / "pegboard.toml", 'instructions = ["x.md"]\n')
+    theirs = (place.home / ".config/opencode/AGENTS.md", place.home / ".claude/CLAUDE.md")
+    files = [place.write(file, "a") for file in (place.user / "AGENTS.md", *theirs)]
 
-    first = (await place.load()).config.instructions
-    own = place.write(place.user / "AGENTS.md", "a")
-    second = (await place.load()).config.instructions
+    config = (await place.load()).config
 
-    assert first == (str(fallback), "x.md")
-    assert second == (str(own), "x.md")
+    assert config.instructions == (*map(str, files), "x.md")
 
 
 async def test_addresses_are_no_instructions(place: Place) -> None:

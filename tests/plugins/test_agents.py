@@ -1,15 +1,25 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pegboard.agents import agents_from, default_agent, rulesets_for
 from pegboard.context import Ruleset
 from pegboard.permissions import hidden, judge
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
+from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import Action, Rule
-from pegboard_plugins.agents import PROMPT, chat_system_transform, register_agents
-from session_views import view
+from pegboard_plugins.agents import (
+    chat_params,
+    chat_system_transform,
+    prompt_for,
+    register_agents,
+)
+from pegboard_plugins.agents.families import Family, family
+from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, SHORT, WHOLE
+from session_views import MODEL, view
 
 DEFAULTS = (
     Rule("*", "*", "allow"),
@@ -35,12 +45,113 @@ async def test_there_are_two_for_the_user_and_two_to_be_called() -> None:
         ("general", "subagent"),
         ("explore", "subagent"),
     ]
-    assert all(agent.native and agent.description and agent.prompt for agent in agents)
+    assert all(agent.native and agent.description for agent in agents)
+    assert [agent.name for agent in agents if agent.prompt] == ["general", "explore"]
+    assert [agent.name for agent in agents if agent.prompt_append] == ["plan"]
     assert default_agent(Config(), {agent.name: agent for agent in agents}).name == "build"
 
 
-async def test_the_default_prompt_is_short() -> None:
-    assert len(PROMPT.encode()) < 2000
+POINTS = {
+    "orders": ["Orders come from the user", "instruction files", "material", "do not do it"],
+    "task": ["change nothing", "to the end", "three different attempts"],
+    "plan": ["todowrite", "one in progress at a time", "nothing in progress at the end"],
+    "verify": ["reproduce it first", "narrowest check first", "Never weaken a test"],
+    "before": ["there before is not yours", "could not check", "that you have not seen"],
+    "git": ["git status", "no commit, push", "staged diff", "--no-verify"],
+    "refused": ["A denied call is a decision", "say at the end what is missing"],
+    "delegating": ["task tool", "sees only your prompt", "check what matters"],
+    "long work": ["one sentence on what you are doing", "do not narrate"],
+    "answers": ["two to five lines", "path:line", "no emoji"],
+    "code": ["no comment that repeats the code", "makes dead", "manifest", "installed version"],
+    "commands": ["waits for a key", "Quote paths", "Limit long output"],
+    "safety": ["passwords", "no web address that was not", "destructive", "meant to do harm"],
+}
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_the_prompt_says_what_a_model_must_know(point: str) -> None:
+    text = "\n\n".join(WHOLE)
+
+    assert [words for words in POINTS[point] if words not in text] == []
+
+
+def test_each_piece_has_a_title_of_its_own_by_which_it_can_be_replaced() -> None:
+    titles = [piece.splitlines()[0] for piece in WHOLE[1:]]
+
+    assert all(title.startswith("# ") for title in titles)
+    assert len(set(titles)) == len(titles)
+    assert set(SHORT) < set(WHOLE)
+
+
+@pytest.mark.parametrize("name", ["m", "gpt-5.2", "claude-sonnet-4-5", "gemini-3-pro", "qwen3:4b"])
+def test_the_whole_prompt_leaves_room_for_the_work(name: str) -> None:
+    text = "\n\n".join(prompt_for(model(name)))
+
+    assert len(text.encode()) <= 6 * 1024
+
+
+@pytest.mark.parametrize("prompt", [GENERAL, EXPLORE])
+def test_a_subagent_knows_whose_orders_count_and_that_nobody_sees_more_than_its_end(
+    prompt: str,
+) -> None:
+    for words in ("Orders come from the user", "A denied call is a decision", "last message"):
+        assert words in prompt
+
+
+def model(name: str) -> Model:
+    return Model(id=name, provider_id="p", name=name, api=ModelApi(id=name))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("gpt-5.2", "gpt"),
+        ("openai/gpt-5-mini", "gpt"),
+        ("o4-mini", "gpt"),
+        ("gpt-oss-120b", "open_weights"),
+        ("gpt-oss:20b", "open_weights"),
+        ("claude-sonnet-4-5", "claude"),
+        ("anthropic/claude-opus-4.1", "claude"),
+        ("gemini-2.5-flash", "gemini"),
+        ("gemma3:27b", "open_weights"),
+        ("gemma3:4b", "small"),
+        ("qwen3-coder:30b-a3b", "open_weights"),
+        ("qwen3:4b", "small"),
+        ("qwen2.5-coder-1.5b-instruct", "small"),
+        ("deepseek-chat", "open_weights"),
+        ("kimi-k2", "open_weights"),
+        ("llama-3.2-3b", "small"),
+        ("my-model", None),
+        ("model-3beta", None),
+    ],
+)
+def test_a_family_is_told_by_the_model_s_name(name: str, expected: Family | None) -> None:
+    assert family(model(name)) == expected
+
+
+def test_each_family_is_told_something_of_its_own() -> None:
+    names = ("gpt-5", "claude-x", "gemini-3", "kimi-k2", "qwen3:4b")
+
+    pieces = [set(prompt_for(model(name))) - set(WHOLE) for name in names]
+
+    assert [len(own) for own in pieces] == [1] * len(names)
+    assert len(set[str]().union(*pieces)) == len(names)
+    assert prompt_for(model("unheard-of")) == WHOLE
+
+
+async def test_a_small_model_has_few_built_in_tools_and_all_of_the_user_s() -> None:
+    names = ("bash", "edit", "glob", "grep", "read", "task", "todowrite", "write", "deploy")
+    tools = tuple(
+        ToolDefinition(name=name, description="", parameters={}, permission=name) for name in names
+    )
+
+    large = ModelRequest(model=model("kimi-k2"), system=(), messages=(), tools=tools)
+    small = await chat_params(replace(large, model=model("qwen3:4b")))
+
+    assert small is not None
+    left = [tool.name for tool in small.tools]
+    assert left == ["bash", "edit", "grep", "read", "write", "deploy"]
+    assert await chat_params(large) is None
 
 
 @pytest.mark.parametrize(
@@ -102,5 +213,5 @@ async def test_an_agent_without_a_prompt_gets_the_default_one() -> None:
     bare = view(Path("/p"))
     own = Agent(name="x", mode="all", permission=(), options={}, prompt="Own.")
 
-    assert await chat_system_transform(bare, ("other",)) == (PROMPT, "other")
-    assert await chat_system_transform(view(Path("/p"), agent=own), ("Own.",)) is None
+    assert await chat_system_transform(bare, MODEL, ("other",)) == (*WHOLE, "other")
+    assert await chat_system_transform(view(Path("/p"), agent=own), MODEL, ("Own.",)) is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
-from pegboard import CompactionRequest, ContextOverflowError, ToolResult, tool
+from pegboard import CompactionRequest, ContextOverflowError, ToolContext, ToolResult, tool
 from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
@@ -23,18 +23,22 @@ from played import Played, ToolsPlugin, opened, text
 from session_views import view
 
 WIDE = replace(SMALL, limit=ModelLimit(context=40_000, output=4_000))
-RULES = "Instructions from: /p/lib/AGENTS.md\nNever use tabs."
+FILE = "/p/lib/AGENTS.md"
+
+
+def rules(session_id: str) -> str:
+    return f'<instructions session="{session_id}" from="{FILE}">\nNo tabs.\n</instructions>'
 
 
 @tool
-async def read(number: int) -> ToolResult:
+async def read(context: ToolContext, number: int) -> ToolResult:
     """Read.
 
     Args:
         number: which file.
     """
     return ToolResult(
-        output=f"file {number} {LONG}\n\n{RULES}", metadata={"loaded": ["/p/lib/AGENTS.md"]}
+        output=f"file {number} {LONG}\n\n{rules(context.session.id)}", metadata={"loaded": [FILE]}
     )
 
 
@@ -68,7 +72,7 @@ async def test_first_prompt_todos_instructions_and_last_calls_stay_word_for_word
     assert said(sent) == [
         ("user", SUMMARISE),
         ("user", "The user's first request, word for word:\nthe very first wish"),
-        ("user", RULES),
+        ("user", rules(session.id)),
         ("user", "The open todos:\n- [pending] open one (priority: medium)"),
         ("assistant", "the summary"),
         ("user", "read all of it"),

@@ -28,6 +28,10 @@ async def _pieces(session: SessionView) -> tuple[str, ...]:
     return () if system is None else system[1:]
 
 
+def piece(file: str, text: str) -> str:
+    return f'<instructions session="ses_project" from="{file}">\n{text}\n</instructions>'
+
+
 def _config(*instructions: str) -> Config:
     return Config(instructions=instructions)
 
@@ -43,8 +47,8 @@ async def test_files_of_the_first_name_count_from_the_root_down(project: Path) -
     (project / "CLAUDE.md").write_text("other name")
 
     assert await _pieces(view(project, directory=project / "sub")) == (
-        f"Instructions from: {project}/AGENTS.md\nroot",
-        f"Instructions from: {project}/sub/AGENTS.md\nsub",
+        piece(f"{project}/AGENTS.md", "root"),
+        piece(f"{project}/sub/AGENTS.md", "sub"),
     )
 
 
@@ -52,7 +56,7 @@ async def test_files_of_the_first_name_count_from_the_root_down(project: Path) -
 async def test_other_names_count_when_there_is_no_agents_file(project: Path, name: str) -> None:
     (project / name).write_text("x")
 
-    assert await _pieces(view(project)) == (f"Instructions from: {project}/{name}\nx",)
+    assert await _pieces(view(project)) == (piece(f"{project}/{name}", "x"),)
 
 
 async def test_entries_of_the_configuration_are_files_and_patterns(project: Path) -> None:
@@ -64,10 +68,10 @@ async def test_entries_of_the_configuration_are_files_and_patterns(project: Path
     config = _config(str(own), "docs/*.md", "rule.md", "docs/a.md", "none.md")
 
     assert await _pieces(view(project, directory=project / "sub", config=config)) == (
-        f"Instructions from: {own}\nown",
-        f"Instructions from: {project}/docs/a.md\ndocs/a.md",
-        f"Instructions from: {project}/docs/b.md\ndocs/b.md",
-        f"Instructions from: {project}/sub/rule.md\nsub/rule.md",
+        piece(str(own), "own"),
+        piece(f"{project}/docs/a.md", "docs/a.md"),
+        piece(f"{project}/docs/b.md", "docs/b.md"),
+        piece(f"{project}/sub/rule.md", "sub/rule.md"),
     )
 
 
@@ -90,7 +94,7 @@ async def test_a_link_shows_nothing_but_another_document(project: Path) -> None:
 
     pieces = await _pieces(view(project, config=_config("CONTEXT.md")))
 
-    assert pieces == (f"Instructions from: {project}/CLAUDE.md\nrules",)
+    assert pieces == (piece(f"{project}/CLAUDE.md", "rules"),)
 
 
 async def test_no_file_of_secrets_is_an_instruction(project: Path) -> None:
@@ -121,11 +125,11 @@ async def test_a_changed_file_is_read_again(project: Path) -> None:
 async def test_a_long_file_is_cut_and_says_so(project: Path) -> None:
     (project / "AGENTS.md").write_text("x" * (LIMIT_BYTES + 1))
 
-    (piece,) = await _pieces(view(project))
+    (found,) = await _pieces(view(project))
 
-    head = f"Instructions from: {project}/AGENTS.md\n"
-    assert piece.startswith(head + "x" * LIMIT_BYTES + "\n(Cut here")
-    assert f"{LIMIT_BYTES + 1:,} bytes" in piece
+    head = piece(f"{project}/AGENTS.md", "x" * LIMIT_BYTES).removesuffix("</instructions>")
+    assert found.startswith(f"{head}(Cut here")
+    assert f"{LIMIT_BYTES + 1:,} bytes" in found
 
 
 async def test_empty_files_and_files_that_are_none_are_left_out(project: Path) -> None:
@@ -135,7 +139,7 @@ async def test_empty_files_and_files_that_are_none_are_left_out(project: Path) -
 
     pieces = await _pieces(view(project, config=_config("pipe.md", "odd.md")))
 
-    assert pieces == (f"Instructions from: {project}/odd.md\na\N{REPLACEMENT CHARACTER}b",)
+    assert pieces == (piece(f"{project}/odd.md", "a\N{REPLACEMENT CHARACTER}b"),)
 
 
 def _read_call(path: str, message_id: str = "msg_1") -> PendingCall:
@@ -153,8 +157,13 @@ async def test_reading_brings_the_instructions_of_the_folders_below(project: Pat
     result = await tool_execute_after(session, _read_call("sub/deep/x.py"), RESULT)
 
     assert result == ToolResult(
-        output=f"1| x\n\nInstructions from: {project}/sub/AGENTS.md\nsub"
-        f"\n\nInstructions from: {project}/sub/deep/AGENTS.md\ndeep",
+        output="\n\n".join(
+            (
+                "1| x",
+                piece(f"{project}/sub/AGENTS.md", "sub"),
+                piece(f"{project}/sub/deep/AGENTS.md", "deep"),
+            )
+        ),
         metadata={
             "loaded": [f"{project}/sub/AGENTS.md", f"{project}/sub/deep/AGENTS.md"],
             "truncated": False,

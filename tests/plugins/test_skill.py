@@ -53,7 +53,8 @@ async def test_a_skill_is_listed_and_read(tmp_path, folder):
     assert definition.description.endswith("name is one of\n- tea: Makes tea: green or black.")
     assert isinstance(part.state, Completed)
     assert part.state.output == (
-        f"# Skill: tea\n\nPaths in it are relative to {path.parent}/\n\nBoil water."
+        f'<skill session="{part.session_id}" name="tea">\n\n'
+        f"Paths in it are relative to {path.parent}/\n\nBoil water.\n\n</skill>"
     )
     assert part.state.metadata["dir"] == str(path.parent)
 
@@ -64,7 +65,7 @@ async def test_the_project_s_skill_stands_before_the_user_s(tmp_path):
 
     _, part = await played(tmp_path)
 
-    assert part.state.output.endswith("The project's.")
+    assert part.state.output.endswith("The project's.\n\n</skill>")
 
 
 async def test_without_skills_the_tool_is_not_offered(tmp_path):
@@ -133,7 +134,7 @@ async def test_in_a_project_a_link_leads_to_a_skill_of_it(tmp_path):
 
     _, part = await played(tmp_path)
 
-    assert part.state.output.endswith("Boil water.")
+    assert part.state.output.endswith("Boil water.\n\n</skill>")
 
 
 async def test_a_byte_order_mark_hides_no_skill(tmp_path):
@@ -142,7 +143,7 @@ async def test_a_byte_order_mark_hides_no_skill(tmp_path):
 
     _, part = await played(tmp_path)
 
-    assert part.state.output.endswith("Boil water.")
+    assert part.state.output.endswith("Boil water.\n\n</skill>")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ async def test_a_setting_that_is_nonsense_hides_no_other_skill(tmp_path, setting
     request, part = await played(tmp_path)
 
     assert "- tea: Makes tea." in request.tools[0].description
-    assert part.state.output.endswith("Boil water.")
+    assert part.state.output.endswith("Boil water.\n\n</skill>")
 
 
 async def test_a_description_has_one_line_of_letters(tmp_path):

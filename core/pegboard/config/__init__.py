@@ -125,11 +125,9 @@ class _Reading:
             yield Layer(name="overrides", value=overrides, syntax="pegboard")
 
     def _user_layers(self) -> Iterator[Layer]:
-        texts = (self.config_dir / "AGENTS.md", self._home() / ".claude" / "CLAUDE.md")
-        instructions = next((file for file in texts if _is_file(file)), None)
-        if instructions is not None:
-            value = {"instructions": [str(instructions)]}
-            yield Layer(name=str(instructions), value=value, syntax="pegboard")
+        for file in filter(_is_file, self._rule_files()):
+            value = {"instructions": [str(file)]}
+            yield Layer(name=str(file), value=value, syntax="pegboard")
         for name in _NAMES:
             yield from self._read(self.config_dir / name, project=False)
         for table, name, file in markdown_files(self.config_dir):
@@ -140,6 +138,12 @@ class _Reading:
             if not _is_file(file):
                 raise ConfigError("PEGBOARD_CONFIG names a file that does not exist", file=file)
             yield from self._read(file, project=False)
+
+    def _rule_files(self) -> Iterator[Path]:
+        """Where the user's own rules for all projects stand: ours, OpenCode's and Claude's."""
+        yield self.config_dir / "AGENTS.md"
+        yield self._home() / ".config" / "opencode" / "AGENTS.md"
+        yield self._home() / ".claude" / "CLAUDE.md"
 
     def _project_layers(self, folder: Path) -> Iterator[Layer]:
         for name in _PROJECT_NAMES:

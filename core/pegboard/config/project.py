@@ -18,8 +18,8 @@ _SANDBOX = get_args(SandboxLevel)
 _ALLOW_COMMANDS = "sandbox_allow_commands"
 _OF_PROCESSES = ("sandbox", "limits", NETWORK, _ALLOW_COMMANDS)
 _PASSED_ON = {
-    "agent": frozenset({"prompt", "description", "permission", "tools"}),
-    "mode": frozenset({"prompt", "description", "permission", "tools"}),
+    "agent": frozenset({"prompt", "prompt_append", "description", "permission", "tools"}),
+    "mode": frozenset({"prompt", "prompt_append", "description", "permission", "tools"}),
     "plugins": frozenset[str](),
     "provider": frozenset({"api", "options", "name", "npm", "env"}),
 }

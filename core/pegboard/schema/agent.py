@@ -12,6 +12,7 @@ class Agent(Wire, frozen=True):
 
     A primary agent talks to the user, a subagent is called by the `task` tool. `steps` is the
     hard limit of requests to the model in a turn, None for no limit of the agent's own.
+    `prompt` stands in the place of the default prompt, `prompt_append` behind either.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Agent(Wire, frozen=True):
     model: ModelChoice | None = None
     variant: str | None = None
     prompt: str | None = None
+    prompt_append: str | None = None
     steps: int | None = None
 
 

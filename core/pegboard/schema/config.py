@@ -29,6 +29,7 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     temperature: float | None = None
     top_p: float | None = None
     prompt: str | None = None
+    prompt_append: str | None = None
     description: str | None = None
     mode: Literal["primary", "subagent", "all"] | None = None
     hidden: bool | None = None

@@ -40,12 +40,17 @@ def remind(run: Run) -> None:
             id=run.ids.part(),
             session_id=turn.info.session_id,
             message_id=turn.info.id,
-            text=f"<system-reminder>\n{TEXTS[kind]}\n</system-reminder>",
+            text=reminder(turn.info.session_id, TEXTS[kind]),
             synthetic=True,
             metadata={MARK: kind},
         )
         run.put(Turn(info=turn.info, parts=(*turn.parts, part)))
         run.writer.change(PutPart(part))
+
+
+def reminder(session_id: str, text: str) -> str:
+    """The text between tags that only who knows the session's id can write."""
+    return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
 def due(turns: Sequence[Turn]) -> list[tuple[int, str]]:

@@ -107,7 +107,8 @@ async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRe
 async def _system(
     engine: Engine, view: SessionView, user: UserMessage, *, last_step: bool
 ) -> tuple[str, ...]:
-    pieces = (view.agent.prompt,) if view.agent.prompt else ()
+    agent = view.agent
+    pieces = tuple(text for text in (agent.prompt, agent.prompt_append) if text)
     folded = await engine.hooks.chat_system_transform(session=view, model=view.model, system=pieces)
     extra = (user.system,) if user.system else ()
     closing = (LAST_STEP,) if last_step else ()

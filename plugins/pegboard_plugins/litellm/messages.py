@@ -13,13 +13,13 @@ _IMAGES_AND_FILES = {"image": "image", "application/pdf": "pdf", "audio": "audio
 
 def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
     """The system prompt and the history; with marks for the prompt cache where they are needed."""
-    system: list[dict[str, Any]] = [
-        {"role": "system", "content": text} for text in request.system if text
-    ]
+    # In one message, because the chat templates of many models take no second one.
+    text = "\n\n".join(filter(None, request.system))
+    system: list[dict[str, Any]] = [{"role": "system", "content": text}] if text else []
     history = [value for message in request.messages for value in _message(message, request.model)]
     if "claude" in request.model.id.lower():
         # Anthropic caches what comes before a mark: the system prompt, and all of the history.
-        for marked in (*system[-1:], *history[-1:]):
+        for marked in (*system, *history[-1:]):
             marked["cache_control"] = _EPHEMERAL
     return [*system, *history]
 

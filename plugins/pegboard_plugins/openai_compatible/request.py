@@ -60,7 +60,9 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
         **({"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}),
         **_parameters(request, dialect),
     }
-    system = [_encode({"role": "system", "content": text}) for text in request.system if text]
+    # In one message, because the chat templates of many models take no second one.
+    text = "\n\n".join(filter(None, request.system))
+    system = [_encode({"role": "system", "content": text})] if text else []
     history = _history(request.messages, dialect)
     return b'%b,"messages":[%b]}' % (_encode(fields)[:-1], b",".join([*system, *history]))
 

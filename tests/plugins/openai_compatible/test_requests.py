@@ -1,14 +1,16 @@
 """What is sent: bodies, headers, and the form that is kept with each message."""
 
+import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import model_server as ms
 from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.models import model_from
-from pegboard_plugins.openai_compatible.request import snake_case
+from pegboard_plugins.openai_compatible.request import Dialect, encode_request, snake_case
 from provider_run import READ, events_of, provider_at, request_for, user
 
 IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
@@ -69,6 +71,15 @@ async def test_a_whole_request() -> None:
             {"role": "tool", "tool_call_id": "c", "content": "content"},
         ],
     }
+
+
+async def test_the_system_prompt_is_one_message() -> None:
+    request = replace(request_for(_model(), user("Hello")), system=("One.", "", "Two."))
+
+    body = json.loads(encode_request(request, Dialect()))
+
+    assert body["messages"][0] == {"role": "system", "content": "One.\n\nTwo."}
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
 
 
 async def test_a_message_is_encoded_once() -> None:

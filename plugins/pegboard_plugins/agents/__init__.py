@@ -1,0 +1,98 @@
+"""The agents that come with Pegboard, and the prompt of every agent that has none of its own."""
+
+from importlib import import_module
+
+from msgspec.structs import replace
+
+from pegboard import ModelRequest, SessionView, hookimpl, rules_from_config
+from pegboard.schema.agent import Agent
+from pegboard.schema.model import Model
+from pegboard_plugins.agents.families import Family, family
+from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, PLAN_MODE, SHORT, WHOLE
+
+_SHORT_FOR: frozenset[Family] = frozenset({"open_weights", "small"})
+_NOT_FOR_SUBAGENTS = {"question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
+_ONLY_LOOKING = {
+    "*": "deny",
+    **dict.fromkeys(
+        ("read", "grep", "glob", "list", "bash", "webfetch", "websearch", "codesearch"), "allow"
+    ),
+    "external_directory": "allow",
+    "doom_loop": "allow",
+}
+
+
+@hookimpl
+async def register_agents() -> tuple[Agent, ...]:
+    """Two agents for the user, build and plan, and two that they can call."""
+    return (
+        Agent(
+            name="build",
+            mode="primary",
+            description="Does the work: reads, writes and runs what your rules allow.",
+            permission=rules_from_config({"plan_exit": "deny"}),
+            options={},
+            native=True,
+        ),
+        Agent(
+            name="plan",
+            mode="primary",
+            description="Explores and makes a plan, without changing the project.",
+            prompt_append=PLAN_MODE,
+            permission=rules_from_config(
+                {"plan_enter": "deny", "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"}}
+            ),
+            options={},
+            native=True,
+        ),
+        Agent(
+            name="general",
+            mode="subagent",
+            description="Works on a task of several steps by itself: research, or one part of a "
+            "change. Several can work at the same time.",
+            prompt=GENERAL,
+            permission=rules_from_config(
+                {"todoread": "deny", "todowrite": "deny", **_NOT_FOR_SUBAGENTS}
+            ),
+            options={},
+            native=True,
+        ),
+        Agent(
+            name="explore",
+            mode="subagent",
+            description="Searches a project without changing it: finds files, names and how "
+            'things work. Say how thorough it shall be: "quick", "medium" or "very thorough".',
+            prompt=EXPLORE,
+            permission=rules_from_config(_ONLY_LOOKING),
+            options={},
+            native=True,
+        ),
+    )
+
+
+@hookimpl(tryfirst=True)
+async def chat_system_transform(
+    session: SessionView, model: Model, system: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """The pieces in front, for an agent without a prompt of its own."""
+    return None if session.agent.prompt else (*prompt_for(model), *system)
+
+
+def prompt_for(model: Model) -> tuple[str, ...]:
+    """The pieces for a model, the last of which is its family's, if the name tells it."""
+    known = family(model)
+    if known is None:
+        return WHOLE
+    text: str = import_module(f"pegboard_plugins.agents.{known}").TEXT
+    return (*(SHORT if known in _SHORT_FOR else WHOLE), text)
+
+
+@hookimpl
+async def chat_params(request: ModelRequest) -> ModelRequest | None:
+    """The request with few tools, for a small model; what the user has added stays."""
+    if family(request.model) != "small":
+        return None
+    from pegboard_plugins.agents.small import LEFT_OUT  # other models do not need it
+
+    left = tuple(tool for tool in request.tools if tool.name not in LEFT_OUT)
+    return replace(request, tools=left) if len(left) < len(request.tools) else None

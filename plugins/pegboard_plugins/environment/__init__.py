@@ -1,0 +1,89 @@
+"""The piece of the system prompt that says where the agent works, and for whom."""
+
+import asyncio
+import os
+import sys
+from datetime import UTC, datetime
+
+from pegboard import SessionView, hookimpl
+from pegboard.schema.message import Turn
+from pegboard.schema.part import TextPart
+
+_MILLISECONDS = 1000
+_ANSWERS = "The user is there, and can answer questions"
+_NO_ANSWERS = (
+    "Nobody can answer during this run: what needs a permission is refused, and you decide "
+    "yourself what is open"
+)
+_PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
+
+
+@hookimpl
+async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
+    """The system prompt with the session's surroundings at the end."""
+    return (*system, surroundings(session))
+
+
+def surroundings(session: SessionView) -> str:
+    """The session, its folders, git, platform, date, model, and who can answer.
+
+    The same text all through a session, so that providers find their cached prefix again: the
+    date is that of the session's first moment, in local time.
+    """
+    began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
+    entry = session.worktree / ".git"  # an empty folder is none
+    git = "yes" if entry.is_file() or (entry / "HEAD").exists() else "no"
+    platform = f"{_PLATFORMS.get(sys.platform, sys.platform)} {os.uname().release}"
+    return "\n".join(
+        (
+            "# Where you work",
+            f"- Session: {session.id}",
+            f"- Working directory: {session.directory}",
+            f"- Root of the project: {session.worktree}",
+            f"- Git repository: {git}",
+            f"- Platform: {platform}; bash runs commands",
+            f"- Today's date: {began:%Y-%m-%d}",
+            f"- Model: {session.model.provider_id}/{session.model.id}",
+            f"- {_ANSWERS if session.interactive else _NO_ANSWERS}",
+            f"- {_sandbox(session)}",
+        )
+    )
+
+
+def _sandbox(session: SessionView) -> str:
+    """What a model would otherwise find out by commands that fail."""
+    config = session.config
+    if config.sandbox == "off":
+        return "Sandbox: none; commands run with the user's own rights"
+    network = "no network"
+    if isinstance(config.sandbox_network, tuple):
+        hosts = ", ".join(config.sandbox_network)
+        network = f"of the network only these hosts, by the proxy in $HTTPS_PROXY: {hosts}"
+    elif config.sandbox_network and config.sandbox == "workspace":
+        network = "network"
+    home = "; the home folder is empty" if config.sandbox == "strict" else ""
+    return (
+        "Sandbox: what commands start can write below the root of the project (not .git and"
+        f" Pegboard's own files) and in $TMPDIR; {network}{home}"
+    )
+
+
+@hookimpl
+async def chat_message(session: SessionView, message: Turn) -> Turn | None:
+    """The first prompt, with what the checkout looks like: it is stored, and so told once."""
+    if session.info.model is not None or session.info.parent_id is not None or not message.parts:
+        return None
+    from pegboard_plugins.environment.tree import tree_state  # a later prompt needs none of it
+
+    state = await asyncio.to_thread(tree_state, session.directory)
+    if state is None:
+        return None
+    text = f"The checkout when this session began: {state}."
+    part = TextPart(
+        id=f"{message.parts[-1].id}0",  # behind the last one, and before whatever comes next
+        session_id=session.id,
+        message_id=message.info.id,
+        text=f'<system-reminder session="{session.id}">\n{text}\n</system-reminder>',
+        synthetic=True,
+    )
+    return Turn(info=message.info, parts=(*message.parts, part))
