@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegboard.context import Ruleset as Ruleset
     from pegboard.context import SessionView as SessionView
     from pegboard.context import ToolContext as ToolContext
+    from pegboard.context import named_path as named_path
     from pegboard.diffs import Diff as Diff
     from pegboard.diffs import diff_texts as diff_texts
     from pegboard.enough import run_until as run_until
@@ -137,6 +138,7 @@ _MODULES = {
         "Ruleset",
         "SessionView",
         "ToolContext",
+        "named_path",
     ),
     "diffs": ("Diff", "diff_texts"),
     "enough": ("run_until",),

@@ -166,6 +166,14 @@ class BackgroundAccess(Protocol):
         ...
 
 
+def named_path(context: "ToolContext", text: str) -> Path:
+    """The path that a model means: from the home folder behind `~`, else from the directory."""
+    home = context.session.home
+    if home is not None and (text == "~" or text.startswith("~/")):
+        return home / text[2:]
+    return context.directory / text
+
+
 class ToolContext(Protocol):
     """What a tool can know and do while it runs; every tool gets the same."""
 

@@ -122,7 +122,10 @@ def line_expression(pattern: str) -> LineExpression:
 
 
 def _wrong(pattern: str, reason: str) -> InvalidInputError:
-    return InvalidInputError(f"{pattern!r} is not a regular expression: {reason}")
+    return InvalidInputError(
+        f"{pattern!r} is not a regular expression: {reason}. To search for the text as it stands, "
+        "write a backslash before each of . ^ $ * + ? ( ) [ ] { } | \\\\"
+    )
 
 
 def _written_anew(pattern: str, *, nested: bool = True) -> str:

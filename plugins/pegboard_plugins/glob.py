@@ -19,6 +19,7 @@ from pegboard import (
     hookimpl,
     is_resolved,
     may_name,
+    named_path,
     printable_name,
     ripgrep,
     ripgrep_names,
@@ -32,6 +33,9 @@ MOST_MATCHES = 2_000
 """So many are looked at to find the newest; then the search is ended. A look at a file costs more
 than to list it, and who asks for more files than that wants a narrower pattern."""
 TIME_LIMIT_S = 60.0
+NOTHING = (
+    "No files found. Files that git ignores are left out: to see those, name their folder as path."
+)
 TELL_S = 1.0
 MOST_WAITING = 16 << 20
 """Letters of names that wait for their ages to be looked up, if a disk is slow."""
@@ -44,17 +48,20 @@ _Aged = tuple[float, str]
 
 async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
     """The folder with links resolved, once it may be searched."""
-    folder = await context.ask_path(context.directory / path)
+    folder = await context.ask_path(named_path(context, path))
     await context.ask("glob", [pattern], always=["*"], metadata={"path": str(folder)})
     return folder
 
 
 @tool(asks=_requests)
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
-    """Find files by name, such as "**/*.py" or "src/*.{ts,tsx}", newest first.
+    """Find files by name, newest first, at most a hundred.
 
-    A pattern without a slash fits at any depth. Files that git ignores are left out. path is
-    the directory to search.
+    Files that git ignores are left out, unless path is a folder of them.
+
+    Args:
+        pattern: such as "**/*.py" or "src/*.{ts,tsx}"; one without a slash fits at any depth.
+        path: the directory to search; the working directory if it is left out.
     """
     folder = await _requests(context, pattern, path)
     if not await asyncio.to_thread(folder.is_dir):
@@ -90,7 +97,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     if secrets:
         notes.append(f"\n\n({secrets} that look like secrets are left out: read would ask)")
     return ToolResult(
-        output=("\n".join(map(printable_name, names)) or "No files found") + "".join(notes),
+        output=("\n".join(map(printable_name, names)) or NOTHING) + "".join(notes),
         title=os.path.relpath(folder, context.worktree),  # noqa: ASYNC240 - of texts, no I/O
         metadata={"count": len(names), "truncated": more > 0 or not whole},
     )

@@ -21,6 +21,7 @@ from pegboard import (
     hookimpl,
     is_resolved,
     may_name,
+    named_path,
     printable_name,
     ripgrep,
     run_until,
@@ -49,7 +50,7 @@ LEFT_OUT = frozenset(
 
 async def _requests(context: ToolContext, path: str) -> Path:
     """The folder with links resolved, once it may be listed."""
-    folder = await context.ask_path(context.directory / path)
+    folder = await context.ask_path(named_path(context, path))
     await context.ask("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
     return folder
 

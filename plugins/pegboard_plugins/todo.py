@@ -27,8 +27,9 @@ _PARAMETERS = {
     "additionalProperties": False,
 }
 _DESCRIPTION = (
-    "Replace the session's task list, which the user sees. Use it for work of three or more"
-    " steps: keep one entry in_progress, and mark each completed as soon as it is."
+    "Replace the session's task list, which the user sees; the answer is the list. Use it for work"
+    " of three or more steps, not for less and not for questions: keep one entry in_progress, mark"
+    " each completed as soon as it is, and leave nothing in_progress at the end."
 )
 
 

@@ -143,3 +143,19 @@ def test_all_fuzzy_places_are_replaced_each_at_its_indentation():
 
     assert edited.text == "if a:\n  go(2)\nelse:\n    go(2)\n"
     assert edited.count == 2
+
+
+def test_a_file_that_would_be_too_large_is_not_made() -> None:
+    with pytest.raises(MatchError, match="1,000,000,000 letters") as refused:
+        replace("o" * 1_000_000, "o", "x" * 1000, replace_all=True)
+
+    assert refused.value.kind == "too_large"
+
+
+def test_exact_places_are_changed_by_the_million_and_others_up_to_a_number() -> None:
+    many = replace("o\n" * 1_000_000, "o", "x", replace_all=True)
+
+    assert (many.count, many.text[-4:]) == (1_000_000, "x\nx\n")
+    with pytest.raises(MatchError, match="more than 100,000 times") as refused:
+        replace("o\r\n" * 100_001, "o", "x", replace_all=True)
+    assert refused.value.kind == "too_large"

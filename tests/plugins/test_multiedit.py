@@ -1,3 +1,5 @@
+import tracemalloc
+
 import pytest
 
 from pegboard.errors import ToolError
@@ -80,3 +82,25 @@ async def test_the_first_edit_may_make_the_file(tmp_path):
 async def test_the_tool_is_offered_where_the_configuration_names_it():
     assert await register_tools(Config()) == []
     assert await register_tools(Config(plugins={"multiedit": PluginConfig()})) == [multiedit]
+
+
+async def test_edits_that_would_grow_the_file_without_end_are_refused_before_it_is_made(tmp_path):
+    context = project(tmp_path, "oooooooooooooo")
+    doubled = {"oldString": "o", "newString": "oo", "replaceAll": True}
+
+    tracemalloc.start()
+    with pytest.raises(ToolError, match=r"edit 22 of 26: the file would have 58,720,256 letters"):
+        await call(multiedit, context, filePath="a.txt", edits=[doubled] * 26)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (tmp_path / "a.txt").read_text() == "oooooooooooooo"
+    assert peak < 200 << 20, "no text between is kept"
+
+
+async def test_more_edits_than_a_call_may_have_are_refused(tmp_path):
+    context = project(tmp_path, "one")
+    edits = [{"oldString": "one", "newString": "one "}] * 1001
+
+    with pytest.raises(ToolError, match="edits"):
+        await call(multiedit, context, filePath="a.txt", edits=edits)

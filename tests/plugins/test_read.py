@@ -31,13 +31,25 @@ async def test_lines_come_with_their_numbers(context, tmp_path):
 async def test_a_part_is_read_by_offset_and_limit(context, tmp_path):
     (tmp_path / "a.txt").write_text("".join(f"line {n}\n" for n in range(10)))
 
-    result = await call(read, context, filePath="a.txt", offset=3, limit=2)
+    result = await call(read, context, filePath="a.txt", offset=4, limit=2)
 
     assert (
-        "00004| line 3\n00005| line 4\n\n(More lines follow: read on with offset=5)"
+        "00004| line 3\n00005| line 4\n\n(More lines follow: read on with offset=6)"
         in result.output
     )
     assert result.metadata["truncated"] is True
+
+
+@pytest.mark.parametrize("offset", [0, 1])
+async def test_lines_are_counted_from_one(context, tmp_path, offset):
+    (tmp_path / "a.txt").write_text("first\nsecond\n")
+
+    result = await call(read, context, filePath="a.txt", offset=offset)
+    second = await call(read, context, filePath="a.txt", offset=2)
+
+    assert "00001| first\n00002| second" in result.output
+    assert "first" not in second.output
+    assert "00002| second" in second.output
 
 
 async def test_an_offset_behind_the_end_says_how_many_lines_there_are(context, tmp_path):
@@ -52,7 +64,7 @@ async def test_an_answer_has_an_end(context, tmp_path):
 
     result = await call(read, context, filePath="a.txt")
 
-    assert "(An answer ends at 51200 bytes: read on with offset=512)" in result.output
+    assert "(An answer ends at 51200 bytes: read on with offset=513)" in result.output
     assert len(result.output) < 60_000
 
 
@@ -78,7 +90,7 @@ async def test_the_first_page_of_two_gigabytes_takes_no_more_than_that_of_a_smal
     result, peak = await measured(context, path)
 
     assert result.output == small.output
-    assert "02000| line 1999\n\n(More lines follow: read on with offset=2000)" in result.output
+    assert "02000| line 1999\n\n(More lines follow: read on with offset=2001)" in result.output
     assert peak < 2 * small_peak + (1 << 20)
 
 
@@ -100,7 +112,7 @@ async def test_after_a_long_line_the_next_is_shown(context, tmp_path):
     (tmp_path / "a").write_bytes(b"first\n" + b"y" * 3_000_000 + b"\nend\n")
 
     whole = await call(read, context, filePath="a")
-    rest = await call(read, context, filePath="a", offset=2)
+    rest = await call(read, context, filePath="a", offset=3)
 
     assert f"00002| {'y' * 2000}...\n00003| end\n" in whole.output
     assert rest.output.startswith("<file>\n00003| end\n")

@@ -8,8 +8,10 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard.schema.permission import Rule
+from pegboard_plugins.glob import NOTHING as GLOB_NOTHING
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
+from pegboard_plugins.grep.results import NOTHING as GREP_NOTHING
 from processes import alive
 from tool_context import Context, call
 from with_ripgrep import KINDS, offer
@@ -60,7 +62,7 @@ def found(result, context):
         ("?.ts", ["src/deep/c.ts"]),
         ("**.ts", ["src/deep/c.ts"]),
         ("src/deep/*", ["src/deep/c.ts"]),
-        ("none*", ["No files found"]),
+        ("none*", [GLOB_NOTHING]),
     ],
 )
 async def test_files_are_found_by_name_newest_first(context, pattern, expected):
@@ -234,7 +236,7 @@ async def test_what_could_be_searched_for_ever_is_refused(context):
 
 
 async def test_nothing_found_is_said(context):
-    assert (await call(grep, context, pattern="absent")).output == "No matches found"
+    assert (await call(grep, context, pattern="absent")).output == GREP_NOTHING
 
 
 async def test_a_wrong_expression_is_an_error(context):

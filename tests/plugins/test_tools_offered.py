@@ -19,7 +19,18 @@ from played import Played, text
 from tool_context import Context, call
 
 MODULES = (bash, edit, glob, grep, read, task, todo, write)
-LIMIT_BYTES = 4350
+LIMIT_BYTES = 9 * 1024
+LESS_OFTEN = (
+    apply_patch,
+    batch,
+    list_files,
+    multiedit,
+    plan_enter,
+    plan_exit,
+    question,
+    skill,
+    bash.processes,
+)
 NOW_AND_THEN = {
     *("apply_patch", "batch", "list", "multiedit"),
     *("plan_enter", "plan_exit", "processes", "question", "skill"),
@@ -46,20 +57,52 @@ async def test_the_tools_have_the_protocols_names_and_permissions():
     }
 
 
-async def test_all_definitions_together_are_short():
+SAYS = {
+    "bash": ("shell", "workdir", "background", "milliseconds"),
+    "edit": ("copied exactly", "without read's line numbers", "occur once", "write"),
+    "glob": ("newest first", "git ignores", "without a slash", "**/*.py"),
+    "grep": ("regular expression", "one line at a time", "git ignores", "(?i)", "*.{ts,tsx}"),
+    "read": ("from 1", "several files in one step", "Pictures", "relative to the working"),
+    "task": ("in one step", "Not for a file", "must not share files", "what to send back", "user"),
+    "todowrite": ("three or more", "not for less", "nothing in_progress at the end"),
+    "todoread": ("list",),
+    "write": ("whole file", "edit", "read first", "relative to the working"),
+    "apply_patch": ("*** Begin Patch", "three unchanged lines", "begins with +", "relative to"),
+    "batch": ("tool",),
+    "list": ("tree",),
+    "multiedit": ("All are made or none",),
+    "plan_enter": ("plan mode",),
+    "plan_exit": ("leave plan mode",),
+    "processes": ("background", "stop"),
+    "question": ("user",),
+    "skill": ("instructions of a skill",),
+}
+"""What a model has to be told about each tool."""
+
+
+@pytest.mark.parametrize("name", SAYS)
+async def test_a_tool_tells_what_a_model_has_to_know(name):
+    known = {tool.id: tool for tool in [*await offered(), *LESS_OFTEN]}
+    tool = known[name]
+    text = " ".join(f"{tool.description} {json.dumps(tool.parameters)}".split())
+
+    assert [words for words in SAYS[name] if words not in text] == []
+
+
+async def test_every_tool_is_judged_by_what_it_tells():
+    assert {tool.id for tool in [*await offered(), *LESS_OFTEN]} == set(SAYS)
+
+
+@pytest.mark.parametrize("name", ["edit", "glob", "grep", "read", "task", "write"])
+async def test_every_parameter_is_described(name):
+    (tool,) = [each for each in await offered() if each.id == name]
+
+    assert [key for key, each in tool.parameters["properties"].items() if len(each) < 2] == []
+    assert all("description" in each for each in tool.parameters["properties"].values())
+
+
+async def test_all_definitions_together_leave_room_for_the_work():
     assert size(await offered()) <= LIMIT_BYTES
-
-
-@pytest.mark.parametrize(
-    ("tool", "limit"),
-    [
-        *[(apply_patch, 560), (batch, 460), (list_files, 420), (multiedit, 560)],
-        *[(plan_enter, 220), (plan_exit, 220), (question, 660), (skill, 260)],
-        (bash.processes, 220),
-    ],
-)
-async def test_what_is_offered_now_and_then_is_short_too(tool, limit):
-    assert size([tool]) <= limit
 
 
 def size(tools):

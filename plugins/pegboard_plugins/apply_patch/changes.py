@@ -15,6 +15,7 @@ from pegboard import (
     ToolError,
     decode_text,
     diff_texts,
+    named_path,
     new_text,
     open_resolved,
 )
@@ -79,7 +80,7 @@ async def located(context: ToolContext, sections: Sequence[Section]) -> list[Pla
 
 
 async def _located(context: ToolContext, section: Section) -> Place:
-    named = context.directory / section.path
+    named = named_path(context, section.path)
     if isinstance(section, Delete):
         # A link goes itself, what it leads to stays: only its folder is resolved.
         return Place(
@@ -91,7 +92,7 @@ async def _located(context: ToolContext, section: Section) -> Place:
     if named.is_symlink():
         text = f"{section.path} is a link: move {path}, to which it leads"
         raise PatchError("io", text, line=section.line)
-    target = await context.ask_path(context.directory / section.move_to)
+    target = await context.ask_path(named_path(context, section.move_to))
     return Place(section=section, path=path, target=target)
 
 

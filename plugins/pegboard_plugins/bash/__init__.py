@@ -24,6 +24,7 @@ from pegboard import (
     ToolResult,
     find_program,
     hookimpl,
+    named_path,
     secret_path,
     tool,
 )
@@ -51,7 +52,7 @@ async def _requests(
     context: ToolContext, command: str, workdir: str = "", *, background: bool = False
 ) -> Path:
     """The folder of the call, once all that it would do is allowed."""
-    cwd = await context.ask_path(context.directory / workdir)
+    cwd = await context.ask_path(named_path(context, workdir))
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd)
     else:

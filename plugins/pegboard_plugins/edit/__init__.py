@@ -2,12 +2,12 @@
 
 import os
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, named_path, tool
 
 
 async def requests(context: ToolContext, filePath: str) -> None:
     """What a change of this file asks for."""
-    path = await context.ask_path(context.directory / filePath)
+    path = await context.ask_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
@@ -16,11 +16,14 @@ async def requests(context: ToolContext, filePath: str) -> None:
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:
-    """Replace text in a file that you have read.
+    """Replace text in a file that you have read; for most of a file use write.
 
-    oldString is copied exactly from the file, indentation included, without read's line
-    numbers, and long enough to occur once; with replaceAll every occurrence is changed. An
-    empty oldString makes a new file.
+    Args:
+        filePath: absolute, or relative to the working directory.
+        oldString: copied exactly from the file, indentation included, without read's line
+            numbers, and long enough to occur once. Empty: a new file is made.
+        newString: what stands there afterwards.
+        replaceAll: change every occurrence.
     """
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
 

@@ -15,10 +15,11 @@ from pegboard import (
     ToolResult,
     decode_text,
     diff_texts,
+    named_path,
     new_text,
     open_resolved,
 )
-from pegboard_plugins.edit.matching import MatchError, Replaced, replace
+from pegboard_plugins.edit.matching import MatchError, replace
 
 LIMIT_BYTES = 50 << 20
 _EXACT = frozenset({"exact", "create"})
@@ -39,13 +40,13 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
     :raises ToolError: when the file cannot be changed so; it is then as it was.
     :raises PermissionDeniedError: when the change is not allowed.
     """
-    path = await context.ask_path(context.directory / filePath)
+    path = await context.ask_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path, edits[0].old)
         old = before.text if before else ""
-        steps = await asyncio.to_thread(_steps, old, edits)
-        after = await asyncio.to_thread(_laid_down, path, before, steps[-1].text)
+        text, steps = await asyncio.to_thread(_steps, context, old, edits)
+        after = await asyncio.to_thread(_laid_down, path, before, text)
         content = (before or after).encoded(after.text, name=str(path))
         diff = await asyncio.to_thread(diff_texts, old, after.text, name=title)
         await context.ask(
@@ -57,19 +58,29 @@ async def change_file(context: ToolContext, filePath: str, edits: Sequence[Edit]
     return _result(path, title, diff, steps, links)
 
 
-def _steps(text: str, edits: Sequence[Edit]) -> list[Replaced]:
-    """The file after each edit."""
-    steps: list[Replaced] = []
+class Step(msgspec.Struct, frozen=True):
+    """What one edit came to: the rule that found its places, and their number."""
+
+    rule: str
+    count: int
+
+
+def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str, list[Step]]:
+    """The file after all edits, of which no text between is kept, and what each came to."""
+    steps: list[Step] = []
     for number, edit in enumerate(edits, start=1):
+        if context.cancelled:
+            raise ToolError("stopped before the file was changed")
         try:
-            steps.append(replace(text, edit.old, edit.new, replace_all=edit.replace_all))
+            done = replace(text, edit.old, edit.new, replace_all=edit.replace_all)
         except MatchError as error:
             if len(edits) == 1:
                 raise
             place = f"edit {number} of {len(edits)}"
             raise MatchError(error.kind, f"{place}: {error} No edit was made.") from error
-        text = steps[-1].text
-    return steps
+        text = done.text
+        steps.append(Step(done.rule, done.count))
+    return text, steps
 
 
 def _laid_down(path: Path, before: FileText | None, text: str) -> FileText:
@@ -110,9 +121,7 @@ async def _write(context: ToolContext, path: Path, content: bytes) -> int:
         raise ToolError(f"{path} cannot be written: {error}") from error
 
 
-def _result(
-    path: Path, title: str, diff: Diff, steps: Sequence[Replaced], links: int
-) -> ToolResult:
+def _result(path: Path, title: str, diff: Diff, steps: Sequence[Step], links: int) -> ToolResult:
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
     output = f"Edited {title}: {places}, +{diff.additions} -{diff.deletions} lines."

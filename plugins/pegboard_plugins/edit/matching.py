@@ -12,7 +12,11 @@ from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.candidates import SHOWN_PLACES, fitting, nearest
 from pegboard_plugins.edit.rules import Place
 
-Problem = Literal["not_found", "not_unique", "same", "empty", "exists"]
+Problem = Literal["not_found", "not_unique", "same", "empty", "exists", "too_large"]
+LIMIT_LETTERS = 50 << 20
+"""A longer file is not made, and many edits of one file must not take all memory."""
+MOST_PLACES = 100_000
+"""Places that are changed one by one; there is no limit on exact ones between plain line ends."""
 BOM = "\ufeff"
 
 
@@ -68,9 +72,24 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
         raise MatchError("same", "oldString and newString are the same: nothing would change")
     if not old:
         return Replaced(text=mark + _created(body, given), rule="create", count=1)
+    if replace_all and len(body) == len(flat) and (count := flat.count(old)):
+        _check_size(len(flat), count, old, new)
+        return Replaced(text=mark + flat.replace(old, new), rule="exact", count=count)
     rule, places = _places(flat, old, replace_all=replace_all)
+    _check_size(len(body), len(places), old, new)
     edits = [_edit(flat, place, old, new) for place in places]
     return Replaced(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))
+
+
+def _check_size(length: int, count: int, old: str, new: str) -> None:
+    """Nothing, if the result has a bearable size; it is not made before that is known."""
+    size = length + count * (len(new) - len(old))
+    if size > LIMIT_LETTERS:
+        raise MatchError(
+            "too_large",
+            f"the file would have {size:,} letters, and {LIMIT_LETTERS:,} is the most: change "
+            "less at once, or write it with a program that bash runs",
+        )
 
 
 def _created(body: str, new: str) -> str:
@@ -103,13 +122,20 @@ def _exact(flat: str, old: str, *, overlapping: bool) -> Iterator[Place]:
     at = flat.find(old)
     found = 0
     # One more than is shown of places that are too many.
-    while at >= 0 and (found <= SHOWN_PLACES or not overlapping):
+    most = SHOWN_PLACES if overlapping else MOST_PLACES
+    while at >= 0 and found <= most:
         yield Place(at, at + len(old), whole=True)
         found += 1
         at = flat.find(old, at + step)
 
 
 def _checked(flat: str, places: list[Place], *, replace_all: bool) -> list[Place]:
+    if len(places) > MOST_PLACES:
+        raise MatchError(
+            "too_large",
+            f"oldString is there more than {MOST_PLACES:,} times: change them with a program "
+            "that bash runs, such as sed",
+        )
     if len(places) == 1 or (replace_all and all(place.whole for place in places)):
         return places
     way_out = "" if replace_all else ", or set replaceAll to change every place"

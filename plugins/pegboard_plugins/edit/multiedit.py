@@ -25,7 +25,7 @@ _PARAMETERS = {
     "type": "object",
     "properties": {
         "filePath": {"type": "string"},
-        "edits": {"type": "array", "items": _EDIT, "minItems": 1},
+        "edits": {"type": "array", "items": _EDIT, "minItems": 1, "maxItems": 1000},
     },
     "required": ["filePath", "edits"],
 }

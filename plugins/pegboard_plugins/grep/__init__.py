@@ -15,6 +15,7 @@ from pegboard import (
     glob_expression,
     hookimpl,
     may_read,
+    named_path,
     ripgrep,
     tool,
 )
@@ -30,7 +31,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 async def _requests(here: ToolContext, pattern: str, path: str, include: str) -> Path:
     """The place with links resolved, once it may be searched."""
-    target = await here.ask_path(here.directory / path)
+    target = await here.ask_path(named_path(here, path))
     metadata = {"path": str(target), "include": include}
     await here.ask("grep", [pattern], always=["*"], metadata=metadata)
     return target
@@ -48,11 +49,20 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     before: int = 0,
     after: int = 0,
 ) -> ToolResult:
-    """Search the contents of files by a regular expression, line by line, newest files first.
+    r"""Search the contents of files by a regular expression, newest files first.
 
-    include limits it to names such as "*.py" or "*.{ts,tsx}", type to a language such as py or
-    rust; path is a directory or file. Files that git ignores are left out. context, or before
-    and after, are lines to show around a match.
+    It looks at one line at a time, so `\n` fits nothing. At most a hundred lines are shown.
+    Files that git ignores are left out, unless path is one, or a folder of them.
+
+    Args:
+        pattern: as in ripgrep; `(?i)` at the start ignores case, `\(` is a parenthesis.
+        path: a directory or file; the working directory if it is left out.
+        include: only names such as "*.py" or "*.{ts,tsx}".
+        type: only files of a language, such as py or rust.
+        output_mode: the lines, only the files' names, or the number of lines of each file.
+        context: lines to show around each match.
+        before: the same, only before it.
+        after: the same, only after it.
     """
     target = await _requests(here, pattern, path, include)
     folder = await asyncio.to_thread(_is_folder, target)

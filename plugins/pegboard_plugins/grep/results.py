@@ -17,6 +17,10 @@ SHOWN = 100
 """Matches, or files."""
 LIMIT_BYTES = 51_200
 """opencode `tool/truncation.ts`: 50 KiB in one answer; lines around matches can be many."""
+NOTHING = (
+    "No matches found. Files that git ignores are left out: to search those, name one, or their "
+    "folder, as path."
+)
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +68,7 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
         fitting.insert(0, f"Found {total}{' or more' if findings.cut else ''} {what}{where}")
     notes = _notes(findings, more=more, long=long)
     return ToolResult(
-        output="\n\n".join(["\n".join(fitting) or "No matches found", *notes]),
+        output="\n\n".join(["\n".join(fitting) or NOTHING, *notes]),
         title=pattern,
         metadata={"matches": total, "truncated": findings.cut or more or long},
     )

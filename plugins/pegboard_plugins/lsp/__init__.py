@@ -20,6 +20,7 @@ from pegboard import (
     ToolResult,
     find_program,
     hookimpl,
+    named_path,
     tool,
 )
 from pegboard.schema.config import Config
@@ -59,7 +60,7 @@ _SERVERS = StashKey["Servers"]()
 
 async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
     """The file with links resolved, once its server may be asked."""
-    path = await context.ask_path(context.directory / filePath)
+    path = await context.ask_path(named_path(context, filePath))
     await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
     return path
 

@@ -22,6 +22,7 @@ from pegboard import (
     line_text,
     marked_encoding,
     may_name,
+    named_path,
     open_resolved,
     printable_name,
     secret_path,
@@ -58,7 +59,7 @@ _MEDIA = {
 
 async def _requests(context: ToolContext, filePath: str) -> Path:
     """The file with links resolved, once it may be read."""
-    given = context.directory / filePath
+    given = named_path(context, filePath)
     path = await context.ask_path(given)
     # As it was named and as it is: a rule about `.env` holds for a link to it, too.
     patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
@@ -68,21 +69,26 @@ async def _requests(context: ToolContext, filePath: str) -> Path:
 
 @tool(asks=_requests)
 async def read(
-    context: ToolContext, filePath: str, offset: int = 0, limit: int = LIMIT_LINES
+    context: ToolContext, filePath: str, offset: int = 1, limit: int = LIMIT_LINES
 ) -> ToolResult:
-    """Read a file: 2,000 lines unless limit says else, after skipping offset lines.
+    """Read a file, whole unless it is very long; several files in one step.
 
-    Each line comes as its number from 1, `| `, and the text. Pictures and PDFs are attached, a
-    directory is listed.
+    Each line comes as its number from 1, `| `, and the text, cut after 2,000 letters. Pictures
+    and PDFs are attached, a directory is listed.
+
+    Args:
+        filePath: absolute, or relative to the working directory.
+        offset: the number of the first line to show, counted from 1 as in the answers.
+        limit: how many lines to show.
     """
     path = await _requests(context, filePath)
     if offset < 0 or limit < 1:
-        raise ToolError("offset starts at 0, and limit at 1")
+        raise ToolError(f"offset {offset}, limit {limit}: both count from 1")
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    return await asyncio.to_thread(_read, context, path, title, offset, limit)
+    return await asyncio.to_thread(_read, context, path, title, max(offset, 1) - 1, limit)
 
 
-def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int) -> ToolResult:
+def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int) -> ToolResult:
     if path.is_dir():
         return _listing(context, path, title)
     with _opened(path) as file:
@@ -97,7 +103,7 @@ def _read(context: ToolContext, path: Path, title: str, offset: int, limit: int)
         # Noted before it is read: a change in between is then noticed, not overlooked.
         context.files.note_read(path)
         source, note = _source(file, path, encoding)
-        window = _Window(source, path, offset=offset, limit=limit)
+        window = _Window(source, path, offset=skipped, limit=limit)
         return window.result(title, note, file if source is file else None)
 
 
@@ -246,7 +252,9 @@ class _Window:
         """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
         skipped = sum(1 for _ in islice(self._rows, self._offset))
         if skipped < self._offset:
-            raise ToolError(f"{self._path} has only {skipped} lines")
+            raise ToolError(
+                f"{self._path} has only {skipped} lines; there is no line {self._offset + 1}"
+            )
         raw, reason = self._collect()
         # Of ASCII alone it does not matter, and only few files have more.
         asked = file is not None and not all(map(bytes.isascii, raw))
@@ -259,7 +267,7 @@ class _Window:
         end = self._offset + count
         if reason == _ENDLESS:
             return f"Line {end} has no end within {SCAN_BYTES >> 20} MiB: nothing after it is read"
-        return f"{reason}: read on with offset={end}" if reason else f"End of file: {end} lines"
+        return f"{reason}: read on with offset={end + 1}" if reason else f"End of file: {end} lines"
 
     def _result(
         self, title: str, lines: Sequence[str], notes: Sequence[str], *, truncated: bool

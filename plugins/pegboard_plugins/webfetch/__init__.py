@@ -77,10 +77,15 @@ def webfetch_tool(fetcher: Fetcher) -> Tool:
         format: Format = "markdown",  # noqa: A002 - the protocol's name
         timeout: int = DEFAULT_S,  # noqa: ASYNC109 - likewise
     ) -> ToolResult:
-        """Fetch a page of the web: Markdown unless another format is asked for.
+        """Fetch a page of the web whose address was given or found; do not guess addresses.
 
-        url begins with http:// or https://. timeout is in seconds, at most 120. Images and PDFs
-        are attached. Of a long page the first 5 MiB are read.
+        Images and PDFs are attached. Of a long page the first 5 MiB are read. Servers of this
+        machine and network are refused: ask those with curl in bash.
+
+        Args:
+            url: it begins with http:// or https://.
+            format: what a page is turned into.
+            timeout: in seconds, at most 120.
         """
 
         async def agree(hop: str) -> None:

@@ -16,6 +16,7 @@ from pegboard import (
     decode_text,
     diff_texts,
     hookimpl,
+    named_path,
     new_text,
     open_resolved,
     tool,
@@ -26,18 +27,22 @@ COMPARED_BYTES = 5 << 20
 
 
 async def _requests(context: ToolContext, filePath: str) -> None:
-    path = await context.ask_path(context.directory / filePath)
+    path = await context.ask_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
 
 @tool(permission="edit", asks=_requests)
-async def write(context: ToolContext, content: str, filePath: str) -> ToolResult:
-    """Write a whole file; folders are made.
+async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:
+    """Write a whole file: a new one, or most of one anew; for small changes use edit.
 
-    A file that exists is overwritten and has to be read first. Prefer edit for changes.
+    Folders are made. A file that exists is overwritten and has to be read first.
+
+    Args:
+        filePath: absolute, or relative to the working directory.
+        content: all of the file.
     """
-    path = await context.ask_path(context.directory / filePath)
+    path = await context.ask_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     async with context.files.writing(path):
         before = await asyncio.to_thread(_current, context, path)
