@@ -93,6 +93,11 @@ class AttachedEngine:
         """Those of the server, of which no call tells more than the number."""
         return ()
 
+    @property
+    def untrusted(self) -> bool:
+        """Never known: no call of a server tells it."""
+        return False
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return [command.name for command in await self._client.commands()]

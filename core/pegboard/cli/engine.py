@@ -58,6 +58,11 @@ class Engine(Protocol):
         """The hosts that they reach, where there is a list of them and it is known."""
         ...
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether the project has files that are not loaded, because nobody trusts it."""
+        ...
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         ...

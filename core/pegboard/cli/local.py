@@ -36,6 +36,11 @@ class LocalEngine:
         """The list in force."""
         return self._app.policy.hosts
 
+    @property
+    def untrusted(self) -> bool:
+        """Whether files are left out."""
+        return bool(self._app.untrusted)
+
     async def commands(self) -> Iterable[str]:
         """The names of the slash commands."""
         return self._app.commands

@@ -17,7 +17,7 @@ from pegboard.cli.engine import Engine, Prompt, SlashCommand
 from pegboard.cli.eventloop import run_async
 from pegboard.cli.exits import Exit, exit_of
 from pegboard.cli.local import LocalEngine
-from pegboard.cli.message import Message, MessageCommand, parts_of
+from pegboard.cli.message import Message, MessageCommand, parts_of, read_stdin
 from pegboard.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard.cli.tally import Tally
 from pegboard.cli.turn import take_turn
@@ -129,16 +129,20 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
 ) -> int:
     """Send one prompt and show what the agent does.
 
-    The words of MESSAGE are joined with blanks; the word `-` stands for standard input, and
-    all that follows `--` is text. The answer goes to standard output, everything else to
-    standard error.
+    The words of MESSAGE are joined with blanks; what is piped in stands behind them, or where
+    the word `-` is, and all that follows `--` is text. The answer goes to standard output,
+    everything else to standard error.
     """
     if continued and session_id:
         raise click.UsageError("--continue and --session exclude each other")
     _check_attached(ctx, attach, password)
     options = Options(
         directory=ctx.obj,
-        message=Message(words=words, literal=ctx.meta.get(MessageCommand.LITERAL, ())),
+        message=Message(
+            words=words,
+            literal=ctx.meta.get(MessageCommand.LITERAL, ()),
+            stdin=read_stdin(sys.stdin.buffer, words, complain),
+        ),
         model=model,
         agent=agent,
         continued=continued,
@@ -205,8 +209,7 @@ async def _report(options: Options, out: TextIO) -> Exit:
 
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
-    text = options.message.text(sys.stdin.buffer)
-    parts = parts_of(text, options.files)
+    parts = parts_of(options.message.text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
     async with _opened(options, asks=asks) as engine:
         for warning in engine.warnings:
@@ -215,7 +218,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
         tally = Tally(session.id)
         view.begin(tally, options.directory)
         ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
-        prompt = await _prompt(engine, options, text, parts)
+        prompt = await _prompt(engine, options, parts)
         try:
             result = await take_turn(engine, prompt, view, tally, ask)
             return msgspec.structs.replace(result, sandbox=engine.sandbox, hosts=engine.hosts)
@@ -260,12 +263,10 @@ def _config(options: Options) -> dict[str, object]:
     return said
 
 
-async def _prompt(
-    engine: Engine, options: Options, text: str, parts: Sequence[PartInput]
-) -> Prompt:
+async def _prompt(engine: Engine, options: Options, parts: Sequence[PartInput]) -> Prompt:
     """The message as a prompt, or as the slash command that it is."""
     message = options.message
-    found = message.command(text, await engine.commands()) if text.startswith("/") else None
+    found = message.command(await engine.commands(), untrusted=engine.untrusted)
     command = None
     if found is not None:
         name, arguments = found

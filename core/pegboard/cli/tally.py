@@ -14,7 +14,7 @@ from pegboard.schema.event import (
     SessionUpdated,
 )
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
-from pegboard.schema.part import ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import CacheTokens, Tokens
 
 
@@ -25,7 +25,7 @@ class Tally:
         self.session_id = session_id
         self._depths = {session_id: 0}
         self._answers: dict[str, AssistantMessage] = {}
-        self._denials: dict[str, dict[str, str]] = {}
+        self._calls: dict[str, dict[str, dict[str, ToolPart]]] = {}
         self.failure: Failure | None = None
 
     def note(self, event: Event) -> None:
@@ -36,7 +36,7 @@ class Tally:
                     self._depths[info.id] = self._depths[info.parent_id] + 1
             case MessageUpdated(info=AssistantMessage() as info):
                 self._answers[info.id] = info
-            case PartUpdated(part=ToolPart() as part) if part.session_id == self.session_id:
+            case PartUpdated(part=ToolPart() as part) if part.session_id in self._depths:
                 self._note_call(part)
             case SessionFailed(session_id=self.session_id, error=error):
                 self.failure = error
@@ -54,9 +54,17 @@ class Tally:
 
     @property
     def denial(self) -> str:
-        """Why a call of the last answer with calls was denied; empty when none was."""
-        last: dict[str, str] = next(reversed(self._denials.values()), {})
-        return next((reason for reason in last.values() if reason), "")
+        """Why a call of the last answer with calls was denied; empty when none was.
+
+        A subagent's call counts as the call that started it.
+        """
+        return self._denial(self.session_id)
+
+    def _denial(self, session_id: str) -> str:
+        answers = self._calls.get(session_id, {})
+        last = next(reversed(answers.values()), {})
+        reasons = (denial_of(part) or self._denial(_child(part)) for part in last.values())
+        return next(filter(None, reasons), "")
 
     @property
     def steps(self) -> int:
@@ -74,12 +82,21 @@ class Tally:
         return sum_tokens(answer.tokens for answer in self._ours())
 
     def _note_call(self, part: ToolPart) -> None:
-        reasons = self._denials.setdefault(part.message_id, {})
-        reasons[part.id] = denial_of(part)
+        answers = self._calls.setdefault(part.session_id, {})
+        answers.setdefault(part.message_id, {})[part.id] = part
 
     def _ours(self) -> tuple[AssistantMessage, ...]:
         answers = self._answers.values()
         return tuple(answer for answer in answers if answer.session_id in self._depths)
+
+
+def _child(part: ToolPart) -> str:
+    """The session of the subagent that the call started; empty when it is no such call."""
+    match part.state:
+        case Completed(metadata=metadata) | Failed(metadata=metadata):
+            return str((metadata or {}).get("sessionId") or "")
+        case _:
+            return ""
 
 
 def _is_refused(answer: AssistantMessage) -> bool:
