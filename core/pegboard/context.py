@@ -46,11 +46,12 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """A session as plugins see it: a value of the moment, which nothing changes.
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
-    `rulesets` are the permission rules in force, source by source. `interactive`: somebody is
-    there to answer questions. `home` is the user's folder, `config_dir` that of their settings.
-    `private` are the folders and files that no tool may change unasked, wherever they are: what
-    Pegboard keeps, its settings, and the repository's real git folders. `background` are the
-    processes that the session has left running, also those that have ended since.
+    `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
+    to answer questions. `trusted` and `vouched` are as in `ToolContext`. `home` is the user's
+    folder, `config_dir` that of their settings. `private` are the folders and files that no tool
+    may change unasked, wherever they are: what Pegboard keeps, its settings, and the repository's
+    real git folders. `background` are the processes that the session has left running, also those
+    that have ended since.
     """
 
     info: Session
@@ -63,6 +64,8 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     rulesets: tuple[Ruleset, ...]
     depth: int = 0
     interactive: bool = False
+    trusted: bool = False
+    vouched: bool = False
     home: Path | None = None
     config_dir: Path | None = None
     private: tuple[Path, ...] = ()

@@ -190,6 +190,8 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
         depth=depth,
         interactive=engine.questions.interactive,
+        trusted=engine.decision.trusted,
+        vouched=engine.decision.vouched,
         home=engine.home,
         config_dir=engine.config_dir,
         private=engine.private,
