@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from pegboard import (
     App,
+    ModelRequest,
     ProgramSearch,
+    SessionView,
     StashKey,
     Tool,
     ToolContext,
@@ -25,12 +27,15 @@ from pegboard import (
 )
 from pegboard.schema.config import Config
 from pegboard.schema.service import Service
-from pegboard_plugins.lsp.known import Launch, configured, launch
+from pegboard_plugins.lsp.known import Launch, can_answer, configured, launch
 
 if TYPE_CHECKING:
     from lsprotocol.types import Diagnostic, Position
 
+    from pegboard_plugins.lsp.server import Server
     from pegboard_plugins.lsp.servers import Servers
+
+    _Found = dict[Path, list[Diagnostic]]
 
 Operation = Literal[
     "goToDefinition",
@@ -52,6 +57,8 @@ WAIT_S = 3.0
 """How long an edit waits for errors, its server's start included."""
 HOOK_S = 10.0
 STOP_S = 5.0
+HERE = "This has errors now, please fix them:"
+ELSEWHERE = "These other files have errors now that they had not before:"
 
 _ERROR = 1
 """The severity of an error."""
@@ -87,13 +94,14 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     chosen = await _launch(context, path, env)
     if chosen is None:
         raise ToolError(f"no language server for {path.suffix or path.name} is installed")
-    server = await (await _servers(context)).get(chosen, env, context.enclosed)
+    servers = await _servers(context)
     from pegboard_plugins.lsp.operations import OPERATIONS, Question  # like the servers
 
     question = Question(
         path=path, line=line, character=character, query=query, folder=context.worktree
     )
-    lines = await OPERATIONS[operation](server, question)
+    async with servers.using(chosen, env, context.enclosed) as server:
+        lines = await OPERATIONS[operation](server, question)
     return ToolResult(
         output=_cut(lines) or f"No results for {operation}",
         title=f"{operation} {filePath}",
@@ -122,41 +130,62 @@ async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> L
 
 @hookimpl(trylast=True, timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """The answer with the errors in the files that were changed, after they are formatted."""
+    """The answer with the errors in the files that were changed, after they are formatted.
+
+    Those that are new in other files, which the server has open, are there too.
+    """
     if not context.changed or not context.trusted:
         return None
-    found = await _errors(context, context.changed[:MOST_FILES])
-    texts = [_block(path, errors) for path, errors in found.items() if errors]
+    found, broken = await _errors(context)
+    texts = []
+    for note, errors in ((HERE, found), (ELSEWHERE, broken)):
+        blocks = [_block(path, each) for path, each in errors.items() if each]
+        texts += [note, *blocks] if blocks else []
     if not texts:
         return None
-    note = "This has errors now, please fix them:"
     return replace(
         result,
-        output="\n\n".join((result.output, note, *texts)),
-        metadata={**result.metadata, "diagnostics": _metadata(found)},
+        output="\n\n".join((result.output, *texts)),
+        metadata={**result.metadata, "diagnostics": _metadata({**found, **broken})},
     )
 
 
-async def _errors(context: ToolContext, paths: Iterable[Path]) -> dict[Path, list["Diagnostic"]]:
-    """The errors in each file, of those that are known in time."""
-    found: dict[Path, list[Diagnostic]] = {}
+async def _errors(context: ToolContext) -> "tuple[_Found, _Found]":
+    """The errors in the first changed files, and the new ones elsewhere, if known in time."""
+    found: _Found = {}
+    broken: _Found = {}
+    changed = context.changed
     env = await context.env()
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
-            for path in paths:
+            for chosen, paths in await _launches(context, changed[:MOST_FILES], env):
                 with suppress(ToolError):  # no edit fails because nobody looks it over
-                    found[path] = await _errors_in(context, path, env)
-    return found
+                    servers = await _servers(context)
+                    async with servers.using(chosen, env, context.enclosed, changed) as server:
+                        for path in paths:
+                            found[path] = await _errors_in(server, path)
+                        broken |= await server.broken(but=changed)
+    return found, broken
 
 
-async def _errors_in(
-    context: ToolContext, path: Path, env: Mapping[str, str]
-) -> list["Diagnostic"]:
-    chosen = await _launch(context, path, env)
-    if chosen is None:
+async def _launches(
+    context: ToolContext, paths: Iterable[Path], env: Mapping[str, str]
+) -> list[tuple[Launch, list[Path]]]:
+    """Each server of the files, with its files."""
+    found: dict[tuple[str, Path], tuple[Launch, list[Path]]] = {}
+    for path in paths:
+        if chosen := await _launch(context, path, env):
+            key = (chosen.language.name, chosen.root)
+            found.setdefault(key, (chosen, []))[1].append(path)
+    return list(found.values())
+
+
+async def _errors_in(server: "Server", path: Path) -> "list[Diagnostic]":
+    try:
+        found = await server.diagnostics(path)
+    except ToolError:  # it is gone
         return []
-    server = await (await _servers(context)).get(chosen, env, context.enclosed)
-    return [each for each in await server.diagnostics(path) if (each.severity or _ERROR) == _ERROR]
+    return [each for each in found if (each.severity or _ERROR) == _ERROR]
 
 
 def _block(path: Path, errors: Sequence["Diagnostic"]) -> str:
@@ -169,7 +198,7 @@ def _block(path: Path, errors: Sequence["Diagnostic"]) -> str:
     return "\n".join((f'<diagnostics file="{path}">', *lines, "</diagnostics>"))
 
 
-def _metadata(found: Mapping[Path, Sequence["Diagnostic"]]) -> dict[str, list[dict[str, Any]]]:
+def _metadata(found: "_Found") -> dict[str, list[dict[str, Any]]]:
     return {
         str(path): [
             {
@@ -193,6 +222,17 @@ def register_tools(config: Config) -> list[Tool]:
     """The lsp tool, where a language server is named, or installed, that it could ask."""
     programs = ((each.named, each.command[0]) for each in configured(config.lsp))
     return [lsp] if any(named or find_program(name, os.environ) for named, name in programs) else []
+
+
+@hookimpl
+async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
+    """The request without the tool, where it could answer nothing."""
+    if all(tool.name != lsp.id for tool in request.tools):
+        return None
+    search = ProgramSearch(root=session.worktree, vouched=session.vouched, env=os.environ)
+    if session.trusted and await asyncio.to_thread(can_answer, search, session.config.lsp):
+        return None
+    return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))
 
 
 @hookimpl

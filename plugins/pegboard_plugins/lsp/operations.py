@@ -9,6 +9,7 @@ import msgspec
 from lsprotocol import types
 
 from pegboard import ToolError
+from pegboard_plugins.lsp.columns import to_letters, to_units
 from pegboard_plugins.lsp.server import Server, path_of
 
 LONGEST_LINE = 200
@@ -37,20 +38,23 @@ async def hover(server: Server, question: Question) -> list[str]:
 async def definition(server: Server, question: Question) -> list[str]:
     """Where the thing is defined."""
     params = types.DefinitionParams(*await _asked(server, question))
-    return _placed(await server.client.text_document_definition_async(params), question.folder)
+    found = await server.client.text_document_definition_async(params)
+    return _placed(server, found, question.folder)
 
 
 async def implementation(server: Server, question: Question) -> list[str]:
     """Where the thing is implemented."""
     params = types.ImplementationParams(*await _asked(server, question))
-    return _placed(await server.client.text_document_implementation_async(params), question.folder)
+    found = await server.client.text_document_implementation_async(params)
+    return _placed(server, found, question.folder)
 
 
 async def references(server: Server, question: Question) -> list[str]:
     """Where the thing is used, its definition too."""
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
-    return _placed(await server.client.text_document_references_async(params), question.folder)
+    found = await server.client.text_document_references_async(params)
+    return _placed(server, found, question.folder)
 
 
 async def document_symbols(server: Server, question: Question) -> list[str]:
@@ -93,7 +97,7 @@ async def call_items(server: Server, question: Question) -> list[str]:
 
 async def diagnostics(server: Server, question: Question) -> list[str]:
     """What the server finds in the file, errors first."""
-    found = sorted(await server.diagnostics(question.path), key=_severity)
+    found = sorted(await server.diagnostics(question.path, patient=True), key=_severity)
     return [
         f"{each.range.start.line + 1}:{each.range.start.character + 1}:"
         f" {_severity(each).name.lower()}: {each.message}"
@@ -128,12 +132,12 @@ def _position(server: Server, question: Question) -> types.Position:
         raise ToolError(f"{question.path} has {len(lines)} lines, not {question.line}")
     if question.character < 1:
         raise ToolError(f"character counts from 1, and is {question.character}")
-    before = lines[question.line - 1][: question.character - 1]
-    units = len(before.encode("utf-16-le")) // 2 if server.counts_utf16 else len(before)
+    units = to_units(lines[question.line - 1], question.character - 1, server.encoding)
     return types.Position(question.line - 1, units)
 
 
 def _placed(
+    server: Server,
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
     folder: Path,
 ) -> list[str]:
@@ -143,8 +147,9 @@ def _placed(
     for each in [found] if isinstance(found, types.Location) else found or ():
         path, start = _start(each)
         lines = texts.setdefault(path, _lines(path))
-        text = lines[start.line].strip()[:LONGEST_LINE] if start.line < len(lines) else ""
-        placed.append(f"{_shown(path, folder)}:{start.line + 1}:{start.character + 1}: {text}")
+        text = lines[start.line] if start.line < len(lines) else ""
+        place = f"{start.line + 1}:{to_letters(text, start.character, server.encoding) + 1}"
+        placed.append(f"{_shown(path, folder)}:{place}: {text.strip()[:LONGEST_LINE]}")
     return placed
 
 

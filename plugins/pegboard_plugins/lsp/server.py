@@ -1,13 +1,11 @@
-"""One running language server: its process, its open documents and what it finds in them."""
+"""One running language server: its process, and what it is told and asked."""
 
 import asyncio
 import os
 import signal
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,18 +14,31 @@ from urllib.parse import unquote, urlsplit
 from lsprotocol import types
 
 from pegboard import ToolError
-from pegboard_plugins.lsp.client import PATIENCE_S, STOP_S, Client
+from pegboard_plugins.lsp.capabilities import offered
+from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, Client
+from pegboard_plugins.lsp.columns import encoding_of, in_letters
 from pegboard_plugins.lsp.known import Launch
+from pegboard_plugins.lsp.sourcetree import Change, SourceTree
+from pegboard_plugins.lsp.textdocuments import Document, TextDocuments
+from pegboard_plugins.lsp.watchers import Watchers
 
 SETTLED_S = 0.15
 """Diagnostics are taken when so long no others came: servers send them in several steps."""
-MOST_DOCUMENTS = 50
-LONGEST_BYTES = 2 << 20
+MOST_CHANGES = 1_000
+"""Of more files that changed at a time no server is told: it is started anew."""
+MOST_OTHERS = 5
+"""In so many other files errors are shown after an edit (opencode `tool/write.ts`)."""
+MOST_PULLED = 10
+"""So many other files are asked for, with a server that says nothing by itself."""
 LIMIT_RSS_BYTES = 4 << 30
 IDLE_S = 600.0
 MOST_UNANSWERED = 3
 """A server that gives no sign of life for so many requests is started anew."""
 WATCH_S = 5.0
+HEAD_BYTES = 1 << 16
+"""No head of a message is longer."""
+_PATIENCE_S = 1.0
+"""The least that a server which has spoken is waited for."""
 _LEAST_PATIENCE_S = 0.3
 
 
@@ -41,29 +52,27 @@ class Enclosed(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Document:
-    """A document that the server has open, and what it found in it."""
-
-    text: str
-    version: int = 1
-    found: Sequence[types.Diagnostic] = ()
-    news: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Server:
     """A server that was started by `start`; `alive` until it ends, is closed, idle or too big."""
 
     def __init__(
-        self, launch: Launch, process: asyncio.subprocess.Process, around: AsyncExitStack
+        self,
+        launch: Launch,
+        process: asyncio.subprocess.Process,
+        around: AsyncExitStack,
+        tree: SourceTree,
     ) -> None:
         assert process.stdout
         assert process.stdin
         self._launch = launch
         self._around = around
         self._process = process
+        self._tree = tree
         self.client = Client(process.stdout, process.stdin)
-        self._documents: OrderedDict[Path, _Document] = OrderedDict()
+        self._documents = TextDocuments(self.client, launch.language.languages)
+        self._watchers = Watchers(launch)
+        self._refreshing = asyncio.Lock()
+        self._outdated = False
         self._capabilities = types.ServerCapabilities()
         self._patience_s = PATIENCE_S
         self._used_at = self.started_at = time.monotonic()
@@ -79,26 +88,19 @@ class Server:
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.
         """
         language, env = launch.language, {**env, **(launch.language.env or {})}
+        tree = await asyncio.to_thread(SourceTree, launch.root)  # before the server reads any
         around = AsyncExitStack()
         try:
             command = await around.enter_async_context(
                 enclosed(language.command, cwd=launch.root, env=env)
             )
-            process = await asyncio.create_subprocess_exec(
-                *command,
-                cwd=launch.root,
-                env=env,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                start_new_session=True,
-            )
+            process = await _process(command, launch.root, env, around)
         except BaseException as error:
             await around.aclose()
             if isinstance(error, OSError):
                 raise ToolError(f"{language.name} cannot be started: {error}") from error
             raise
-        server = cls(launch, process, around)
+        server = cls(launch, process, around, tree)
         try:
             server._listen()
             await server._initialize()
@@ -113,44 +115,75 @@ class Server:
         return self._process.returncode is None and not any(task.done() for task in self._tasks)
 
     @property
-    def counts_utf16(self) -> bool:
-        """Its positions are in UTF-16 units, and not in code points."""
-        return self._capabilities.position_encoding != types.PositionEncodingKind.Utf32
+    def encoding(self) -> types.PositionEncodingKind:
+        """What its columns count."""
+        return encoding_of(self._capabilities)
+
+    async def refresh(self, told: Iterable[Path]) -> bool:
+        """Tell the server which files have come, changed and gone; False once these were too many.
+
+        `told` are files that have changed, watched or not.
+        """
+        self._used_at = time.monotonic()
+        async with self._refreshing:
+            also = (*told, *self._documents.paths())
+            changes = await asyncio.to_thread(self._wanted_changes, also)
+            self._outdated = self._outdated or len(changes) > MOST_CHANGES
+            if self._outdated:
+                return False
+            if changes:
+                events = [
+                    types.FileEvent(Path(path).as_uri(), types.FileChangeType[change])
+                    for path, change in changes.items()
+                ]
+                params = types.DidChangeWatchedFilesParams(events)
+                self.client.workspace_did_change_watched_files(params)
+            if await self._documents.refresh() or any(map(self._watchers.knows, changes)):
+                self._documents.expect_news()
+            return True
 
     async def open(self, path: Path) -> types.TextDocumentIdentifier:
         """The file, once the server knows the text that is on the disk.
 
         :raises ToolError: when it cannot be read, or is too long.
         """
-        self._used_at = time.monotonic()
-        text = await asyncio.to_thread(_text, path)
-        document = self._documents.get(path)
-        if document is None:
-            self._documents[path] = _Document(text)
-            kind = self._launch.language.languages.get(path.suffix.lower(), "")
-            item = types.TextDocumentItem(path.as_uri(), kind, 1, text)
-            self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
-            self._close_the_oldest()
-        elif document.text != text:
-            self._change(path.as_uri(), document, text)
-        self._documents.move_to_end(path)
+        await self._documents.open(path)
         return types.TextDocumentIdentifier(path.as_uri())
 
-    async def diagnostics(self, path: Path) -> Sequence[types.Diagnostic]:
-        """What the server finds in the file as it is now, as far as it says so in 3 seconds.
+    async def diagnostics(self, path: Path, *, patient: bool = False) -> Sequence[types.Diagnostic]:
+        """What the server finds in the file as it is now, with its places in letters.
 
-        :raises ToolError: when the file cannot be read, or the server is gone.
+        It has 15 seconds for it if we are `patient`, else 3, and less the longer it is silent.
+
+        :raises ToolError: when the file cannot be read, or the server is gone, or says nothing of
+            the file's text in time.
         """
-        identifier = await self.open(path)
-        document = self._documents[path]
+        document = await self._documents.open(path)
         if self._capabilities.diagnostic_provider is None:
-            await self._settled(document)
-            return document.found
-        params = types.DocumentDiagnosticParams(identifier)
-        report = await self.client.text_document_diagnostic_async(params)
-        if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
-            document.found = report.items
-        return document.found
+            unknown = patient and document.found is None
+            await self._settled(document, limit_s=REQUEST_S if unknown else self._patience_s)
+        else:
+            await self._pull(path, document)
+        if document.found is None:
+            raise ToolError(f"the language server has not said yet what it finds in {path}")
+        document.look()
+        return self._in_letters(document, document.found)
+
+    async def broken(self, but: Collection[Path]) -> dict[Path, list[types.Diagnostic]]:
+        """The errors that are new in the open documents but for some, in five of them at most."""
+        documents = self._documents.latest()
+        others = [(path, document) for path, document in documents if path not in but]
+        if self._capabilities.diagnostic_provider is not None:
+            seen = [(path, document) for path, document in others if document.known is not None]
+            pulls = (self._pull(path, document) for path, document in seen[:MOST_PULLED])
+            await asyncio.gather(*pulls, return_exceptions=True)
+        elif others and not any(document.fresh for _, document in documents):
+            await self._settled(*(each for _, each in others), limit_s=self._patience_s)
+        found: dict[Path, list[types.Diagnostic]] = {}
+        for path, document in others:
+            if len(found) < MOST_OTHERS and (new := document.look()):
+                found[path] = self._in_letters(document, new)
+        return found
 
     async def aclose(self) -> None:
         """End the server: asked first, killed a second later, with all that it started."""
@@ -162,13 +195,17 @@ class Server:
         await self._kill()
 
     async def _kill(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._signal()
         for task in self._tasks:
             task.cancel()
-        # Each ends at once: one is cancelled while it waits, the other was killed.
-        await asyncio.gather(*self._tasks, self._process.wait(), return_exceptions=True)
-        await self._around.aclose()
+        await asyncio.gather(*self._tasks, return_exceptions=True)  # they end at once
+        await self._around.aclose()  # what is unread would keep the process waiting
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._process.wait(), STOP_S)
+
+    def _signal(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _listen(self) -> None:
         """Answer what the server asks and hear what it finds; pygls refuses anything else."""
@@ -177,8 +214,8 @@ class Server:
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),
             types.WORKSPACE_CONFIGURATION: lambda params: [None for _ in params.items],
             types.WORKSPACE_WORKSPACE_FOLDERS: lambda _: [_folder(self._launch.root)],
-            types.CLIENT_REGISTER_CAPABILITY: lambda _: None,
-            types.CLIENT_UNREGISTER_CAPABILITY: lambda _: None,
+            types.CLIENT_REGISTER_CAPABILITY: partial(self._watchers.register),
+            types.CLIENT_UNREGISTER_CAPABILITY: partial(self._watchers.unregister),
             types.WINDOW_WORK_DONE_PROGRESS_CREATE: lambda _: None,
         }
         for method, answer in answers.items():
@@ -193,66 +230,65 @@ class Server:
             root_path=str(root),
             workspace_folders=[_folder(root)],
             initialization_options=self._launch.language.initialization,
-            capabilities=_offered(),
+            capabilities=offered(),
         )
         self._capabilities = (await self.client.initialize_async(params)).capabilities
         self.client.initialized(types.InitializedParams())
 
-    def _change(self, uri: str, document: _Document, text: str) -> None:
-        document.text = text
-        document.version += 1
-        document.news = asyncio.Event()
-        self.client.text_document_did_change(
-            types.DidChangeTextDocumentParams(
-                types.VersionedTextDocumentIdentifier(document.version, uri),
-                [types.TextDocumentContentChangeWholeDocument(text)],
-            )
-        )
-        self.client.text_document_did_save(
-            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
-        )
-        change = types.FileEvent(uri, types.FileChangeType.Changed)
-        self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams([change]))
+    def _wanted_changes(self, also: Iterable[Path]) -> dict[str, Change]:
+        changes = self._tree.changes(also)
+        return {path: change for path, change in changes.items() if self._watchers.want(path)}
 
-    def _close_the_oldest(self) -> None:
-        while len(self._documents) > MOST_DOCUMENTS:
-            path, _ = self._documents.popitem(last=False)
-            identifier = types.TextDocumentIdentifier(path.as_uri())
-            self.client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
+    def _in_letters(
+        self, document: Document, found: Iterable[types.Diagnostic]
+    ) -> list[types.Diagnostic]:
+        lines = document.text.split("\n")
+        return [in_letters(each, lines, self.encoding) for each in found]
 
-    async def _settled(self, document: _Document) -> None:
-        """Waits for diagnostics of the document's newest text, as long as they are likely."""
+    async def _pull(self, path: Path, document: Document) -> None:
+        params = types.DocumentDiagnosticParams(types.TextDocumentIdentifier(path.as_uri()))
+        report = await self.client.text_document_diagnostic_async(params)
+        if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
+            document.found = report.items
+
+    async def _settled(self, *documents: Document, limit_s: float) -> None:
+        """Waits for what is found in one of the documents now; what is found in others comes too.
+
+        How long it took says how long to wait the next time.
+        """
+        news = self._documents.news
         started = time.monotonic()
         heard = False
         try:
-            async with asyncio.timeout(self._patience_s):
-                await document.news.wait()
+            async with asyncio.timeout(limit_s):
+                while not any(document.fresh for document in documents):
+                    news.clear()
+                    await news.wait()
                 heard = True
-                await _quiet(document.news)
+                await _quiet(news)
         except TimeoutError:
-            pass
+            for document in documents:
+                document.fresh = True  # what is known is known, until something changes
         finally:
             took = time.monotonic() - started
-            wanted = 3 * took if heard else self._patience_s / 2
-            self._patience_s = min(max(wanted, _LEAST_PATIENCE_S), PATIENCE_S)
-            document.news.set()  # what is known is known, until the text changes
+            if heard:
+                self._patience_s = min(max(3 * took, _PATIENCE_S), PATIENCE_S)
+            elif took > self._patience_s / 2:
+                self._patience_s = max(self._patience_s / 2, _LEAST_PATIENCE_S)
 
     def _published(self, params: types.PublishDiagnosticsParams) -> None:
-        document = self._documents.get(Path(path_of(params.uri)))
-        if document is None or (params.version or document.version) < document.version:
-            return  # what is not open is not kept, and what is outdated is not true
-        document.found = params.diagnostics
-        document.news.set()
+        self._documents.published(Path(path_of(params.uri)), params)
+        self._patience_s = max(self._patience_s, _PATIENCE_S)
 
     async def _watch(self) -> None:
-        """Nothing, when the server is idle for long, has grown too big, hangs, or has ended."""
+        """Nothing, when the server is idle for long, too big, hangs, is not heard, or has ended."""
         while self._process.returncode is None:
             await asyncio.sleep(WATCH_S)
             idle = time.monotonic() - self._used_at > IDLE_S
             hangs = self.client.protocol.unanswered >= MOST_UNANSWERED
-            if idle or hangs or _rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, signal.SIGKILL)
+            heard = not self._tasks[0].done()
+            if idle or hangs or not heard or _rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
+                self._signal()
                 return
 
 
@@ -262,40 +298,23 @@ def path_of(uri: str) -> str:
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
-def _offered() -> types.ClientCapabilities:
-    """What this client understands."""
-    return types.ClientCapabilities(
-        general=types.GeneralClientCapabilities(
-            position_encodings=[
-                types.PositionEncodingKind.Utf32,
-                types.PositionEncodingKind.Utf16,
-            ]
-        ),
-        window=types.WindowClientCapabilities(work_done_progress=True),
-        workspace=types.WorkspaceClientCapabilities(
-            configuration=True,
-            workspace_folders=True,
-            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(
-                dynamic_registration=True
-            ),
-            symbol=types.WorkspaceSymbolClientCapabilities(),
-        ),
-        text_document=types.TextDocumentClientCapabilities(
-            synchronization=types.TextDocumentSyncClientCapabilities(did_save=True),
-            publish_diagnostics=types.PublishDiagnosticsClientCapabilities(version_support=True),
-            diagnostic=types.DiagnosticClientCapabilities(),
-            hover=types.HoverClientCapabilities(
-                content_format=[types.MarkupKind.Markdown, types.MarkupKind.PlainText]
-            ),
-            definition=types.DefinitionClientCapabilities(link_support=True),
-            implementation=types.ImplementationClientCapabilities(link_support=True),
-            references=types.ReferenceClientCapabilities(),
-            document_symbol=types.DocumentSymbolClientCapabilities(
-                hierarchical_document_symbol_support=True
-            ),
-            call_hierarchy=types.CallHierarchyClientCapabilities(),
-        ),
+async def _process(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], around: AsyncExitStack
+) -> asyncio.subprocess.Process:
+    """The process, whose pipes are closed with `around`, even if much in them is unread."""
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.subprocess_exec(
+        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=HEAD_BYTES, loop=loop),
+        *command,
+        cwd=folder,
+        env=env,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )
+    around.callback(transport.close)
+    return asyncio.subprocess.Process(transport, protocol, loop)
 
 
 async def _quiet(news: asyncio.Event) -> None:
@@ -311,15 +330,6 @@ async def _quiet(news: asyncio.Event) -> None:
 
 def _folder(root: Path) -> types.WorkspaceFolder:
     return types.WorkspaceFolder(root.as_uri(), root.name)
-
-
-def _text(path: Path) -> str:
-    try:
-        if path.stat().st_size > LONGEST_BYTES:
-            raise ToolError(f"{path} is too long for a language server")
-        return path.read_bytes().decode(errors="replace")
-    except OSError as error:
-        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _rss_bytes(pid: int) -> int:

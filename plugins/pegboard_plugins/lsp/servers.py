@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +24,10 @@ Key = tuple[str, Path]
 
 @dataclass(slots=True)
 class _Slot:
-    """A server that starts or runs, and how often it failed in a row."""
+    """A server that starts or runs, how many ask it, and how often it failed in a row."""
 
     starting: "asyncio.Task[Server]"
+    users: int = 0
     failures: int = 0
     retry_at: float = 0.0
 
@@ -33,26 +36,52 @@ class Servers:
     """One server for each project and language; `aclose` ends them all."""
 
     def __init__(self) -> None:
-        self._slots: dict[Key, _Slot] = {}
+        self._slots: OrderedDict[Key, _Slot] = OrderedDict()
         self._ending: set[asyncio.Task[None]] = set()
 
-    async def get(self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> Server:
-        """The server, ready; a caller that stops waiting does not stop its start.
+    @asynccontextmanager
+    async def using(
+        self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
+    ) -> AsyncIterator[Server]:
+        """The server, ready and aware of what has changed on the disk, `told` files above all.
 
-        :raises ToolError: when it cannot be started, or failed a short while ago.
+        A caller that stops waiting does not stop its start. One that is in use is never ended to
+        make room.
+
+        :raises ToolError: when it cannot be started, or failed a short while ago; when all that
+            there may be are in use.
         """
         key = (launch.language.name, launch.root)
+        async with self._started(key, launch, env, enclosed) as slot:
+            server = slot.starting.result()
+            if await server.refresh(told):
+                yield server
+                return
+            self._drop(key, slot)
+        async with self._started(key, launch, env, enclosed) as slot:
+            yield slot.starting.result()
+
+    @asynccontextmanager
+    async def _started(
+        self, key: Key, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
+    ) -> AsyncIterator[_Slot]:
         slot = self._slots.get(key)
         if slot is None:
             self._make_room()
-            slot = self._slots[key] = _Slot(
-                asyncio.create_task(Server.start(launch, env, enclosed))
-            )
+            start = Server.start(launch, env, enclosed)
+            slot = self._slots[key] = _Slot(asyncio.create_task(start))
         elif slot.starting.done() and not _alive(slot):
             self._again(slot, launch, env, enclosed)
-        # The start has its own limit of time.
-        await asyncio.wait({slot.starting})
-        return slot.starting.result()
+        self._slots.move_to_end(key)
+        slot.users += 1
+        try:
+            # The start has its own limit of time.
+            await asyncio.wait({slot.starting})
+            yield slot
+        finally:
+            slot.users -= 1
+            if not slot.users and self._slots.get(key) is not slot:
+                self._let_go(slot.starting)
 
     def services(self) -> tuple[Service, ...]:
         """Those that were started, with what has become of them."""
@@ -99,9 +128,20 @@ class Servers:
         slot.starting = asyncio.create_task(Server.start(launch, env, enclosed))
 
     def _make_room(self) -> None:
-        if len(self._slots) >= MOST_SERVERS:
-            oldest = next(iter(self._slots))
-            self._let_go(self._slots.pop(oldest).starting)
+        """End the server that was not used for the longest time."""
+        if len(self._slots) < MOST_SERVERS:
+            return
+        idle = next(((key, slot) for key, slot in self._slots.items() if not slot.users), None)
+        if idle is None:
+            raise ToolError(f"all {MOST_SERVERS} language servers are in use: ask again later")
+        self._drop(*idle)
+
+    def _drop(self, key: Key, slot: _Slot) -> None:
+        """Take a server's place away; who uses it last ends it."""
+        if self._slots.get(key) is slot:
+            del self._slots[key]
+            if not slot.users:
+                self._let_go(slot.starting)
 
 
 def _alive(slot: _Slot) -> bool:

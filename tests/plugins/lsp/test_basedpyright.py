@@ -1,22 +1,25 @@
-"""The lsp plugin with pyright, where PEGBOARD_PYRIGHT is a folder that has it.
+"""The lsp plugin with basedpyright: its answers, and that it knows the project as it is."""
 
-npm install --prefix FOLDER pyright
-PEGBOARD_PYRIGHT=FOLDER pytest tests/plugins/lsp/test_pyright.py
-"""
-
-import os
+import json
+import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from pegboard.errors import ToolError
+from lsp_project import asked, edited
+from pegboard.providers import StreamEvent
 from pegboard.schema.config import Config
+from pegboard.schema.part import Completed
+from pegboard.schema.prompt import TextInput
+from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins.lsp import lsp
-from tool_context import Context, call
+from pegboard_plugins import write as write_plugin
+from played import Played, calls, opened, text, tools_of
+from played import call as model_call
+from tool_context import Context
 
-FOLDER = os.environ.get("PEGBOARD_PYRIGHT")
-pytestmark = pytest.mark.skipif(FOLDER is None, reason="PEGBOARD_PYRIGHT names no folder with it")
+BIN = Path(sys.executable).parent
 SHAPES = '''"""Shapes."""
 
 
@@ -29,25 +32,23 @@ class Square:
     def size(self) -> int:
         return area(2, 2)
 '''
+USES = "from shapes import area\n\nprint(area(1, 2))\n"
+UNRESOLVED = 'error: Import "new" could not be resolved'
 
 
 @pytest.fixture
-async def context(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", f"{Path(FOLDER, 'node_modules/.bin')}:/usr/local/bin:/usr/bin:/bin")
+async def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Context]:
+    monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "shapes.py").write_text(SHAPES)
-    (tmp_path / "use.py").write_text("from shapes import area\n\nprint(area(1, 2))\nnothing\n")
+    (tmp_path / "use.py").write_text(USES)
     context = Context(tmp_path, config=Config())
     yield context
-    await context.stash.get(plugin._SERVERS).aclose()
+    await plugin.shutdown(context)
 
 
-async def asked(context, operation, name, **place):
-    path = str(context.directory / name)
-    return (await call(lsp, context, operation=operation, filePath=path, **place)).output
-
-
-async def test_another_server_answers_every_question(context):
+async def test_it_answers_every_question(context: Context) -> None:
+    (context.directory / "use.py").write_text(f"{USES}nothing\n")
     use = {"name": "use.py", "line": 3, "character": 7}
     area = {"name": "shapes.py", "line": 4, "character": 5}
 
@@ -66,5 +67,86 @@ async def test_another_server_answers_every_question(context):
         "shapes.py:4: function area"
     )
     assert '4:1: error: "nothing" is not defined' in await asked(context, "diagnostics", "use.py")
-    with pytest.raises(ToolError, match="refused textDocument/implementation"):
-        await asked(context, "goToImplementation", **use)
+    found = await asked(context, "goToImplementation", **use)
+    assert found == "No results for goToImplementation"
+
+
+async def test_a_module_that_was_just_written_can_be_imported(context: Context) -> None:
+    await asked(context, "diagnostics", "use.py")
+
+    assert await edited(context, SHAPES, "new.py") == ""
+    assert await edited(context, "from new import area\n\nprint(area(1, 2))\n", "use.py") == ""
+
+
+async def test_a_module_that_changes_moves_and_goes_is_judged_as_it_is(context: Context) -> None:
+    shapes = context.directory / "shapes.py"
+    assert "error" not in await asked(context, "diagnostics", "use.py")
+
+    shapes.write_text("def volume() -> int:\n    return 1\n")
+    assert '"area" is unknown import symbol' in await asked(context, "diagnostics", "use.py")
+
+    shapes.rename(context.directory / "new.py")
+    assert await edited(context, "from new import volume\n\nprint(volume())\n", "use.py") == ""
+
+    (context.directory / "new.py").unlink()
+    assert UNRESOLVED in await asked(context, "diagnostics", "use.py")
+
+
+async def test_an_edit_that_breaks_another_file_is_told_so(context: Context) -> None:
+    await asked(context, "diagnostics", "use.py")
+
+    answer = await edited(context, SHAPES.replace("def area", "def volume"), "shapes.py")
+
+    here, elsewhere = answer.split("These other files have errors now")
+    assert '"area" is not defined' in here
+    assert '<diagnostics file="' in elsewhere
+    assert 'use.py">\nERROR [1:20] "area" is unknown import symbol\n' in elsewhere
+    assert await edited(context, SHAPES, "shapes.py") == ""
+
+
+async def test_a_column_that_it_names_leads_back_to_the_name(context: Context) -> None:
+    (context.directory / "use.py").write_text(
+        'def fn() -> int:\n    return 1\n\nx = ["\U0001f600\U0001f600\U0001f600", fn(), nothing]\n'
+    )
+
+    found = await asked(context, "findReferences", "use.py", line=1, character=5)
+    hovered = await asked(context, "hover", "use.py", line=4, character=13)
+
+    assert found.splitlines()[1].startswith("use.py:4:13: ")
+    assert "def fn() -> int" in hovered
+    assert "4:19: error" in await asked(context, "diagnostics", "use.py")
+
+
+async def test_in_an_app_what_bash_changes_is_known_to_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").touch()
+
+    def step(name: str, **arguments: str) -> list[StreamEvent]:
+        return calls(model_call(name, json.dumps(arguments)))
+
+    a, new = str(folder / "a.py"), str(folder / "new.py")
+    provider = Played(
+        step("write", filePath=new, content="def g() -> int:\n    return 1\n"),
+        step("write", filePath=a, content="from new import g\n\nprint(g())\n"),
+        step("bash", command="sed -i s/g/h/ new.py", description="rename it"),
+        step("lsp", operation="diagnostics", filePath=a),
+        step("write", filePath=a, content="from new import h\n\nprint(h())\nnothing\n"),
+        step("lsp", operation="diagnostics", filePath=a),
+        text("done"),
+    )
+    env = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path)}
+
+    async with opened(tmp_path, provider, plugin, write_plugin, bash_plugin, env=env) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, [TextInput(text="go")])
+        parts = tools_of(await app.turns(session.id))
+
+    outputs = [part.state.output for part in parts if isinstance(part.state, Completed)]
+    assert not any("ERROR" in output for output in outputs[:3])
+    assert '1:17: error: "g" is unknown import symbol' in outputs[3]
+    assert 'error: "nothing" is not defined' in outputs[5]
+    assert outputs[5].count("error") == 1

@@ -33,6 +33,7 @@ class Square:
         return area(2, 2)
 '''
 PYLSP = shutil.which("pylsp", path=str(BIN))
+ONLY = {"basedpyright": LspConfig(disabled=True)}
 pytestmark = pytest.mark.skipif(PYLSP is None, reason="python-lsp-server is not installed")
 
 
@@ -42,15 +43,9 @@ async def context(tmp_path, monkeypatch):
     (tmp_path / "setup.py").touch()
     (tmp_path / "shapes.py").write_text(SHAPES)
     (tmp_path / "use.py").write_text("from shapes import area\n\nprint(area(1, 2))\n")
-    context = Context(tmp_path, config=Config(lsp={"pylsp": LspConfig()}))
+    context = Context(tmp_path, config=Config(lsp=ONLY))
     yield context
-    await closed(context)
-
-
-async def closed(context):
-    servers = context.stash.get(plugin._SERVERS)
-    if servers:
-        await servers.aclose()
+    await plugin.shutdown(context)
 
 
 async def asked(context, operation, name="use.py", **place):
@@ -116,7 +111,9 @@ async def test_in_an_app_a_turn_learns_of_its_errors_and_no_server_is_left(tmp_p
     env = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(tmp_path)}
     plugins = (plugin, write_plugin, format_plugin)
 
-    async with opened(tmp_path, provider, *plugins, env=env) as app:
+    settings = {"model": "played/m", "lsp": {"basedpyright": {"disabled": True}}}
+
+    async with opened(tmp_path, provider, *plugins, env=env, config=settings) as app:
         session = await app.create_session()
         await app.prompt(session.id, [TextInput(text="go")])
         turns = await app.turns(session.id)

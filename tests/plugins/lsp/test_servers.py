@@ -3,67 +3,24 @@
 import asyncio
 import os
 import signal
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
+from lsp_project import asked, config, edited, said
 from pegboard import ProgramSearch
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
-from pegboard.tools import ToolResult
 from pegboard_plugins import lsp as plugin
-from pegboard_plugins.lsp import client, lsp, server, servers
+from pegboard_plugins.lsp import client, lsp, server, servers, textdocuments
 from pegboard_plugins.lsp.known import KNOWN, launch
-from tool_context import Context, call
+from tool_context import call
 from written import until
-
-PROGRAM = Path(__file__).parents[2] / "language_server.py"
-
-
-def config(fault, log):
-    settings = LspConfig(
-        command=(sys.executable, str(PROGRAM), fault), extensions=("t",), env={"LSP_LOG": str(log)}
-    )
-    return Config(lsp={"tests": settings})
-
-
-@pytest.fixture
-async def project(tmp_path):
-    """Makes a context whose server has a fault; all servers end with the test."""
-    made = []
-
-    def make(fault="none"):
-        (tmp_path / "a.t").write_text("one\nwrong\nodd\n\U0001f600 x\n")
-        made.append(Context(tmp_path, config=config(fault, tmp_path / "log")))
-        return made[-1]
-
-    yield make
-    for context in made:
-        if kept := context.stash.get(plugin._SERVERS):
-            await kept.aclose()
-
-
-async def asked(context, operation="hover", **place):
-    path = str(context.directory / "a.t")
-    return (await call(lsp, context, operation=operation, filePath=path, **place)).output
-
-
-async def edited(context, text):
-    path = context.directory / "a.t"
-    path.write_text(text)
-    await context.edited(path)
-    return await plugin.tool_execute_after(context, ToolResult(output="done"))
 
 
 def running(context):
     [slot] = context.stash.get(plugin._SERVERS)._slots.values()
     return slot.starting.result()
-
-
-def said(context):
-    return (context.directory / "log").read_text().split()
 
 
 async def test_places_are_counted_in_the_servers_units(project):
@@ -78,16 +35,16 @@ async def test_errors_follow_the_text_and_warnings_are_left_out(project):
     first = await edited(context, "wrong\nodd\n")
     second = await edited(context, "right\nodd\n")
 
-    assert "ERROR [1:1] wrong on 0\n</diagnostics>" in first.output
-    assert second is None
+    assert "ERROR [1:1] wrong on 0\n</diagnostics>" in first
+    assert not second
     assert said(context).count("textDocument/didOpen") == 1
 
 
 async def test_of_many_errors_twenty_are_shown(project):
     answer = await edited(project("many"), "x\n")
 
-    assert answer.output.count("ERROR") == 20
-    assert "... and 10 more" in answer.output
+    assert answer.count("ERROR") == 20
+    assert "... and 10 more" in answer
 
 
 async def test_a_silent_server_delays_edits_less_and_less(project):
@@ -96,7 +53,7 @@ async def test_a_silent_server_delays_edits_less_and_less(project):
 
     for number in range(3):
         started = time.monotonic()
-        assert await edited(context, f"{number}\n") is None
+        assert not await edited(context, f"{number}\n")
         waits.append(time.monotonic() - started)
 
     assert waits[2] < waits[0] / 2
@@ -107,7 +64,7 @@ async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
     context = project("slow")
 
     started = time.monotonic()
-    assert await edited(context, "wrong\n") is None
+    assert not await edited(context, "wrong\n")
     assert time.monotonic() - started < 1
 
     assert "at " in await asked(context)
@@ -138,11 +95,43 @@ async def test_after_a_crash_the_documents_are_open_again(project):
 
 @pytest.mark.parametrize(
     ("fault", "reason"),
-    [("dead", "gone"), ("noise", "no valid message"), ("huge", "no valid message")],
+    [
+        ("dead", "gone"),
+        ("noise", "no valid message"),
+        ("huge", "no valid message"),
+        ("headless", "no valid message"),
+        ("early", "gone"),
+        ("flood", "no valid message"),
+        ("half", "gone"),
+    ],
 )
-async def test_a_server_that_breaks_the_protocol_is_an_error(project, fault, reason):
+async def test_a_server_that_breaks_the_protocol_is_an_error_and_can_be_ended(
+    project, fault, reason
+):
+    context = project(fault)
+
     with pytest.raises(ToolError, match=reason):
-        await asked(project(fault))
+        await asked(context)
+
+    async with asyncio.timeout(20):
+        await plugin.shutdown(context)
+
+
+async def test_a_server_that_is_not_understood_does_not_stay(project, monkeypatch):
+    monkeypatch.setattr(server, "WATCH_S", 0.05)
+    context = project("flood")
+    with pytest.raises(ToolError, match="no valid message"):
+        await asked(context)
+
+    async with asyncio.timeout(20):
+        await asyncio.wait(running(context)._tasks)
+
+    [service] = await plugin.services(context)
+    assert service.state == "failed"
+
+
+async def test_an_edit_goes_on_beside_a_server_that_floods_from_the_start(project):
+    assert not await edited(project("early"), "wrong\n")
 
 
 async def test_a_request_without_an_answer_ends_in_time(project, monkeypatch):
@@ -173,7 +162,7 @@ async def test_what_is_not_in_the_protocol_ends_neither_the_server_nor_us(projec
     with pytest.raises(ToolError, match=r"refused textDocument/definition: .*no name there"):
         await asked(context, "goToDefinition")
 
-    assert "ERROR [1:1] wrong on 0" in answer.output
+    assert "ERROR [1:1] wrong on 0" in answer
     assert running(context).alive
     assert said(context).count("initialize") == 1
 
@@ -183,7 +172,7 @@ async def test_a_long_answer_is_whole(project):
 
 
 async def test_old_documents_are_closed(project, monkeypatch):
-    monkeypatch.setattr(server, "MOST_DOCUMENTS", 2)
+    monkeypatch.setattr(textdocuments, "MOST_DOCUMENTS", 2)
     context = project()
 
     for name in ("1.t", "2.t", "3.t"):
@@ -191,8 +180,7 @@ async def test_old_documents_are_closed(project, monkeypatch):
         path = str(context.directory / name)
         await call(lsp, context, operation="diagnostics", filePath=path)
 
-    assert len(running(context)._documents) == 2
-    assert "textDocument/didClose" in said(context)
+    assert [word for word in said(context) if word.startswith("closed:")] == ["closed:1.t"]
 
 
 @pytest.mark.parametrize(("bound", "value"), [("IDLE_S", 0.0), ("LIMIT_RSS_BYTES", 1)])
@@ -234,11 +222,10 @@ async def test_a_server_that_hangs_is_ended_and_comes_back(project, monkeypatch)
 
 async def test_a_file_that_is_gone_hides_no_errors_of_others(project):
     context = project()
-    await context.edited(context.directory / "gone.t")
 
-    result = await edited(context, "wrong\n")
+    result = await edited(context, "wrong\n", gone="gone.t")
 
-    assert "ERROR [1:1] wrong on 0" in result.output
+    assert "ERROR [1:1] wrong on 0" in result
 
 
 async def test_a_letter_before_the_first_is_an_error(project):
@@ -250,7 +237,7 @@ async def test_no_server_starts_before_the_project_is_trusted(project):
     context = project()
     context.trusted = False
 
-    assert await edited(context, "wrong\n") is None
+    assert not await edited(context, "wrong\n")
     with pytest.raises(ToolError, match="projects that the user trusts"):
         await asked(context)
 
@@ -290,15 +277,60 @@ async def test_an_old_server_ends_though_nobody_waits_for_the_new_one(project, m
     assert old._process.returncode is not None
 
 
-async def test_there_are_never_more_than_a_few_servers(project, monkeypatch):
-    monkeypatch.setattr(servers, "MOST_SERVERS", 1)
+def another(context, name, fault="none"):
+    """Have the file belong to a server of another name."""
+    settings = config(fault, context.directory / "log").lsp["tests"]
+    context.session.config = Config(lsp={name: settings})
+
+
+async def names(context):
+    return [service.name for service in await plugin.services(context)]
+
+
+async def test_the_server_that_was_not_used_for_the_longest_time_makes_room(project, monkeypatch):
+    monkeypatch.setattr(servers, "MOST_SERVERS", 2)
     context = project()
-    settings = context.session.config.lsp["tests"]
-    for name in ("one", "two"):
-        context.session.config = Config(lsp={name: settings})
+    for name in ("one", "two", "one", "three"):
+        another(context, name)
         await asked(context)
 
-    assert [name for name, _ in context.stash.get(plugin._SERVERS)._slots] == ["two"]
+    assert await names(context) == ["one", "three"]
+    assert said(context).count("initialize") == 3
+
+
+async def test_no_server_is_ended_while_it_is_asked(project, monkeypatch):
+    monkeypatch.setattr(servers, "MOST_SERVERS", 1)
+    monkeypatch.setattr(client, "REQUEST_S", 2.0)
+    context = project()
+    another(context, "one", "mute")
+    waiting = asyncio.create_task(asked(context))
+    log = context.directory / "log"
+    await until(lambda: log.exists() and "textDocument/hover" in said(context))
+
+    another(context, "two")
+    with pytest.raises(ToolError, match="all 1 language servers are in use"):
+        await asked(context)
+
+    with pytest.raises(ToolError, match="did not answer"):
+        await waiting
+    assert "at " in await asked(context)
+    assert await names(context) == ["two"]
+
+
+async def test_a_server_that_is_asked_outlives_the_one_that_takes_its_place(project, monkeypatch):
+    monkeypatch.setattr(server, "MOST_CHANGES", 0)
+    monkeypatch.setattr(client, "REQUEST_S", 2.0)
+    context = project("mute")
+    waiting = asyncio.create_task(asked(context))
+    log = context.directory / "log"
+    await until(lambda: log.exists() and "textDocument/hover" in said(context))
+
+    (context.directory / "b.t").write_text("x")
+    assert await asked(context, "diagnostics", "b.t") == "No results for diagnostics"
+
+    with pytest.raises(ToolError, match="did not answer"):  # and not: is gone
+        await waiting
+    await until(lambda: said(context).count("shutdown") == 1)
 
 
 def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):

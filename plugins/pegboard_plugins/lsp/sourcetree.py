@@ -1,0 +1,81 @@
+"""The files below a folder: which there are, and what became of them since the last look."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+MOST_FILES = 20_000
+"""So many are watched, the outer ones first: a look at them takes 0.1 to 0.2 s."""
+_LEFT_OUT = frozenset({"node_modules", "__pycache__"})
+_INSTALLED = frozenset({"pyvenv.cfg", "CACHEDIR.TAG"})
+"""A folder with one of them holds what programs have put there."""
+
+Change = Literal["Created", "Changed", "Deleted"]
+
+
+class SourceTree:
+    """The files of a folder as they were at the last look; blocks."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._stamps = _stamps(root, ())
+
+    def changes(self, also: Iterable[Path]) -> Mapping[str, Change]:
+        """What became of the files, and of the paths in `also`, since the last call."""
+        before, self._stamps = self._stamps, _stamps(self._root, also)
+        found: dict[str, Change] = {}
+        for path, stamp in self._stamps.items():
+            if path not in before:
+                found[path] = "Created"
+            elif before[path] != stamp:
+                found[path] = "Changed"
+        for path in before.keys() - self._stamps.keys():
+            if not os.path.lexists(path):  # it may only have moved behind the last that is watched
+                found[path] = "Deleted"
+        return found
+
+
+def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
+    """The files below a folder, outer ones first; links to files count, those to folders do not.
+
+    Left out are hidden folders, and those that hold installed packages or what was built.
+    """
+    folders = [str(root)]
+    for folder in folders:  # it grows meanwhile
+        entries = _entries(folder)
+        if folder != folders[0] and any(entry.name in _INSTALLED for entry in entries):
+            continue
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry
+            elif not entry.name.startswith(".") and entry.name not in _LEFT_OUT:
+                folders.append(entry.path)
+
+
+def _stamps(root: Path, also: Iterable[Path]) -> dict[str, int]:
+    """Of each file a number that is another one when the file is."""
+    found: dict[str, int] = {}
+    for entry in source_files(root):
+        with suppress(OSError):
+            if entry.is_file():
+                found[entry.path] = _stamp(entry.stat())
+        if len(found) >= MOST_FILES:
+            break
+    for path in also:
+        with suppress(OSError):
+            found[str(path)] = _stamp(path.stat())
+    return found
+
+
+def _stamp(facts: os.stat_result) -> int:
+    return hash((facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns))
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

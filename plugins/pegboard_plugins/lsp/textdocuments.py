@@ -1,0 +1,167 @@
+"""The documents that a server has open: their texts as they are on the disk, and what it finds."""
+
+import asyncio
+import os
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsprotocol import types
+
+from pegboard import ToolError
+from pegboard_plugins.lsp.client import Client
+
+MOST_DOCUMENTS = 50
+LONGEST_BYTES = 2 << 20
+
+Stamp = tuple[int, int, int]
+
+
+@dataclass(slots=True)
+class Document:
+    """An open document.
+
+    `found` is what the server finds in the text, None before it has said so; `fresh`: it has been
+    heard since something changed. `known` are the errors of the last look.
+    """
+
+    text: str
+    stamp: Stamp
+    version: int = 1
+    found: Sequence[types.Diagnostic] | None = None
+    fresh: bool = False
+    known: Counter[str] | None = None
+
+    def look(self) -> list[types.Diagnostic]:
+        """The errors that are new since the last look."""
+        if self.found is None:
+            return []
+        before, self.known = self.known, Counter(each.message for each in errors(self.found))
+        if before is None:
+            return []
+        new = self.known - before
+        return [each for each in errors(self.found) if each.message in new]
+
+
+class TextDocuments:
+    """The open documents, the longest unused first; `news` is set when the server has found."""
+
+    def __init__(self, client: Client, languages: Mapping[str, str]) -> None:
+        self.news = asyncio.Event()
+        self._client = client
+        self._languages = languages
+        self._open: OrderedDict[Path, Document] = OrderedDict()
+
+    def latest(self) -> list[tuple[Path, Document]]:
+        """The documents, the one that was used last first."""
+        return list(reversed(self._open.items()))
+
+    async def open(self, path: Path) -> Document:
+        """The document, once the server knows the text that is on the disk.
+
+        :raises ToolError: when it cannot be read, or is too long.
+        """
+        text, stamp = await asyncio.to_thread(_read, path)
+        document = self._open.get(path)
+        if document is None:
+            document = self._open[path] = Document(text, stamp)
+            kind = self._languages.get(path.suffix.lower(), "")
+            item = types.TextDocumentItem(path.as_uri(), kind, document.version, text)
+            self._client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+            while len(self._open) > MOST_DOCUMENTS:
+                self._close(next(iter(self._open)))
+        else:
+            document.stamp = stamp
+            self._change(path, document, text)
+        self._open.move_to_end(path)
+        return document
+
+    async def refresh(self) -> bool:
+        """Whether a document is another one on the disk by now, which the server then knows."""
+        stamps = {path: document.stamp for path, document in self._open.items()}
+        altered = await asyncio.to_thread(_altered, stamps)
+        for path, now in altered.items():
+            document = self._open.get(path)
+            if document is None:
+                continue  # it was closed meanwhile
+            if now is None:
+                self._close(path)
+            else:
+                text, document.stamp = now
+                self._change(path, document, text)
+        return bool(altered)
+
+    def expect_news(self) -> None:
+        """What is found from here on counts, for something has changed."""
+        for document in self._open.values():
+            document.fresh = False
+
+    def paths(self) -> tuple[Path, ...]:
+        """Where the documents are."""
+        return tuple(self._open)
+
+    def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:
+        """Keep what was found, unless it is outdated or about what is not open."""
+        document = self._open.get(path)
+        if document is None or (params.version or document.version) < document.version:
+            return
+        document.found = params.diagnostics
+        document.fresh = True
+        self.news.set()
+
+    def _change(self, path: Path, document: Document, text: str) -> None:
+        if document.text == text:
+            return
+        uri = path.as_uri()
+        document.text = text
+        document.version += 1
+        document.found, document.fresh = None, False
+        self._client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(document.version, uri),
+                [types.TextDocumentContentChangeWholeDocument(text)],
+            )
+        )
+        self._client.text_document_did_save(
+            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
+        )
+
+    def _close(self, path: Path) -> None:
+        del self._open[path]
+        identifier = types.TextDocumentIdentifier(path.as_uri())
+        self._client.text_document_did_close(types.DidCloseTextDocumentParams(identifier))
+
+
+def errors(found: Sequence[types.Diagnostic]) -> list[types.Diagnostic]:
+    """What is an error, or has no severity."""
+    kinds = (None, types.DiagnosticSeverity.Error)
+    return [each for each in found if each.severity in kinds]
+
+
+def _altered(stamps: Mapping[Path, Stamp]) -> dict[Path, tuple[str, Stamp] | None]:
+    """The files whose stamp is another one, as they are; None for what cannot be read any more."""
+    found: dict[Path, tuple[str, Stamp] | None] = {}
+    for path, stamp in stamps.items():
+        with suppress(OSError):
+            if _stamp(path.stat()) == stamp:
+                continue
+        found[path] = None
+        with suppress(ToolError):
+            found[path] = _read(path)
+    return found
+
+
+def _read(path: Path) -> tuple[str, Stamp]:
+    try:
+        facts = path.stat()
+        if facts.st_size > LONGEST_BYTES:
+            raise ToolError(f"{path} is too long for a language server")
+        return path.read_bytes().decode(errors="replace"), _stamp(facts)
+    except OSError as error:
+        raise ToolError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _stamp(facts: os.stat_result) -> Stamp:
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns

@@ -1,0 +1,129 @@
+"""The tool is offered where it can answer."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from lsp_project import config
+from pegboard import hookimpl
+from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.schema.config import Config, LspConfig
+from pegboard.schema.prompt import TextInput
+from pegboard_plugins import lsp as plugin
+from pegboard_plugins.lsp import known, lsp
+from pegboard_plugins.lsp.sourcetree import source_files
+from played import Played, opened, text
+from session_views import MODEL, view
+
+TOOLS = tuple(
+    ToolDefinition(name=name, description="", parameters={}, permission=name)
+    for name in ("lsp", "read")
+)
+REQUEST = ModelRequest(model=MODEL, system=(), messages=(), tools=TOOLS)
+
+
+class Prompt:
+    """Gives requests a system prompt."""
+
+    @hookimpl
+    async def chat_system_transform(self) -> tuple[str, ...]:
+        return ("You write code.",)
+
+
+async def offered(
+    folder: Path, settings: Config, *, trusted: bool = True, vouched: bool = True
+) -> bool:
+    session = replace(view(folder, config=settings), trusted=trusted, vouched=vouched)
+    request = await plugin.chat_params(session, REQUEST) or REQUEST
+    names = [tool.name for tool in request.tools]
+    assert names in (["lsp", "read"], ["read"])
+    return "lsp" in names
+
+
+async def test_a_trusted_project_with_a_file_of_an_installed_server_has_the_tool(
+    tmp_path: Path,
+) -> None:
+    settings = config("none", tmp_path / "log")
+    (tmp_path / "notes.md").touch()
+    assert not await offered(tmp_path, settings)
+
+    (tmp_path / "src/deep").mkdir(parents=True)
+    (tmp_path / "src/deep/a.T").touch()
+
+    assert await offered(tmp_path, settings)
+    assert not await offered(tmp_path, settings, trusted=False)
+    missing = LspConfig(command=("no-such-program",), extensions=("t",))
+    assert not await offered(tmp_path, Config(lsp={"tests": missing}))
+
+
+async def test_a_server_of_the_projects_own_packages_counts_where_it_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/none")
+    settings = Config(lsp={"typescript": LspConfig()})
+    for name in ("doc/b.ts", "web/src/a.ts", "web/src/c.ts"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert not await offered(tmp_path, settings)
+
+    own = tmp_path / "web/node_modules/.bin/typescript-language-server"
+    own.parent.mkdir(parents=True)
+    shutil.copy(sys.executable, own)
+
+    assert await offered(tmp_path, settings)
+    assert not await offered(tmp_path, settings, vouched=False)
+
+
+async def test_of_a_big_project_few_files_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "MOST_LOOKED_AT", 3)
+    looked: list[str] = []
+
+    def counted(root: Path) -> Iterator[os.DirEntry[str]]:
+        for entry in source_files(root):
+            looked.append(entry.name)
+            yield entry
+
+    monkeypatch.setattr(known, "source_files", counted)
+    settings = config("none", tmp_path / "log")
+    for number in range(3):
+        (tmp_path / f"{number}.md").touch()
+    assert not await offered(tmp_path, settings)
+    looked.clear()
+
+    for number in range(3, 9):
+        (tmp_path / f"{number}.md").touch()
+
+    assert await offered(tmp_path, settings)
+    assert len(looked) == 4
+
+
+async def test_a_request_without_the_tool_costs_no_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known, "configured", None)
+    request = replace(REQUEST, tools=TOOLS[1:])
+
+    assert await plugin.chat_params(view(tmp_path), request) is None
+
+
+async def test_in_an_app_each_request_has_the_tool_as_the_project_is_then(tmp_path: Path) -> None:
+    provider = Played(text("done"))
+    settings = config("none", tmp_path / "log").lsp["tests"]
+    given = {"command": list(settings.command), "extensions": ["t"]}
+    options = {"config": {"model": "played/m", "lsp": {"tests": given}}}
+
+    async with opened(tmp_path, provider, plugin, Prompt(), **options) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, [TextInput(text="go")])
+        (tmp_path / "project/a.t").touch()
+        await app.prompt(session.id, [TextInput(text="go")])
+
+    names = [[tool.name for tool in request.tools] for request in provider.requests]
+    assert names == [[], [lsp.id]]
