@@ -165,8 +165,7 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
         return False
     files, tried = source_files(search.root), set[tuple[Path, str]]()
     for entry in islice(files, MOST_LOOKED_AT):
-        path = Path(entry.name)
-        suffix = path.suffix.lower()
+        suffix = f".{entry.name.rpartition('.')[2].lower()}"  # a path would take ten times as long
         if suffix in anywhere:
             return True
         if suffix in own:

@@ -1,8 +1,6 @@
 """One running language server: its process, and what it is told and asked."""
 
 import asyncio
-import os
-import signal
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
@@ -18,6 +16,7 @@ from pegboard_plugins.lsp.capabilities import offered
 from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, Client
 from pegboard_plugins.lsp.columns import encoding_of, in_letters
 from pegboard_plugins.lsp.known import Launch
+from pegboard_plugins.lsp.serverprocess import kill_group, rss_bytes, running
 from pegboard_plugins.lsp.sourcetree import Change, SourceTree
 from pegboard_plugins.lsp.textdocuments import Document, TextDocuments
 from pegboard_plugins.lsp.watchers import Watchers
@@ -35,8 +34,6 @@ IDLE_S = 600.0
 MOST_UNANSWERED = 3
 """A server that gives no sign of life for so many requests is started anew."""
 WATCH_S = 5.0
-HEAD_BYTES = 1 << 16
-"""No head of a message is longer."""
 _PATIENCE_S = 1.0
 """The least that a server which has spoken is waited for."""
 _LEAST_PATIENCE_S = 0.3
@@ -94,7 +91,7 @@ class Server:
             command = await around.enter_async_context(
                 enclosed(language.command, cwd=launch.root, env=env)
             )
-            process = await _process(command, launch.root, env, around)
+            process = await around.enter_async_context(running(command, launch.root, env))
         except BaseException as error:
             await around.aclose()
             if isinstance(error, OSError):
@@ -195,17 +192,10 @@ class Server:
         await self._kill()
 
     async def _kill(self) -> None:
-        self._signal()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)  # they end at once
-        await self._around.aclose()  # what is unread would keep the process waiting
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._process.wait(), STOP_S)
-
-    def _signal(self) -> None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._around.aclose()
 
     def _listen(self) -> None:
         """Answer what the server asks and hear what it finds; pygls refuses anything else."""
@@ -287,8 +277,8 @@ class Server:
             idle = time.monotonic() - self._used_at > IDLE_S
             hangs = self.client.protocol.unanswered >= MOST_UNANSWERED
             heard = not self._tasks[0].done()
-            if idle or hangs or not heard or _rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
-                self._signal()
+            if idle or hangs or not heard or rss_bytes(self._process.pid) > LIMIT_RSS_BYTES:
+                kill_group(self._process.pid)
                 return
 
 
@@ -296,25 +286,6 @@ def path_of(uri: str) -> str:
     """The path of a `file:` URI; any other URI as it is."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri
-
-
-async def _process(
-    command: Sequence[str], folder: Path, env: Mapping[str, str], around: AsyncExitStack
-) -> asyncio.subprocess.Process:
-    """The process, whose pipes are closed with `around`, even if much in them is unread."""
-    loop = asyncio.get_running_loop()
-    transport, protocol = await loop.subprocess_exec(
-        lambda: asyncio.subprocess.SubprocessStreamProtocol(limit=HEAD_BYTES, loop=loop),
-        *command,
-        cwd=folder,
-        env=env,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    around.callback(transport.close)
-    return asyncio.subprocess.Process(transport, protocol, loop)
 
 
 async def _quiet(news: asyncio.Event) -> None:
@@ -330,13 +301,3 @@ async def _quiet(news: asyncio.Event) -> None:
 
 def _folder(root: Path) -> types.WorkspaceFolder:
     return types.WorkspaceFolder(root.as_uri(), root.name)
-
-
-def _rss_bytes(pid: int) -> int:
-    """The memory of a process and its children; 0 where the system does not say."""
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE") + sum(_rss_bytes(int(child)) for child in children)

@@ -106,7 +106,7 @@ async def test_after_a_crash_the_documents_are_open_again(project):
     ],
 )
 async def test_a_server_that_breaks_the_protocol_is_an_error_and_can_be_ended(
-    project, fault, reason
+    project, caplog, fault, reason
 ):
     context = project(fault)
 
@@ -115,6 +115,7 @@ async def test_a_server_that_breaks_the_protocol_is_an_error_and_can_be_ended(
 
     async with asyncio.timeout(20):
         await plugin.shutdown(context)
+    assert not [record for record in caplog.records if record.name == "asyncio"]
 
 
 async def test_a_server_that_is_not_understood_does_not_stay(project, monkeypatch):
