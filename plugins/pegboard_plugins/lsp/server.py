@@ -128,6 +128,8 @@ class Server:
             self._outdated = self._outdated or len(changes) > MOST_CHANGES
             if self._outdated:
                 return False
+            if affects := any(map(self._watchers.knows, changes)):
+                self._documents.doubt()
             if changes:
                 events = [
                     types.FileEvent(Path(path).as_uri(), types.FileChangeType[change])
@@ -135,8 +137,8 @@ class Server:
                 ]
                 params = types.DidChangeWatchedFilesParams(events)
                 self.client.workspace_did_change_watched_files(params)
-            if await self._documents.refresh() or any(map(self._watchers.knows, changes)):
-                self._documents.expect_news()
+            if await self._documents.refresh() and not affects:
+                self._documents.doubt()
             return True
 
     async def open(self, path: Path) -> types.TextDocumentIdentifier:
@@ -157,8 +159,11 @@ class Server:
         """
         document = await self._documents.open(path)
         if self._capabilities.diagnostic_provider is None:
+            if document.stale:
+                self._documents.ask_anew(path, document)
             unknown = patient and document.found is None
-            await self._settled(document, limit_s=REQUEST_S if unknown else self._patience_s)
+            limit_s = REQUEST_S if unknown else self._patience_s
+            await self._settled(lambda: document.found is not None, limit_s)
         else:
             await self._pull(path, document)
         if document.found is None:
@@ -174,8 +179,8 @@ class Server:
             seen = [(path, document) for path, document in others if document.known is not None]
             pulls = (self._pull(path, document) for path, document in seen[:MOST_PULLED])
             await asyncio.gather(*pulls, return_exceptions=True)
-        elif others and not any(document.fresh for _, document in documents):
-            await self._settled(*(each for _, each in others), limit_s=self._patience_s)
+        elif others and len(others) == len(documents):  # nobody has waited for the server yet
+            await self._settled(lambda: self._documents.heard, self._patience_s)
         found: dict[Path, list[types.Diagnostic]] = {}
         for path, document in others:
             if len(found) < MOST_OTHERS and (new := document.look()):
@@ -241,8 +246,8 @@ class Server:
         if isinstance(report, types.RelatedFullDocumentDiagnosticReport):
             document.found = report.items
 
-    async def _settled(self, *documents: Document, limit_s: float) -> None:
-        """Waits for what is found in one of the documents now; what is found in others comes too.
+    async def _settled(self, known: Callable[[], bool], limit_s: float) -> None:
+        """Waits until it is known what the server finds, and what it says at the same time.
 
         How long it took says how long to wait the next time.
         """
@@ -251,14 +256,13 @@ class Server:
         heard = False
         try:
             async with asyncio.timeout(limit_s):
-                while not any(document.fresh for document in documents):
+                while not known():
                     news.clear()
                     await news.wait()
                 heard = True
                 await _quiet(news)
         except TimeoutError:
-            for document in documents:
-                document.fresh = True  # what is known is known, until something changes
+            pass
         finally:
             took = time.monotonic() - started
             if heard:

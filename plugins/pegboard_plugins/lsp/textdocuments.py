@@ -23,15 +23,15 @@ Stamp = tuple[int, int, int]
 class Document:
     """An open document.
 
-    `found` is what the server finds in the text, None before it has said so; `fresh`: it has been
-    heard since something changed. `known` are the errors of the last look.
+    `found` is what the server finds in the text, None before it has said so; `stale`: other files
+    have changed since it was last asked. `known` are the errors of the last look.
     """
 
     text: str
     stamp: Stamp
     version: int = 1
     found: Sequence[types.Diagnostic] | None = None
-    fresh: bool = False
+    stale: bool = False
     known: Counter[str] | None = None
 
     def look(self) -> list[types.Diagnostic]:
@@ -46,9 +46,13 @@ class Document:
 
 
 class TextDocuments:
-    """The open documents, the longest unused first; `news` is set when the server has found."""
+    """The open documents, the longest unused first.
+
+    `heard`: the server has said what it finds since files changed; `news` is set each time.
+    """
 
     def __init__(self, client: Client, languages: Mapping[str, str]) -> None:
+        self.heard = True
         self.news = asyncio.Event()
         self._client = client
         self._languages = languages
@@ -93,10 +97,13 @@ class TextDocuments:
                 self._change(path, document, text)
         return bool(altered)
 
-    def expect_news(self) -> None:
-        """What is found from here on counts, for something has changed."""
+    def doubt(self) -> None:
+        """Files have changed: what is found in any document may be another thing by now."""
+        self.heard = False
         for document in self._open.values():
-            document.fresh = False
+            document.stale = True
+            if document.known is None:
+                document.look()  # what stood before the change is no news
 
     def paths(self) -> tuple[Path, ...]:
         """Where the documents are."""
@@ -108,24 +115,27 @@ class TextDocuments:
         if document is None or (params.version or document.version) < document.version:
             return
         document.found = params.diagnostics
-        document.fresh = True
+        self.heard = True
         self.news.set()
+
+    def ask_anew(self, path: Path, document: Document) -> None:
+        """Have the server look at a document again, which it does for each version of it."""
+        document.version += 1
+        document.found, document.stale = None, False
+        self._client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(document.version, path.as_uri()),
+                [types.TextDocumentContentChangeWholeDocument(document.text)],
+            )
+        )
 
     def _change(self, path: Path, document: Document, text: str) -> None:
         if document.text == text:
             return
-        uri = path.as_uri()
         document.text = text
-        document.version += 1
-        document.found, document.fresh = None, False
-        self._client.text_document_did_change(
-            types.DidChangeTextDocumentParams(
-                types.VersionedTextDocumentIdentifier(document.version, uri),
-                [types.TextDocumentContentChangeWholeDocument(text)],
-            )
-        )
+        self.ask_anew(path, document)
         self._client.text_document_did_save(
-            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(uri))
+            types.DidSaveTextDocumentParams(types.TextDocumentIdentifier(path.as_uri()))
         )
 
     def _close(self, path: Path) -> None:

@@ -173,6 +173,18 @@ async def test_an_edit_is_told_what_it_breaks_elsewhere_and_nothing_older(projec
     assert again == ""
 
 
+async def test_a_file_that_was_only_asked_about_counts_as_known(project):
+    context = project()
+    (context.directory / "a.t").write_text("wrong\nneeds c.t\n")
+    (context.directory / "c.t").write_text("x")
+    await asked(context)
+
+    broken = await edited(context, None, name="c.t")
+
+    assert broken.count("ERROR") == 1
+    assert "ERROR [2:1] needs c.t on 1" in broken
+
+
 async def test_errors_of_the_file_and_of_others_are_told_apart(project):
     context = project()
     await edited(context, "needs c.t\n")

@@ -51,12 +51,12 @@ async def test_a_silent_server_delays_edits_less_and_less(project):
     context = project("silent")
     waits = []
 
-    for number in range(3):
+    for number in range(4):  # with the first it may only have started
         started = time.monotonic()
         assert not await edited(context, f"{number}\n")
         waits.append(time.monotonic() - started)
 
-    assert waits[2] < waits[0] / 2
+    assert waits[3] < waits[0] / 2
 
 
 async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
