@@ -1,9 +1,11 @@
 """`pegboard run`: one prompt, then the end."""
 
+import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO, get_args
@@ -30,6 +32,7 @@ from pegboard.errors import (
     ServerError,
     ServerUnreachableError,
 )
+from pegboard.paths import Places
 from pegboard.schema.config import SandboxLevel
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
@@ -212,7 +215,7 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     parts = parts_of(options.message.text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
     async with _opened(options, asks=asks) as engine:
-        for warning in engine.warnings:
+        for warning in await _warnings(engine, options):
             view.warn(warning)
         session = await _session(engine, options)
         tally = Tally(session.id)
@@ -261,6 +264,21 @@ def _config(options: Options) -> dict[str, object]:
     if options.sandbox is not None:
         said["sandbox"] = options.sandbox
     return said
+
+
+async def _warnings(engine: Engine, options: Options) -> Sequence[str]:
+    """What is to be shown: to a program all, to a person what they have not read today."""
+    if options.style == "json" or not engine.warnings:
+        return engine.warnings
+    from pegboard.cli.warnings import unread  # most runs have no warnings
+
+    return await asyncio.to_thread(
+        unread,
+        engine.warnings,
+        project_id=str(options.directory.absolute()),
+        state=Places.of(os.environ).state,
+        today=datetime.now(UTC).astimezone().date(),
+    )
 
 
 async def _prompt(engine: Engine, options: Options, parts: Sequence[PartInput]) -> Prompt:

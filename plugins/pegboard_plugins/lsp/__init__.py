@@ -57,7 +57,7 @@ WAIT_S = 3.0
 """How long an edit waits for errors, its server's start included."""
 HOOK_S = 10.0
 STOP_S = 5.0
-HERE = "This has errors now, please fix them:"
+HERE = "The language server reports errors in it now; mend those that your change has caused:"
 ELSEWHERE = "These other files have errors now that they had not before:"
 
 _ERROR = 1

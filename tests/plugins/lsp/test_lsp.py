@@ -13,7 +13,7 @@ from pegboard.schema.prompt import TextInput
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins import write as write_plugin
-from pegboard_plugins.lsp import lsp
+from pegboard_plugins.lsp import HERE, lsp
 from pegboard_plugins.write import write
 from played import Played, calls, opened, text
 from played import call as model_call
@@ -94,7 +94,7 @@ async def test_errors_of_an_edit_go_with_its_answer(context):
     answer = await plugin.tool_execute_after(context, result)
 
     assert answer.output == (
-        f"{result.output}\n\nThis has errors now, please fix them:\n\n"
+        f"{result.output}\n\n{HERE}\n\n"
         f"<diagnostics file=\"{path}\">\nERROR [2:7] undefined name 'nothing'\n</diagnostics>"
     )
     assert [each["message"] for each in answer.metadata["diagnostics"][str(path)]] == [
