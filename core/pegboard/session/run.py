@@ -1,7 +1,6 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
 from asyncio import Lock, Semaphore, Task
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +15,7 @@ from pegboard.session.budget import Budget
 from pegboard.session.ending import Progress
 from pegboard.session.engine import Engine
 from pegboard.session.history import History
+from pegboard.session.repeats import Repeats
 from pegboard.session.trail import Trail
 from pegboard.session.writer import Writer
 from pegboard.storage.changes import ChangeSession
@@ -60,10 +60,10 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` counts the calls of the turn by permission, name and arguments, `progress` its steps
-    that got nowhere. `trail` follows what the steps do to files, `sent` is the newest request to
-    the model, `width` lets subagents in. `session` is the record as it was stored last, by
-    whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
+    `calls` are those of the turn, by what came of them, `progress` counts its steps that got
+    nowhere. `trail` follows what the steps do to files, `sent` is the newest request to the
+    model, `width` lets subagents in. `session` is the record as it was stored last, by whomever
+    in this process; `owed_usd` and `owed_tokens` are not in it yet.
     """
 
     engine: Engine
@@ -74,7 +74,7 @@ class Run:
     depth: int
     parent_rulesets: tuple[Ruleset, ...]
     blocked: bool = False
-    calls: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    calls: Repeats = field(default_factory=Repeats)
     progress: Progress = field(default_factory=Progress)
     task: Task[None] | None = None
     width: Semaphore = field(default_factory=lambda: Semaphore(MAX_WIDTH))

@@ -24,16 +24,16 @@ from pegboard.session.asking import make_request, settle
 from pegboard.session.ending import INVALID
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
+from pegboard.session.repeats import digest, digest_of_call
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcontext import CallContext, CallTool
-from pegboard.session.trail import TELLS
 from pegboard.tools import PendingCall, Tool, ToolResult
 
 DOOM_LOOP_CALLS = 3
-"""The same call this often in one turn asks before it runs (opencode `session/processor.ts`).
+"""A call that came to the same twice, without news in between, asks before it runs once more.
 
-An edit in between begins the count of other calls anew.
+opencode `session/processor.ts` asks at the third equal call in a row, whatever came of them.
 """
 MOST_NESTED = 500
 """Levels of arguments: what is nearly twice as deep could be read, but not stored."""
@@ -159,9 +159,25 @@ class Caller:
             await asyncio.to_thread(tool.warm)
             engine.warmed.add(tool.id)
         values = tool.validate(plan.input)
-        if tool.id != INVALID:  # it does nothing, and who writes it again is told so
-            await self._not_in_a_loop(call, plan, message_id)
-        before = PendingCall(id=call.id, tool=tool.id, input=plan.input, message_id=message_id)
+        if tool.id == INVALID:  # it does nothing, and who writes it again is told so
+            return await self._done(call, plan, context, values)
+        key = digest_of_call(tool.id, plan.input)
+        await self._not_in_a_loop(call, plan, key, message_id)
+        try:
+            result = await self._done(call, plan, context, values)
+        except Exception as error:  # it is noted and goes on
+            run.calls.ended(key, digest(_said(error)))
+            raise
+        run.calls.ended(key, _digest_of(result))
+        return result
+
+    async def _done(
+        self, call: ToolCall, plan: _Plan, context: CallContext, values: Mapping[str, Any]
+    ) -> ToolResult:
+        run, engine, tool = self._run, self._run.engine, plan.tool
+        before = PendingCall(
+            id=call.id, tool=tool.id, input=plan.input, message_id=context.message_id
+        )
         pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
         if pending.input != plan.input:
             values = tool.validate(pending.input)
@@ -182,8 +198,6 @@ class Caller:
             result = await engine.hooks.tool_execute_after(
                 session=self._view, call=pending, result=result, context=context
             )
-        if tool.permission in TELLS:
-            self._files_changed()
         return await kept_result(result, output_dir=engine.output_dir, hint=self._hint())
 
     def _hint(self) -> str:
@@ -203,11 +217,14 @@ class Caller:
                 raise
             raise ToolError(f"{tool.id} did not end within {limit_s:g} s") from error
 
-    async def _not_in_a_loop(self, call: ToolCall, plan: _Plan, message_id: str) -> None:
+    async def _not_in_a_loop(
+        self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
+    ) -> None:
         run = self._run
-        key = (plan.tool.permission, plan.tool.id, json.dumps(plan.input, sort_keys=True))
-        run.calls[key] += 1
-        if run.calls[key] < DOOM_LOOP_CALLS:
+        if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
+            return
+        await run.trail.looked()  # files that have changed are news
+        if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
             return
         request = make_request(
             run.engine,
@@ -222,14 +239,16 @@ class Caller:
             await settle(run.engine, self._view, request, run.writer)
         except PermissionDeniedError as error:
             raise type(error)(
-                f"the same call of {plan.tool.id} was made {run.calls[key]} times: {error}"
+                f"the same call of {plan.tool.id} has come to the same {times} times,"
+                f" and nothing has changed: {error}"
             ) from error
 
-    def _files_changed(self) -> None:
-        """Calls may come to something else now, as tests do behind an edit; edits count on."""
-        calls = self._run.calls
-        for key in [key for key in calls if key[0] not in TELLS]:
-            del calls[key]
+
+def _digest_of(result: ToolResult) -> bytes:
+    """That of the answer; the name of the file that has the whole of it is another each time."""
+    path = str(result.metadata.get("outputPath") or "\0")
+    files = (each.url for each in result.attachments)
+    return digest(result.output.replace(path, ""), *files)
 
 
 def _said(error: BaseException) -> str:

@@ -101,9 +101,7 @@ class Trail:
         if self._snapshots is None or tool.permission in READS_ONLY:
             yield
             return
-        self.expect(tool)
-        if self._task is not None:
-            await asyncio.wait((self._task,))  # git has a time limit of its own
+        await self.looked()
         if tool.permission in DELEGATES:
             yield
             return
@@ -114,6 +112,12 @@ class Trail:
                 yield
             finally:
                 del self._writings[call_id]
+
+    async def looked(self) -> None:
+        """Wait until the step's snapshot is taken: what the calls before it changed is known."""
+        if self._task is not None:
+            self._go.set()
+            await asyncio.wait((self._task,))  # git has a time limit of its own
 
     def intends(self, call_id: str, path: Path) -> None:
         """A call is about to change a file: whoever sees the change knows whose it is."""
@@ -185,6 +189,7 @@ class Trail:
         if tree is None:
             return
         step.tree = tree
+        self._run.calls.found(tree)
         start = _part(step.processor, StepStartPart)
         if start is not None and start.snapshot != tree and self._is_there(step):
             self._amend(step, replace(start, snapshot=tree))

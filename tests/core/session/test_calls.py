@@ -267,67 +267,6 @@ async def test_an_approval_for_good_is_not_asked_again_and_survives(tmp_path: Pa
     assert isinstance(part.state, Completed)
 
 
-class DoomRule:
-    """The call that is one too many is asked for, all else is allowed."""
-
-    @hookimpl
-    async def permission_ask(self, request: PermissionRequest) -> Verdict:
-        return Verdict(action="ask" if request.permission == "doom_loop" else "allow")
-
-
-async def test_the_same_call_three_times_in_a_turn_asks_before_it_runs(tmp_path: Path) -> None:
-    ran: list[str] = []
-
-    @tool
-    async def again(word: str) -> str:
-        """Again."""
-        ran.append(word)
-        return word
-
-    same = [calls(call("again", '{"word": "x"}', call_id=f"c{n}")) for n in range(4)]
-    provider = Played(*same, text("I stop"))
-    async with opened(tmp_path, provider, DoomRule(), ToolsPlugin(again), allow=False) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        parts = tools_of(await app.turns(session.id))
-
-    assert ran == ["x", "x"]
-    assert [isinstance(part.state, Failed) for part in parts] == [False, False, True, True]
-
-
-async def test_tests_may_run_again_behind_each_edit_but_one_edit_not_for_ever(
-    tmp_path: Path,
-) -> None:
-    ran: list[str] = []
-
-    @tool(permission="bash")
-    async def check() -> str:
-        """Run the tests."""
-        ran.append("check")
-        return "failed"
-
-    @tool(permission="edit")
-    async def change(text: str) -> str:
-        """Change the file."""
-        ran.append(text)
-        return "done"
-
-    def edit(word: str, number: int) -> list[StreamEvent]:
-        return calls(call("change", f'{{"text": "{word}"}}', call_id=f"e{number}"))
-
-    def look(number: int) -> list[StreamEvent]:
-        return calls(call("check", "{}", call_id=f"c{number}"))
-
-    words = ("a", "b", "a", "b", "a")
-    steps = [each for n, word in enumerate(words) for each in (edit(word, n), look(n))]
-    provider = Played(*steps, text("I stop"))
-    async with opened(tmp_path, provider, DoomRule(), ToolsPlugin(check, change), allow=False) as a:
-        session = await a.create_session()
-        await a.prompt(session.id, HI)
-
-    assert ran == ["a", "check", "b", "check", "a", "check", "b", "check", "check"]
-
-
 async def test_a_tool_that_hangs_is_ended_at_its_time_limit(tmp_path: Path) -> None:
     @tool(timeout_s=0.1)
     async def hang() -> str:
