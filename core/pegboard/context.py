@@ -263,7 +263,8 @@ class ToolContext(Protocol):
     ) -> None:
         """Nothing, once all patterns are allowed by rule, plugin or user.
 
-        `always` are the patterns that the user's approval for good covers.
+        `always` are the patterns that the user's approval for good covers. No time limit of the
+        call runs while a person is asked.
 
         :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
         """
@@ -279,7 +280,7 @@ class ToolContext(Protocol):
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions; waits as long as it takes.
 
-        The tool's own `timeout_s` has to leave a person the time.
+        No time limit of the call runs meanwhile.
 
         :raises ToolError: when nobody is there to be asked.
         :raises QuestionRejectedError: when the user does not want to answer; uncaught, it ends

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from pegboard.clock import asking
 from pegboard.errors import NotFoundError, PermissionDeniedError
 from pegboard.schema.permission import PermissionRequest, Reply, Scope, Verdict
 
@@ -54,6 +55,8 @@ class Desk:
     ) -> Answer:
         """The answer to a request; without a time limit, because a person gives it.
 
+        No limit on the current work runs meanwhile.
+
         `recheck` asks `allowed` whether there is still need for one. Cancelling the wait takes
         the request from the desk.
 
@@ -64,7 +67,8 @@ class Desk:
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._open[request.id] = Waiting(request=request, answer=answer, allowed=allowed)
         try:
-            return await answer
+            with asking():
+                return await answer
         finally:
             self._open.pop(request.id, None)
 

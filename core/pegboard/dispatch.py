@@ -14,6 +14,7 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from pegboard.clock import Clock
 from pegboard.errors import PluginError
 from pegboard.health import Health, Timing
 from pegboard.listeners import LIMIT, Listener
@@ -274,14 +275,15 @@ class Dispatch:
         named = {name: arguments[name] for name in each.arguments}
         if each.origin != "builtin":  # the built-in ones change nothing, and views cost time
             named = {name: self._shield.view(value) for name, value in named.items()}
-        task = asyncio.get_running_loop().create_task(self._attempt(each.function, named))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-        try:
-            with self.stalls.running(task, Holder(each.plugin, f"hook {each.hook}")):
-                await asyncio.wait({task}, timeout=each.timeout_s)
-        finally:
-            late = not task.done() and task.cancel()
+        with (clock := Clock()).timing():
+            task = asyncio.get_running_loop().create_task(self._attempt(each.function, named))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+            try:
+                with self.stalls.running(task, Holder(each.plugin, f"hook {each.hook}")):
+                    await clock.wait(task, limit_s=each.timeout_s)
+            finally:
+                late = not task.done() and task.cancel()
         if late:
             return _Outcome(late=True)
         if task.cancelled():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.clock import Slots
 from pegboard.errors import ToolError
 from pegboard.openat import folder_of, temporary_beside
 
@@ -30,7 +31,7 @@ class _Stamp(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class _Gate:
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    slot: Slots = field(default_factory=lambda: Slots(1))
     users: int = 0
 
 
@@ -62,7 +63,7 @@ class FileLedger:
         gate = self._gates.setdefault(key, _Gate())
         gate.users += 1
         try:
-            async with gate.lock:
+            async with gate.slot.taken():
                 yield
         finally:
             gate.users -= 1

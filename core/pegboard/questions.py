@@ -2,6 +2,7 @@
 
 import asyncio
 
+from pegboard.clock import asking
 from pegboard.errors import InvalidInputError, NotFoundError, QuestionRejectedError, ToolError
 from pegboard.schema.question import Answers, QuestionRequest
 
@@ -24,7 +25,8 @@ class Questions:
     async def wait(self, request: QuestionRequest) -> Answers:
         """The answers; without a time limit, because a person gives them.
 
-        Cancelling the wait takes the request from the desk.
+        No limit on the current work runs meanwhile. Cancelling the wait takes the request from
+        the desk.
 
         :raises ToolError: at once, when nobody is there to be asked.
         :raises QuestionRejectedError: when the user does not want to answer.
@@ -34,7 +36,8 @@ class Questions:
         answers: asyncio.Future[Answers] = asyncio.get_running_loop().create_future()
         self._open[request.id] = (request, answers)
         try:
-            return await answers
+            with asking():
+                return await answers
         finally:
             self._open.pop(request.id, None)
 

@@ -51,9 +51,10 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 class Tool:
     """What a model can call; made by `@tool` or by `Tool.raw`.
 
-    `timeout_s` is the time limit of a call, None for the configuration's. `asks` makes the
-    permission requests of a call and does nothing else; see `requests`. A tool made from a
-    function is called from Python as the function is: `await hello("Ada")`.
+    `timeout_s` is the time limit of a call, without the time in which a person is asked, None for
+    the configuration's. `asks` makes the permission requests of a call and does nothing else; see
+    `requests`. A tool made from a function is called from Python as the function is:
+    `await hello("Ada")`.
     """
 
     id: str

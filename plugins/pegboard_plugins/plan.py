@@ -19,13 +19,11 @@ from pegboard import (
 from pegboard.schema.config import Config
 from pegboard.schema.question import Question, QuestionOption
 
-ANSWER_LIMIT_S = 7 * 24 * 3600.0
-"""A person may be away for a while."""
 PLAN, BUILD = "plan", "build"
 YES, NO = "Yes", "No"
 
 
-@tool(timeout_s=ANSWER_LIMIT_S)
+@tool
 async def plan_exit(context: ToolContext) -> ToolResult:
     """Ask the user to leave plan mode, when the plan is complete and you have given it."""
     return await _switched(
@@ -36,7 +34,7 @@ async def plan_exit(context: ToolContext) -> ToolResult:
     )
 
 
-@tool(timeout_s=ANSWER_LIMIT_S)
+@tool
 async def plan_enter(context: ToolContext) -> ToolResult:
     """Ask the user to change to plan mode, for work that should be thought through first."""
     return await _switched(

@@ -8,9 +8,6 @@ from msgspec.structs import replace
 from pegboard import ModelRequest, SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.schema.question import Question, QuestionOption
 
-ANSWER_LIMIT_S = 7 * 24 * 3600.0
-"""A person may be away for a while."""
-
 _OPTION = {
     "type": "object",
     "properties": {
@@ -66,7 +63,7 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
     )
 
 
-question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question, timeout_s=ANSWER_LIMIT_S)
+question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question)
 
 
 @hookimpl

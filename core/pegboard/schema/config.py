@@ -124,7 +124,7 @@ class Limits(Table, frozen=True, forbid_unknown_fields=True):
     """The most that may be spent; what is not set has no limit.
 
     `usd` is US dollars, `tokens` counts all that models read and write, `steps` the answers of
-    models. `minutes` is the time in which something runs.
+    models. `minutes` is the time in which something runs, and nobody is asked.
     """
 
     usd: Annotated[float, msgspec.Meta(ge=0)] | None = None

@@ -1,9 +1,8 @@
 """The accounts of a session, with what it has spent before."""
 
-import asyncio
-
 import msgspec
 
+from pegboard.clock import current_clock
 from pegboard.schema.config import Limits
 from pegboard.schema.session import Session, Tokens
 from pegboard.session.budget import Account, Budget
@@ -26,18 +25,11 @@ async def open_budget(engine: Engine, session: Session, parent: Budget | None) -
 
     Steps, calls and minutes of a session count from when a limit on them was set.
     """
-    limits, now = engine.config.budget, asyncio.get_running_loop().time()
+    limits = engine.config.budget
     if parent is not None:
-        child = Account(purpose="this subagent", limits=limits.subagent, began_at=now)
-        return parent.below(*_limited(child))
-    run = Account(purpose="this run", limits=limits.run, began_at=now)
-    whole = Account(
-        purpose="this session",
-        limits=limits,
-        began_at=now,
-        usd=session.cost or 0.0,
-        tokens=total(session.tokens or Tokens()),
-    )
+        return parent.below(*_limited(_begun("this subagent", limits.subagent)))
+    run, whole = _begun("this run", limits.run), _begun("this session", limits)
+    whole.usd, whole.tokens = session.cost or 0.0, total(session.tokens or Tokens())
     if _counts_matter(limits):
         stored = await engine.storage.state(session.id, STATE_KEY)
         counts = msgspec.convert(stored or {}, _Counts)
@@ -50,7 +42,6 @@ def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:
     """What has to be stored of a session's counts."""
     if session.parent_id is not None:
         return ()
-    now = asyncio.get_running_loop().time()
     return tuple(
         PutState(
             session.id,
@@ -59,13 +50,18 @@ def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:
                 _Counts(
                     steps=account.steps,
                     tool_calls=account.tool_calls,
-                    seconds=account.seconds + now - account.began_at,
+                    seconds=account.spent_s(),
                 )
             ),
         )
         for account in budget.accounts
         if account.purpose == "this session" and _counts_matter(account.limits)
     )
+
+
+def _begun(purpose: str, limits: Limits) -> Account:
+    clock = current_clock()
+    return Account(purpose=purpose, limits=limits, clock=clock, began_at=clock.now())
 
 
 def _limited(account: Account) -> tuple[Account, ...]:

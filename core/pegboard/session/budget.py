@@ -8,12 +8,13 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Literal, Self
 
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.clock import Clock, current_clock
 from pegboard.errors import BudgetError
 from pegboard.providers import (
     Call,
@@ -79,12 +80,14 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 class Account(msgspec.Struct, kw_only=True):
     """What may be spent for one purpose, what has been, and what is held for requests that run.
 
-    `began_at` is in seconds of the loop's clock; `seconds` are those of earlier runs.
+    `clock` times the run, which began at its instant `began_at`; `seconds` are those of earlier
+    runs. No time passes while a person is asked.
     `refused` is the reason why a tool call was not made.
     """
 
     purpose: str
     limits: Limits
+    clock: Clock = msgspec.field(default_factory=Clock)
     began_at: float = 0.0
     usd: float = 0.0
     tokens: int = 0
@@ -121,15 +124,15 @@ class Account(msgspec.Struct, kw_only=True):
         # What floats leave over must not look like somebody's hold.
         self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
 
-    def check_step(self, now: float) -> None:
-        """Nothing, if another step may be taken at `now`, by the loop's clock.
+    def check_step(self) -> None:
+        """Nothing, if another step may be taken.
 
         :raises BudgetError: when it may not.
         """
         if self.refused:
             raise BudgetError(self.refused)
-        deadline_at = self.deadline_at()
-        if deadline_at is not None and now >= deadline_at:
+        left_s = self.left_s()
+        if left_s is not None and left_s <= 0:
             raise self.too_late()
         if self.limits.steps is not None and self.steps >= self.limits.steps:
             raise _over(f"steps than {self.limits.steps:,} for {self.purpose}; {self._way_on()}")
@@ -159,10 +162,14 @@ class Account(msgspec.Struct, kw_only=True):
         """The error when the minutes are over."""
         return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
-    def deadline_at(self) -> float | None:
-        """When the minutes are over, by the loop's clock."""
+    def spent_s(self) -> float:
+        """How long it has run, earlier runs included."""
+        return self.seconds + self.clock.now() - self.began_at
+
+    def left_s(self) -> float | None:
+        """How long it may run on."""
         minutes = self.limits.minutes
-        return None if minutes is None else self.began_at + minutes * 60 - self.seconds
+        return None if minutes is None else minutes * 60 - self.spent_s()
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +197,7 @@ class Budget(msgspec.Struct):
         :raises BudgetError: when no other step may be taken.
         """
         for account in self.accounts:
-            account.check_step(asyncio.get_running_loop().time())
+            account.check_step()
         for account in self.accounts:
             account.steps += 1
         return [warning for account in self.accounts if (warning := account.nears_its_end())]
@@ -211,16 +218,20 @@ class Budget(msgspec.Struct):
 
         :raises BudgetError: when they are.
         """
-        found = [(at, each) for each in self.accounts if (at := each.deadline_at()) is not None]
-        at, account = min(found, key=lambda entry: entry[0], default=(None, None))
-        limit = asyncio.timeout_at(at)
+        limits: list[tuple[asyncio.Timeout, Account]] = []
         try:
-            async with limit:
+            async with AsyncExitStack() as stack:
+                for account in self.accounts:
+                    stack.enter_context(current_clock().awaited_by(account.clock))
+                    if (left_s := account.left_s()) is not None:
+                        limit = await stack.enter_async_context(account.clock.limit(left_s))
+                        limits.append((limit, account))
                 yield
         except TimeoutError as error:
-            if not limit.expired() or account is None:
+            late = [account for limit, account in limits if limit.expired()]
+            if not late:
                 raise
-            raise account.too_late() from error
+            raise late[0].too_late() from error
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """The provider's stream, once there is room for the request; its cost is counted.

@@ -1,10 +1,11 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
-from asyncio import Lock, Semaphore, Task
+from asyncio import Lock, Task
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.agents import find_agent, rulesets_for
+from pegboard.clock import Slots
 from pegboard.context import Ruleset, SessionView
 from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
@@ -77,7 +78,7 @@ class Run:
     calls: Repeats = field(default_factory=Repeats)
     progress: Progress = field(default_factory=Progress)
     task: Task[None] | None = None
-    width: Semaphore = field(default_factory=lambda: Semaphore(MAX_WIDTH))
+    width: Slots = field(default_factory=lambda: Slots(MAX_WIDTH))
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from weakref import WeakValueDictionary
 
+from pegboard.clock import Clock
 from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
 from pegboard.schema.agent import Command
@@ -48,6 +50,7 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._early: dict[str, Early] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
+        self._clocks = WeakValueDictionary[str, Clock]()  # each lives as long as its run
         self._stopping: set[str] = set()
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
@@ -240,7 +243,8 @@ class Runs:
         task = self._tasks.get(session.id)
         if task is None:
             running = self._run(engine, session.id, first)
-            task = asyncio.create_task(running, name=f"run {session.id}")
+            with self._clocks.setdefault(session.id, Clock()).timing():
+                task = asyncio.create_task(running, name=f"run {session.id}")
             task.add_done_callback(partial(self._over, session.id))
             self._tasks[session.id] = task
             self._early[session.id] = Early()
@@ -259,7 +263,8 @@ class Runs:
         """The end of a run; who stops waiting for it does not stop it."""
         turn = None
         try:
-            turn = await asyncio.shield(task)
+            with self._clocks.get(session_id, Clock()).awaited():
+                turn = await asyncio.shield(task)
         except asyncio.CancelledError:
             if not task.cancelled():
                 raise
@@ -316,7 +321,7 @@ class Runs:
         parts = (TextInput(text=request.prompt),)
         prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
         try:
-            async with asyncio.timeout(request.timeout_s):
+            async with Clock().running(request.timeout_s):
                 turn = await self.prompt(engine, session.id, prompt)
             return child_result(session.id, turn)
         except TimeoutError:

@@ -207,13 +207,13 @@ class Caller:
         self, tool: Tool, context: CallContext, values: Mapping[str, Any]
     ) -> ToolResult:
         limit_s = tool.timeout_s or self._run.engine.config.tool_timeout_s
-        limit = asyncio.timeout(limit_s)
+        limit: asyncio.Timeout | None = None
         try:
-            async with limit:
+            async with context.clock.running(limit_s) as limit:
                 with self._run.engine.hooks.calling(tool.id):
                     return await tool.call(context, values)
         except TimeoutError as error:
-            if not limit.expired():
+            if limit is None or not limit.expired():
                 raise
             raise ToolError(f"{tool.id} did not end within {limit_s:g} s") from error
 

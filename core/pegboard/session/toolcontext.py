@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard.clock import Clock
 from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process, service_process
@@ -35,7 +36,10 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext:
-    """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not."""
+    """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
+
+    `clock` times the call. It stands while the call asks, from whatever task it does.
+    """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
         self,
@@ -55,6 +59,7 @@ class CallContext:
         self._message_id = message_id
         self._call_tool = call_tool
         self._changed: dict[Path, None] = {}
+        self.clock = Clock()
 
     @property
     def session(self) -> SessionView:
@@ -159,7 +164,7 @@ class CallContext:
             metadata=metadata or {},
             tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
         )
-        with self._run.trail.asking(self._call_id):
+        with self._run.trail.asking(self._call_id), self.clock.timing():
             await settle(self._engine, self._view, request, self._run.writer)
 
     async def ask_path(self, path: Path) -> Path:
@@ -172,7 +177,8 @@ class CallContext:
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
         call = ToolReference(message_id=self._message_id, call_id=self._call_id)
-        return await ask_user(self._run, questions, call)
+        with self._run.trail.asking(self._call_id), self.clock.timing():
+            return await ask_user(self._run, questions, call)
 
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
@@ -270,7 +276,8 @@ class CallContext:
         """What another tool answers: a call of its own, with its part, permission and hooks."""
         if self._call_tool is None:
             raise ToolError("a tool that another one has called cannot call tools itself")
-        return await self._call_tool(name, args)
+        with self.clock.timing():
+            return await self._call_tool(name, args)
 
     async def follow_up(self, text: str, *, agent: str) -> None:
         """Add a prompt to this session that `agent` answers once this step has ended."""
@@ -318,8 +325,9 @@ class CallContext:
             on_start=on_start,
             on_cost=self._run.charge_child,
         )
-        async with self._run.width:  # the tool call's time limit ends the wait
-            return await self._engine.run_child(request)
+        with self.clock.timing():
+            async with self._run.width.taken():
+                return await self._engine.run_child(request)
 
 
 def _name(view: SessionView) -> str:
