@@ -172,7 +172,6 @@ class _Assembly:
             tools=tools,
             agents=await _agents(hooks, config),
             providers=providers,
-            warmed=set(),
             env=self._env,
             output_dir=self._places.tool_output,
             home=self._home(),

@@ -4,20 +4,21 @@ A function's arguments are checked by pydantic, those of a raw JSON Schema by js
 are imported when they are first needed, for a plain function not before its first call.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
+from pegboard import foreign_schema
 from pegboard.errors import SignatureError, ToolError
 from pegboard.tool_docs import Documentation, read_docstring
 from pegboard.tool_schema import NotPlainError, Schema, plain_schema
 from pegboard.tool_signature import Signature, read_signature
 
 if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
     from pydantic import BaseModel
 
@@ -161,9 +162,8 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Arguments after a JSON Schema that somebody else wrote.
 
-    The function gets them as the model wrote them: jsonschema changes nothing and fills in
-    nothing. What jsonschema cannot check without the network is not checked. `tool` is the
-    name in errors.
+    The function gets them as the model wrote them: the check changes nothing and fills in
+    nothing, and it leaves out what `foreign_schema` cannot decide. `tool` is the name in errors.
     """
 
     function: Callable[..., Any]
@@ -173,14 +173,19 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema, with the type and the properties that providers ask for."""
+        """The schema, with the type and the properties that providers ask for.
+
+        :raises SignatureError: when it is too large, or too deep.
+        """
+        if wrong := foreign_schema.excess(self.parameters):
+            raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The arguments as they are."""
-        lines = list(islice(self._problems(dict(args)), MAX_PROBLEMS + 1))
-        if lines:
-            raise _refusal(tool, lines)
+        wrong = foreign_schema.problems(self._validator, dict(args), most=MAX_PROBLEMS + 1)
+        if wrong:
+            raise _refusal(tool, map(_line, wrong))
         return dict(args)
 
     def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
@@ -191,30 +196,20 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Import jsonschema and build the validator."""
         _ = self._validator
 
-    def _problems(self, args: dict[str, Any]) -> Iterator[str]:
-        from referencing.exceptions import Unresolvable  # comes with jsonschema
-
-        try:
-            for problem in self._validator.iter_errors(args):
-                place = ".".join(map(str, problem.absolute_path)) or "arguments"
-                yield f"{place}: {_short(problem.message)}"
-        except (Unresolvable, re.error):
-            # A reference elsewhere, or a pattern of another dialect: the tool checks for itself.
-            return
-
     @cached_property
     def _validator(self) -> "Validator":
-        # Saves 60 ms before the first call of a raw tool.
-        from jsonschema.exceptions import best_match
-        from jsonschema.validators import Draft202012Validator, validator_for
-        from referencing.jsonschema import EMPTY_REGISTRY
+        try:
+            return foreign_schema.validator_of(self.schema)
+        except ValueError as error:
+            raise self._refuse(f"the JSON Schema is wrong {error}") from error
 
-        kind = validator_for(self.schema, default=Draft202012Validator)
-        wrong = best_match(kind(kind.META_SCHEMA).iter_errors(self.schema))
-        if wrong is not None:
-            reason = f"the JSON Schema is wrong at {wrong.json_path}: {wrong.message}"
-            raise SignatureError(self.function.__module__, reason, tool=self.tool)
-        return kind(self.schema, registry=EMPTY_REGISTRY)
+    def _refuse(self, reason: str) -> SignatureError:
+        return SignatureError(self.function.__module__, reason, tool=self.tool)
+
+
+def _line(problem: "ValidationError") -> str:
+    place = ".".join(map(str, problem.absolute_path)) or "arguments"
+    return f"{place}: {_short(problem.message)}"
 
 
 def _short(message: str) -> str:

@@ -88,6 +88,11 @@ class Tool:
         the schema; a plain function runs in a worker thread. `asks` takes the context and those
         of the arguments that it names.
 
+        A schema has at most 262,144 letters, 20,000 values and 64 levels, else the tool is left
+        out. What cannot be decided is not checked, so a function checks for itself what matters:
+        what a `format` or an `unevaluated...` keyword says, what a reference elsewhere or an
+        expression that Python cannot read would, and what takes more than 0.3 s.
+
         :raises InvalidInputError: for an id that providers refuse.
         """
         return cls(
@@ -130,8 +135,8 @@ class Tool:
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
         """The values that `call` takes, defaults included.
 
-        The first check imports pydantic or jsonschema and takes up to 0.2 s: `warm` before it,
-        or run it in a thread.
+        Run it in a thread: the first check imports pydantic or jsonschema and takes up to 0.2 s,
+        and one against a JSON Schema of somebody else's takes up to 0.3 s.
 
         :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
         :raises SignatureError: when a name in an annotation never came into being.

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
-    `warmed` are the tools that can check arguments without a first delay. `publish` gives
-    events to all who listen; what the database stores is published by the commit itself.
+    `publish` gives events to all who listen; what the database stores is published by the commit
+    itself.
     `snapshots` is None where the user has switched them off. `decision` says whether the
     project's own code and programs may run. `private` is what no tool may change unasked.
     """
@@ -58,7 +58,6 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
-    warmed: set[str]
     env: Mapping[str, str]
     output_dir: Path
     home: Path

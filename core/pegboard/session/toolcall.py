@@ -148,17 +148,14 @@ class Caller:
     async def _ran(
         self, call: ToolCall, plan: _Plan, message_id: str, call_tool: CallTool | None
     ) -> ToolResult:
-        run, engine, tool = self._run, self._run.engine, plan.tool
+        run, tool = self._run, plan.tool
         run.budget.take_call()
         context = CallContext(
             run, self._view, self._processor, call.id, message_id, call_tool=call_tool
         )
         run.trail.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
-        if tool.id not in engine.warmed:
-            await asyncio.to_thread(tool.warm)
-            engine.warmed.add(tool.id)
-        values = tool.validate(plan.input)
+        values = await asyncio.to_thread(tool.validate, plan.input)  # a foreign schema takes time
         if tool.id == INVALID:  # it does nothing, and who writes it again is told so
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
@@ -180,7 +177,7 @@ class Caller:
         )
         pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
         if pending.input != plan.input:
-            values = tool.validate(pending.input)
+            values = await asyncio.to_thread(tool.validate, pending.input)
         await engine.audit.write(
             "call",
             {
