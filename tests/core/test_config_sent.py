@@ -127,15 +127,20 @@ async def test_an_address_in_what_is_passed_on_is_told(place: Place) -> None:
     )
 
 
-@pytest.mark.parametrize(("steps", "kept"), [("999", 999), ("1_001", 1_000)])
-async def test_a_project_lowers_the_steps_of_a_run_and_never_lifts_the_default(
-    place: Place, steps: str, kept: int
+@pytest.mark.parametrize(
+    ("said", "steps", "subagents"),
+    [("steps = 999", 999, 100), ("steps = 1_001", 1_000, 100), ("subagents = 5", 1_000, 5)]
+    + [(f"subagents = {more}", 1_000, 100) for more in ("101", "1e9")],
+)
+async def test_a_project_lowers_the_limits_of_a_run_and_never_lifts_their_defaults(
+    place: Place, said: str, steps: int, subagents: int
 ) -> None:
-    place.write(place.project / "pegboard.toml", f"[budget.run]\nsteps = {steps}\n")
+    place.write(place.project / "pegboard.toml", f"[budget.run]\n{said}\n")
 
     loaded = await place.load(trusted=True)
 
-    assert loaded.config.budget.run.steps == kept
+    run = loaded.config.budget.run
+    assert (run.steps, run.subagents) == (steps, subagents)
 
 
 @pytest.mark.parametrize("trusted", [False, True])

@@ -25,6 +25,7 @@ from pegboard.schema.config import (
     PluginConfig,
     ProviderConfig,
     RetryConfig,
+    RunLimits,
 )
 from pegboard.schema.permission import Rule
 
@@ -72,9 +73,9 @@ def normalised(
             _check_keys(layer, _table(layer, entry, key), kind, f"{key}.")
     for name, kind in _TABLES.items():
         _check_keys(layer, _table(layer, known.get(name), name), kind, f"{name}.")
-    for name in ("run", "subagent"):
+    for name, kind in (("run", RunLimits), ("subagent", Limits)):
         limits = _table(layer, (known.get("budget") or {}).get(name), f"budget.{name}")
-        _check_keys(layer, limits, Limits, f"budget.{name}.")
+        _check_keys(layer, limits, kind, f"budget.{name}.")
     return _with_paths(layer, _with_hosts(layer, _with_rules(layer, known)), home, folder)
 
 

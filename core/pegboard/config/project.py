@@ -178,7 +178,7 @@ def without_loosening(
         kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
         looser += [f"limits.{name}" for name in high]
     if isinstance(spent := value.get("budget"), Mapping):
-        kept["budget"], more = _without_more(spent, _with_default_steps(below.get("budget")))
+        kept["budget"], more = _without_more(spent, _with_defaults(below.get("budget")))
         looser += [f"budget.{name}" for name in more]
     return kept, tuple(looser)
 
@@ -199,12 +199,13 @@ def _without_more(said: Mapping[str, Any], before: object) -> tuple[dict[str, An
     return kept, more
 
 
-def _with_default_steps(budget: object) -> Mapping[str, Any]:
-    """The budget with the limit on the steps of a run that holds if nobody says anything."""
+def _with_defaults(budget: object) -> Mapping[str, Any]:
+    """The budget with the limits on a run that hold if nobody says anything."""
     known = budget if isinstance(budget, Mapping) else {}
     run = known.get("run")
     said = run if isinstance(run, Mapping) else {}
-    return {**known, "run": {"steps": RunLimits().steps, **said}}
+    defaults = {"steps": RunLimits().steps, "subagents": RunLimits().subagents}
+    return {**known, "run": {**defaults, **said}}
 
 
 def _takes_off(limit: object, before: object) -> bool:

@@ -138,10 +138,12 @@ class RunLimits(Limits, frozen=True, forbid_unknown_fields=True):
     """The most that one run may spend, subagents included.
 
     The default of `steps` is for models that never come to an end by themselves: work that does
-    takes some tens, seldom a few hundreds.
+    takes some tens, seldom a few hundreds. `subagents` counts those that are begun, by subagents
+    as well: some eight at a time are work, thousands are a chain reaction.
     """
 
     steps: Annotated[int, msgspec.Meta(ge=0)] | None = 1_000
+    subagents: Annotated[int, msgspec.Meta(ge=0)] = 100
 
 
 class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):

@@ -5,7 +5,7 @@ import msgspec
 from pegboard.clock import current_clock
 from pegboard.schema.config import Limits
 from pegboard.schema.session import Session, Tokens
-from pegboard.session.budget import Account, Budget
+from pegboard.session.budget import Account, Budget, Subagents
 from pegboard.session.engine import Engine
 from pegboard.session.usage import total
 from pegboard.storage.changes import PutState
@@ -35,7 +35,8 @@ async def open_budget(engine: Engine, session: Session, parent: Budget | None) -
         counts = msgspec.convert(stored or {}, _Counts)
         whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
         whole.seconds = counts.seconds
-    return Budget(accounts=(*_limited(run), *_limited(whole)))
+    subagents = Subagents(most=limits.run.subagents)
+    return Budget(accounts=(*_limited(run), *_limited(whole)), subagents=subagents)
 
 
 def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.clock import Clock, current_clock
-from pegboard.errors import BudgetError
+from pegboard.errors import BudgetError, ToolError
 from pegboard.providers import (
     Call,
     Content,
@@ -29,7 +29,7 @@ from pegboard.providers import (
     ToolInputDelta,
     Usage,
 )
-from pegboard.schema.config import Limits
+from pegboard.schema.config import Limits, RunLimits
 from pegboard.schema.model import ModelCost
 from pegboard.schema.session import Tokens
 from pegboard.session.stream import closing
@@ -181,10 +181,34 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
+class Subagents(msgspec.Struct, kw_only=True):
+    """How many subagents may be begun for a run, at any depth, and how many have been."""
+
+    most: int = RunLimits().subagents
+    begun: int = 0
+
+    def take(self) -> None:
+        """Count one that is begun.
+
+        :raises ToolError: when it is one too many.
+        """
+        if self.begun >= self.most:
+            raise ToolError(
+                f"no more subagents can be begun: there were {self.begun} for this prompt, those"
+                " that subagents began among them. Do what is left yourself, or say what is not"
+                " done. A subagent that has ended can go on with its session_id."
+            )
+        self.begun += 1
+
+
 class Budget(msgspec.Struct):
-    """The accounts that a session's run spends from: its own and those of who called it."""
+    """The accounts that a session's run spends from: its own and those of who called it.
+
+    `subagents` are those of the run that nobody called, and of all below it.
+    """
 
     accounts: tuple[Account, ...] = ()
+    subagents: Subagents = msgspec.field(default_factory=Subagents)
     _freed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def below(self, *accounts: Account) -> Self:

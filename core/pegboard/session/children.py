@@ -13,6 +13,7 @@ from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, Tokens, subtracted
 from pegboard.session.engine import Engine
 from pegboard.session.outcome import kept_title
+from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.sessions import new_session
 
 MAX_FAMILY = 10_000
@@ -36,6 +37,17 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     on_start: Callable[[str], None] | None
     on_cost: Callable[[float, Tokens], None]
+
+
+def take_subagent(run: Run, *, resumed: bool = False) -> None:
+    """Count a subagent that the run begins, or goes on with.
+
+    :raises ToolError: when it would be too deep below the user's session, or one too many.
+    """
+    if run.depth + 1 > MAX_DEPTH:
+        raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+    if not resumed:
+        run.budget.subagents.take()
 
 
 async def child_session(engine: Engine, request: ChildRequest) -> Session:

@@ -16,7 +16,6 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
 from pegboard.session.accounts import open_budget
 from pegboard.session.asides import Asides
-from pegboard.session.budget import Budget
 from pegboard.session.children import ChildRequest, charge, child_result, child_session, family_of
 from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
@@ -368,11 +367,6 @@ class Runs:
             self._stopping.discard(session_id)
             engine.say_status(session_id, Idle())
 
-    def _budget(self, session_id: str | None) -> Budget | None:
-        """What a session spends from that runs now."""
-        run = self._runs.get(session_id) if session_id is not None else None
-        return run.budget if run is not None else None
-
     @asynccontextmanager
     async def _opened(self, engine: Engine, session_id: str) -> AsyncIterator[Run]:
         fence = await engine.storage.claim(session_id)
@@ -381,6 +375,7 @@ class Runs:
             session = await engine.storage.session(session_id)
             depth, parents = await ancestor_rulesets(engine, session)
             parents += self._callers.get(session_id, ())
+            parent = self._runs.get(session.parent_id or "")
             async with Writer(engine.storage, engine.publish, fence=fence) as writer:
                 run = Run(
                     engine=engine,
@@ -390,7 +385,7 @@ class Runs:
                     writer=writer,
                     depth=depth,
                     parent_rulesets=tuple({each.rules: each for each in parents}.values()),
-                    budget=await open_budget(engine, session, self._budget(session.parent_id)),
+                    budget=await open_budget(engine, session, parent.budget if parent else None),
                 )
                 self._early.pop(session_id).tell(run)
                 self._runs[session_id] = run

@@ -13,8 +13,8 @@ from pegboard.errors import ToolError
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import SubtaskPart, TextPart, ToolPart
 from pegboard.session.acting import UserCall, make_call
-from pegboard.session.children import ChildRequest
-from pegboard.session.run import MAX_DEPTH, Run
+from pegboard.session.children import ChildRequest, take_subagent
+from pegboard.session.run import Run
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage, PutPart
 from pegboard.tools import PendingCall, ToolResult
@@ -81,8 +81,7 @@ def _request(
     given: Mapping[str, Any],
     context: CallContext,
 ) -> ChildRequest:
-    if run.depth + 1 > MAX_DEPTH:
-        raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+    take_subagent(run)
     agent = find_agent(run.engine.agents, str(given["subagent_type"]))
     model = part.model or agent.model or user.model
 

@@ -19,13 +19,13 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
-from pegboard.session.children import ChildRequest
+from pegboard.session.children import ChildRequest, take_subagent
 from pegboard.session.outcome import kept_facts, kept_text, kept_title
 from pegboard.session.outside import asked_path
 from pegboard.session.processor import Processor
 from pegboard.session.prompt import Prompt, stored
 from pegboard.session.question import ask_user
-from pegboard.session.run import MAX_DEPTH, Run
+from pegboard.session.run import Run
 from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
 from pegboard.storage.changes import Emit, PutMessage, PutPart, PutState, PutTodos
@@ -309,8 +309,7 @@ class CallContext:
         if found is None or found.mode == "primary":
             names = ", ".join(a.name for a in self._view.agents if a.mode != "primary")
             raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
-        if self._view.depth + 1 > MAX_DEPTH:
-            raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+        take_subagent(self._run, resumed=session_id is not None)
         model = found.model
         chosen = f"{model.provider_id}/{model.model_id}" if model else _name(self._view)
         request = ChildRequest(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ToolContext, tool
+from pegboard import App, ToolContext, tool
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
@@ -242,6 +242,38 @@ async def test_subagents_are_nested_only_so_deep(tmp_path: Path) -> None:
 
     assert "nested 4 deep at the most" in str(turn.parts)
     assert len(provider.requests) == 10
+
+
+async def below(app: App, session_id: str) -> int:
+    """How many sessions of subagents are below one."""
+    children = await app.storage.children(session_id)
+    return len(children) + sum([await below(app, child.id) for child in children])
+
+
+async def test_subagents_begin_only_so_many_others_in_all_and_are_told(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        last = request.messages[-1]
+        if last.role != "tool":
+            wanted = [call("delegate", "{}", call_id=f"c{n}") for n in range(10)]
+        elif refused := [text for text in map(str, last.content) if "no more subagents" in text]:
+            told.extend(refused)
+            wanted = []
+        else:
+            wanted = [call("delegate", "{}", call_id=f"d{len(request.messages)}")]
+        for event in calls(*wanted) if wanted else text("done"):
+            yield event
+
+    limits = {"model": "played/m", "budget": {"run": {"subagents": 12}}}
+    async with opened(tmp_path, Played(answer), ToolsPlugin(delegate), config=limits) as app:
+        first, second = await app.create_session(), await app.create_session()
+        await app.prompt(first.id, HI)
+        await app.prompt(second.id, HI)
+        families = [await below(app, each.id) for each in (first, second)]
+
+    assert families == [12, 12]
+    assert "there were 12 for this prompt" in told[0]
 
 
 async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> None:
