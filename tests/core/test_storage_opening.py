@@ -1,6 +1,10 @@
 # ruff: noqa: ASYNC240 - these tests arrange small files
 import asyncio
+import os
+import shutil
 import stat
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -225,6 +229,56 @@ async def test_a_file_system_without_shared_memory_works_with_a_warning(
 
     assert len(storage.warnings) == 1
     assert sessions == (rows.session(),)
+
+
+@pytest.fixture(scope="session")
+def no_shared_maps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment in which no file is mapped for writing, as on some network file systems."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path_factory.mktemp("maps") / "maps.so"
+    source = Path(__file__).parents[1] / "no_shared_maps.c"
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    return {**os.environ, "LD_PRELOAD": str(library)}
+
+
+def played(env: dict[str, str], mode: str, path: Path, *arguments: str) -> None:
+    """Have a process of its own use the database."""
+    child = Path(__file__).parents[1] / "storage_child.py"
+    done = subprocess.run(
+        [sys.executable, child, mode, path, *arguments],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+async def test_a_database_that_no_memory_can_be_mapped_for_is_read_and_written(
+    path: Path, no_shared_maps: dict[str, str]
+) -> None:
+    storage = await opened(path)
+    await storage.commit(*(PutSession(rows.session(f"ses_{name}")) for name in "ab"))
+    killed = path.parent.with_name("killed")
+    shutil.copytree(path.parent, killed)  # all of it is in the log
+    await storage.aclose()
+    fresh = path.parent.with_name("fresh") / path.name
+
+    played(no_shared_maps, "hold", fresh)
+    for name in "ab":
+        played(no_shared_maps, "add", killed / path.name, name, "3")
+
+    new, old = await opened(fresh), await opened(killed / path.name)
+    counts = [len(await new.turns("ses_1"))]
+    counts += [len(await old.turns(f"ses_{name}")) for name in "ab"]
+    problems = (*await new.problems(), *await old.problems())
+    await new.aclose()
+    await old.aclose()
+    assert (counts, problems) == ([2, 3, 3], ())
 
 
 async def test_the_log_is_moved_into_the_database(path: Path) -> None:

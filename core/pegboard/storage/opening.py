@@ -117,11 +117,14 @@ def _damage_mark(path: Path) -> Path:
 def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = None) -> Opened:
     """The database; one that is filled from a `damaged` one has a word about that as a warning."""
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
-    db = apsw.Connection(str(path))
+    warnings: tuple[str, ...] = ()
+    db = _with_log(path)
+    if db is None:
+        db = _without_log(path)
+        text = f"the file system of {path} has no shared memory; the database works, but slower"
+        warnings = (text,)
     with ExitStack() as failing:
         failing.callback(db.close)
-        db.set_busy_timeout(_BUSY_LIMIT_MS)
-        warnings = _set_up(db, path)
         if check:
             _check(db, everything=_damage_mark(path).exists())
         if damaged is not None:
@@ -132,19 +135,45 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
     return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
 
 
-def _set_up(db: apsw.Connection, path: Path) -> tuple[str, ...]:
-    """Settings of durability and safety; warnings when the file system cannot do them."""
+def _with_log(path: Path) -> apsw.Connection | None:
+    """A connection that writes to a log before the file; None where that cannot be shared."""
+    db = apsw.Connection(str(path))
+    with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
+        failing.callback(db.close)
+        _set_up(db)
+        if db.pragma("journal_mode", "wal") == "wal":
+            db.pragma("user_version")  # the first read maps the log's index into memory
+            failing.pop_all()
+            return db
+    return None
+
+
+def _without_log(path: Path) -> apsw.Connection:
+    """A connection that keeps a journal; a log that another file system has left is taken in.
+
+    Who has the file for itself needs no shared memory for that (sqlite.org, "wal" 8).
+    """
+    db = apsw.Connection(str(path))
+    with ExitStack() as failing:
+        failing.callback(db.close)
+        db.pragma("locking_mode", "exclusive")  # before anything is read
+        _set_up(db)
+        db.pragma("journal_mode", "delete")
+        db.pragma("locking_mode", "normal")
+        db.pragma("user_version")  # the first read lets others in again
+        failing.pop_all()
+    return db
+
+
+def _set_up(db: apsw.Connection) -> None:
+    """Settings of durability and safety."""
+    db.set_busy_timeout(_BUSY_LIMIT_MS)
     db.pragma("trusted_schema", value=False)
     db.pragma("cell_size_check", value=True)
     db.pragma("foreign_keys", value=True)
-    mode = db.pragma("journal_mode", "wal")
     db.pragma("synchronous", "full")
     db.pragma("wal_autocheckpoint", 0)
     db.pragma("journal_size_limit", _LOG_LIMIT_BYTES)
-    if mode == "wal":
-        return ()
-    db.pragma("journal_mode", "delete")
-    return (f"the file system of {path} has no shared memory; the database works, but slower",)
 
 
 def _check(db: apsw.Connection, *, everything: bool) -> None:
