@@ -103,6 +103,21 @@ async def test_damage_is_found_after_the_machine_stopped(path: Path, used: None)
     assert len(list(path.parent.glob("*.corrupt-*"))) == 1
 
 
+async def test_a_version_that_is_no_number_is_damage(path: Path, used: None) -> None:
+    db = apsw.Connection(str(path))
+    db.execute("UPDATE meta SET value = 'banana' WHERE key = 'schema_version'")
+    db.close()
+
+    storage = await opened(path)
+    sessions, turns = await storage.sessions(), await storage.turns("ses_1")
+    await storage.aclose()
+
+    [warning] = storage.warnings
+    assert "'banana'" in warning
+    assert [path for path in path.parent.glob("*.corrupt-*") if str(path) in warning]
+    assert (sessions, len(turns[0].parts)) == ((rows.session(),), 300)
+
+
 async def test_a_sound_database_is_kept_after_the_machine_stopped(path: Path, used: None) -> None:
     (path.with_name("pegboard.db.owners") / FOREIGN_BOOT_OWNER).touch()
 

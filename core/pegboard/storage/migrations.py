@@ -148,12 +148,15 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
     """The number of the last step that the database has seen, 0 for an empty one.
 
     :raises StorageError: when the file has tables of another program.
+    :raises apsw.CorruptError: when there is no number.
     """
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")}
     if not tables:
         return 0
     if "meta" in tables and "session" in tables:
         for (value,) in db.execute("SELECT value FROM meta WHERE key = 'schema_version'"):
+            if not str(value).isdecimal():
+                raise apsw.CorruptError(f"its schema_version is {str(value)[:40]!r}, no number")
             return int(str(value))
     raise StorageError(f"{path} is a database of another program")
 
