@@ -8,7 +8,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,17 +99,21 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
             "token": credentials.token,
         }
         file = places.state / f"server-{port}.json"
-        with await asyncio.to_thread(put_up, file, facts) as notice:
+
+        async def announce() -> Notice:
+            notice = await asyncio.to_thread(_put_up, file, facts)
             _log.info("serving %s; the token is in %s; Ctrl-C stops", settings.directory, file)
-            await _run(house, doors, listener, lambda: ready(url), notice)
+            ready(url)
+            return notice
+
+        await _run(house, doors, listener, announce)
 
 
 async def _run(
     house: House,
     doors: Doors,
     listener: socket.socket,
-    ready: Callable[[], None],
-    notice: Notice,
+    announce: Callable[[], Awaitable[Notice]],
 ) -> None:
     app = application(house)
     config = uvicorn.Config(
@@ -126,12 +130,13 @@ async def _run(
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
     asyncio.get_running_loop().set_exception_handler(AcceptFailures())
-    server = _Server(config, house, ready, notice)
+    server = _Server(config, house, announce)
     sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
     try:
         await add_plugin_routes(app, house)
         await server.serve(sockets=[listener])
     finally:
+        server.take_down_notice()
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
         await house.aclose()
@@ -141,19 +146,19 @@ class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends event streams when it is to stop."""
 
     def __init__(
-        self, config: uvicorn.Config, house: House, ready: Callable[[], None], notice: Notice
+        self, config: uvicorn.Config, house: House, announce: Callable[[], Awaitable[Notice]]
     ) -> None:
         super().__init__(config)
         self._house = house
-        self._ready = ready
-        self._notice = notice
+        self._announce = announce
+        self._notice: Notice | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
-        self._ready()
+        self._notice = await self._announce()  # who reads it finds an open port
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -183,12 +188,27 @@ class _Server(uvicorn.Server):
         await asyncio.sleep(TURNS_END_WITHIN_S)
         await self._house.pool.abort_all()
 
+    def take_down_notice(self) -> None:
+        """Remove the file that tells of this server, if there is one yet."""
+        if self._notice is not None:
+            self._notice.take_down()
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: streams would otherwise never end, and the port is soon another's."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
-        self._notice.take_down()
+        self.take_down_notice()
         self._house.feed.hang_up("all")
         super().handle_exit(sig, frame)
+
+
+def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
+    try:
+        return put_up(file, facts)
+    except OSError as error:
+        raise InvalidInputError(
+            f"cannot write {file}, without which no client finds the server: "
+            f"{error.strerror or error}; PEGBOARD_STATE_DIR names another folder"
+        ) from error
 
 
 def _house(settings: Settings, places: Places) -> House:

@@ -1,12 +1,18 @@
 """The file in which a server tells of itself."""
 
+import json
+import os
+import socket
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from pegboard.client.runtime import running
 from pegboard_plugins.server.notice import put_up
+from served import make_project, served
 
 FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "directory": "/one", "token": "t"}
 
@@ -53,3 +59,61 @@ def test_what_a_killed_server_left_is_taken_away(tmp_path: Path) -> None:
         names = {each.name for each in tmp_path.iterdir()}
 
     assert names == {"server-2.json", "server-3.json"}
+
+
+LOOK = """
+from pathlib import Path
+from pegboard import hookimpl
+
+@hookimpl
+def register_routes():
+    here = Path(__file__).parent
+    (here / "seen").write_text(str(list((here / "state").glob("server-*"))))
+    return []
+"""
+
+
+def test_a_server_is_told_of_once_it_listens(model_port: int, tmp_path: Path) -> None:
+    (tmp_path / "plugin.py").write_text(LOOK)
+    (tmp_path / "config").mkdir()
+    config = tmp_path / "config" / "pegboard.toml"
+    config.write_text(f"plugin_paths = [{json.dumps(str(tmp_path / 'plugin.py'))}]\n")
+
+    with served(tmp_path, model_port) as server:
+        before = (tmp_path / "seen").read_text()
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))):
+            assert server.runtime_file.exists()
+
+    assert before == "[]"
+    assert not server.runtime_file.exists()
+
+
+@pytest.mark.parametrize("fault", ["the port is taken", "the state cannot be written"])
+def test_a_server_that_does_not_come_up_says_why_and_leaves_no_file(
+    tmp_path: Path, fault: str
+) -> None:
+    work, state = make_project(tmp_path / "work"), tmp_path / "state"
+    names = ("data", "state", "config", "cache")
+    places = {f"PEGBOARD_{name.upper()}_DIR": str(tmp_path / name) for name in names}
+    if fault == "the state cannot be written":
+        (tmp_path / "file").touch()
+        places["PEGBOARD_STATE_DIR"] = str(tmp_path / "file" / "state")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1] if fault == "the port is taken" else 0
+        program = str(Path(sys.executable).with_name("pegboard"))
+        done = subprocess.run(
+            [program, "-C", work, "serve", f"--port={port}"],
+            env={**os.environ, **places, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("error: cannot ")
+    assert "PEGBOARD_STATE_DIR" in last or "--port 0" in last
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 2
+    assert not state.exists() or list(state.glob("server-*")) == []
+    assert list(tmp_path.rglob("crash-*")) == []
