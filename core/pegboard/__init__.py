@@ -60,6 +60,8 @@ if TYPE_CHECKING:
     from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
+    from pegboard.process import ProgramResult as ProgramResult
+    from pegboard.process import run_program as run_program
     from pegboard.programs import ProgramSearch as ProgramSearch
     from pegboard.programs import find_program as find_program
     from pegboard.providers import Call as Call
@@ -180,6 +182,7 @@ _MODULES = {
         "rules_from_config",
         "strictest",
     ),
+    "process": ("ProgramResult", "run_program"),
     "programs": ("ProgramSearch", "find_program"),
     "providers": (
         "Call",

@@ -1,17 +1,14 @@
 """Processes of tools: started, heard within bounds, and ended with all that they started."""
 
 import asyncio
-import os
 import signal
 import time
-from codecs import getincrementaldecoder, utf_8_decode
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from itertools import takewhile
 from pathlib import Path
-from typing import BinaryIO
+from typing import Protocol
 
 import msgspec
 
@@ -19,6 +16,7 @@ from pegboard.context import ProcessResult
 from pegboard.errors import ToolError
 from pegboard.family import MARK, Family
 from pegboard.limits import Bounds, Watch
+from pegboard.output import Output
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -26,11 +24,13 @@ GRACE_S = 0.2
 """How long a process may tidy up after SIGTERM, before SIGKILL."""
 REAP_S = 2.0
 """How long we wait for the kernel to report a process that was killed."""
-SPILL_LIMIT_BYTES = 64 << 20
-"""The longest file of output; what a runaway process writes beyond it is lost."""
 KILL_ROUNDS = 40
 SERVICE_TICK_S = 1.0
 """How often a process that may run for hours is looked at."""
+FLOOD_TICK_S = 0.05
+"""How often a program is looked at for having printed too much."""
+ERRORS_LIMIT_BYTES = 64 << 10
+"""What is kept of a program's standard error."""
 
 _SECRET_NAMES = (
     *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
@@ -97,7 +97,8 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
     :raises ToolError: when the program or the directory cannot be used.
     """
-    output = _Output(limit_bytes, spill_dir, on_output)
+    output = Output(limit_bytes, spill_dir, on_output)
+    child = _Child(lambda _, data: output.write(data))
     family = Family(env.get(MARK, ""))
     started = time.monotonic()
     with bounds.group() if bounds is not None else nullcontext() as family.group:
@@ -105,15 +106,97 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
         if bounds is not None:
             argv = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
             watch = Watch(bounds, family.members, family.group)
-        transport, child = await _start(argv, cwd, {**env, MARK: family.mark}, output)
-        family.leader = transport.get_pid()
+        transport = await _start(argv, cwd, env, child, family)
         if on_start is not None:
             on_start(family.leader)
         try:
             ending = await _ended(family, child, transport, timeout_s, watch)
         finally:
             output.close()
-    return output.result(ending, duration_s=time.monotonic() - started)
+    return ProcessResult(
+        exit_code=ending.exit_code,
+        output=output.text,
+        timed_out=ending.timed_out,
+        exceeded=ending.exceeded,
+        truncated=output.truncated,
+        output_path=output.path,
+        output_bytes=output.total,
+        background_ended=ending.left and not ending.timed_out and not ending.exceeded,
+        duration_s=time.monotonic() - started,
+    )
+
+
+class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a program ended; `exit_code` is None when it had to be ended.
+
+    `output` is what it printed; when it printed more than it may it was `flooded`, and the rest
+    is lost. Of `errors`, which is standard error, there are 64 KiB at most.
+    """
+
+    exit_code: int | None
+    output: bytes
+    errors: bytes
+    timed_out: bool
+    flooded: bool
+
+
+async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-only
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    limit_bytes: int,
+    given: bytes = b"",
+) -> ProgramResult:
+    """What a program of the user's prints that we run for ourselves, such as git.
+
+    `given` is its input. It ends after `timeout_s`, once it has printed more than `limit_bytes`,
+    and when the call is cancelled; nothing that it started outlives the call.
+
+    :raises ToolError: when the program or the directory cannot be used.
+    """
+    heard = _Heard(limit_bytes)
+    child = _Child(heard.hear, apart=True)
+    family = Family(env.get(MARK, ""))
+    transport = await _start(argv, cwd, env, child, family)
+    _feed(transport, given)
+    ending = await _ended(family, child, transport, timeout_s, heard)
+    return ProgramResult(
+        exit_code=ending.exit_code,
+        output=bytes(heard.output),
+        errors=bytes(heard.errors),
+        timed_out=ending.timed_out,
+        flooded=heard.flooded,
+    )
+
+
+class _Heard:
+    """The output of a program, until it is too much."""
+
+    tick_s = FLOOD_TICK_S
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.flooded = False
+
+    def hear(self, fd: int, data: bytes) -> None:
+        output, limit = (self.output, self._limit) if fd == 1 else (self.errors, ERRORS_LIMIT_BYTES)
+        room = limit - len(output)
+        output += data[:room]
+        self.flooded |= fd == 1 and len(data) > room
+
+    def exceeded(self) -> str:
+        return "output" if self.flooded else ""
+
+
+def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
+    pipe = transport.get_pipe_transport(0)
+    assert isinstance(pipe, asyncio.WriteTransport)
+    pipe.write(given)
+    pipe.write_eof()  # once all is written; a program that reads nothing closes it by its end
 
 
 @asynccontextmanager
@@ -149,6 +232,15 @@ async def _kept_within(watch: Watch, family: Family) -> None:
             return
 
 
+class _Watching(Protocol):
+    """Who looks at a process while it runs."""
+
+    @property
+    def tick_s(self) -> float: ...
+
+    def exceeded(self) -> str: ...
+
+
 class _Ending(msgspec.Struct, frozen=True, kw_only=True):
     """How the process ended; `left`: something of it lived on and had to be killed."""
 
@@ -163,7 +255,7 @@ async def _ended(
     child: "_Child",
     transport: asyncio.SubprocessTransport,
     timeout_s: float,
-    watch: Watch | None,
+    watch: _Watching | None,
 ) -> _Ending:
     """How it ended, or was ended, with all that it had started."""
     timed_out, exceeded = False, ""
@@ -186,22 +278,34 @@ async def _ended(
 
 
 async def _start(
-    argv: Sequence[str], cwd: Path, env: Mapping[str, str], output: "_Output"
-) -> tuple[asyncio.SubprocessTransport, "_Child"]:
-    loop = asyncio.get_running_loop()
-    try:
-        return await loop.subprocess_exec(
-            lambda: _Child(loop, output),
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], child: "_Child", family: Family
+) -> asyncio.SubprocessTransport:
+    """The process, with the mark of its family; a call that is cancelled leaves nothing of it."""
+    starting = asyncio.ensure_future(
+        asyncio.get_running_loop().subprocess_exec(
+            lambda: child,
             *argv,
             cwd=str(cwd),
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
+            env={**env, MARK: family.mark},
+            stdin=asyncio.subprocess.PIPE if child.apart else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
+            stderr=asyncio.subprocess.PIPE if child.apart else asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
+    )
+    try:
+        transport, _ = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait({starting})  # a few turns of the loop: then it can be ended
+        if starting.exception() is None:
+            transport, _ = starting.result()
+            family.leader = transport.get_pid()
+            await _reap(family, child, transport, left=family.kill(thorough=True))
+        raise
     except (OSError, ValueError) as error:
         raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
+    family.leader = transport.get_pid()
+    return transport
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
@@ -211,7 +315,7 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
 
 
 async def _watched(
-    limit_s: float, future: asyncio.Future[None], watch: Watch | None
+    limit_s: float, future: asyncio.Future[None], watch: _Watching | None
 ) -> tuple[bool, str]:
     """Whether it is done in time, and what was exceeded before that."""
     if watch is None:
@@ -252,19 +356,27 @@ async def _gone(family: Family) -> None:
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """What happens to the process, as three facts that can be waited for."""
+    """What happens to the process, as three facts that can be waited for.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, output: "_Output") -> None:
+    `apart`: it is given input, and its standard error is a stream of its own.
+    """
+
+    def __init__(self, hear: Callable[[int, bytes], None], *, apart: bool = False) -> None:
+        loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = loop.create_future()
         self.drained: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
-        self._output = output
+        self._hear = hear
+        self.apart = apart
+        self._outputs = {1, 2} if apart else {1}
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002 - one pipe only
-        self._output.write(data)
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._hear(fd, data)
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        _settle(self.drained)
+        self._outputs.discard(fd)
+        if not self._outputs:
+            _settle(self.drained)
 
     def process_exited(self) -> None:
         _settle(self.exited)
@@ -276,98 +388,3 @@ class _Child(asyncio.SubprocessProtocol):
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-class _Output:
-    """The bytes of a process: all of few, head and tail of many, which go to a file too."""
-
-    def __init__(
-        self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
-    ) -> None:
-        self._half = max(limit_bytes // 2, 1)
-        self._limit = self._half * 2
-        self._head = bytearray()
-        self._tail = bytearray()
-        self._total = 0
-        self._spill_dir = spill_dir
-        self._file: BinaryIO | None = None
-        self._path: Path | None = None
-        self._on_output = on_output
-        self._decode = getincrementaldecoder("utf-8")("replace").decode
-
-    def write(self, data: bytes) -> None:
-        before, self._total = self._total, self._total + len(data)
-        room = max(self._half - len(self._head), 0)
-        self._head += data[:room]
-        self._tail += data[room:]
-        if self._total > self._limit:
-            self._spill(data, first=before <= self._limit)
-        if len(self._tail) > 2 * self._half:
-            del self._tail[: -self._half]
-        if self._on_output is not None and (text := self._decode(data)):
-            self._on_output(text)
-
-    def _spill(self, data: bytes, *, first: bool) -> None:
-        """Appends to the file; a full disk costs the file and nothing else."""
-        try:
-            if first and self._spill_dir is not None:
-                self._path, self._file = _new_file(self._spill_dir)
-                data = bytes(self._head + self._tail)
-            if self._file is not None:
-                room = SPILL_LIMIT_BYTES - self._file.tell()
-                self._file.write(data[: max(room, 0)])
-        except OSError:
-            self._lose_the_file()
-
-    def close(self) -> None:
-        """Closes the file, which may be gone: a command can remove it, as any other."""
-        file, self._file = self._file, None
-        try:
-            if file is not None:
-                file.close()
-            if self._path is not None:
-                self._path.stat()
-        except OSError:
-            self._lose_the_file()
-
-    def _lose_the_file(self) -> None:
-        file, path = self._file, self._path
-        self._file = self._path = None
-        with suppress(OSError):
-            if path is not None:
-                path.unlink()
-        with suppress(OSError):
-            if file is not None:
-                file.close()
-
-    def result(self, ending: _Ending, *, duration_s: float) -> ProcessResult:
-        truncated = self._total > self._limit
-        return ProcessResult(
-            exit_code=ending.exit_code,
-            output=self._cut() if truncated else (self._head + self._tail).decode(errors="replace"),
-            timed_out=ending.timed_out,
-            exceeded=ending.exceeded,
-            truncated=truncated,
-            output_path=self._path,
-            output_bytes=self._total,
-            background_ended=ending.left and not ending.timed_out and not ending.exceeded,
-            duration_s=duration_s,
-        )
-
-    def _cut(self) -> str:
-        head, _ = utf_8_decode(self._head, "replace", False)  # noqa: FBT003 - without a half letter
-        tail = _from_a_letter(self._tail[-self._half :]).decode(errors="replace")
-        missing = self._total - self._limit
-        return f"{head}\n\n[{missing:,} bytes of the output are left out here]\n\n{tail}"
-
-
-def _from_a_letter(text: bytearray) -> bytearray:
-    """The text without the rest of a letter of UTF-8 that began before it."""
-    rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
-    return text[sum(takewhile(bool, rests)) :]
-
-
-def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"run_{os.urandom(8).hex()}.txt"
-    return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")

@@ -10,6 +10,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.family import MARK
 from pegboard.process import child_env, run_process
+from processes import MARK as NAP
 from processes import alive
 
 
@@ -49,6 +50,21 @@ async def test_a_program_that_cannot_run_is_an_error_for_the_model(tmp_path, arg
 
     with pytest.raises(ToolError, match="cannot run"):
         await run_process(argv, cwd=tmp_path, env={}, timeout_s=1, limit_bytes=10)
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(tmp_path, turns):
+    line = f"trap '' TERM; (exec -a '{NAP}' sleep 1000) & exec -a '{NAP}' sleep 1000"
+    call = asyncio.create_task(run(line, tmp_path))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - the process gets ahead of the event loop
+
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert alive(NAP) == []
 
 
 async def test_a_directory_that_is_gone_is_an_error_and_the_next_call_works(tmp_path):

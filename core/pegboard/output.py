@@ -1,0 +1,109 @@
+"""What a process prints, heard within bounds."""
+
+import os
+from codecs import getincrementaldecoder, utf_8_decode
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import takewhile
+from pathlib import Path
+from typing import BinaryIO
+
+SPILL_LIMIT_BYTES = 64 << 20
+"""The longest file of output; what a runaway process writes beyond it is lost."""
+
+
+class Output:
+    """The bytes of a process: all of few, head and tail of many, which go to a file too."""
+
+    def __init__(
+        self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
+    ) -> None:
+        self._half = max(limit_bytes // 2, 1)
+        self._limit = self._half * 2
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total = 0
+        self._spill_dir = spill_dir
+        self._file: BinaryIO | None = None
+        self._path: Path | None = None
+        self._on_output = on_output
+        self._decode = getincrementaldecoder("utf-8")("replace").decode
+
+    def write(self, data: bytes) -> None:
+        """Take in the next bytes, and hand their text on."""
+        before, self.total = self.total, self.total + len(data)
+        room = max(self._half - len(self._head), 0)
+        self._head += data[:room]
+        self._tail += data[room:]
+        if self.total > self._limit:
+            self._spill(data, first=before <= self._limit)
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+        if self._on_output is not None and (text := self._decode(data)):
+            self._on_output(text)
+
+    def _spill(self, data: bytes, *, first: bool) -> None:
+        """Appends to the file; a full disk costs the file and nothing else."""
+        try:
+            if first and self._spill_dir is not None:
+                self._path, self._file = _new_file(self._spill_dir)
+                data = bytes(self._head + self._tail)
+            if self._file is not None:
+                room = SPILL_LIMIT_BYTES - self._file.tell()
+                self._file.write(data[: max(room, 0)])
+        except OSError:
+            self._lose_the_file()
+
+    def close(self) -> None:
+        """Closes the file, which may be gone: a command can remove it, as any other."""
+        file, self._file = self._file, None
+        try:
+            if file is not None:
+                file.close()
+            if self._path is not None:
+                self._path.stat()
+        except OSError:
+            self._lose_the_file()
+
+    def _lose_the_file(self) -> None:
+        file, path = self._file, self._path
+        self._file = self._path = None
+        with suppress(OSError):
+            if path is not None:
+                path.unlink()
+        with suppress(OSError):
+            if file is not None:
+                file.close()
+
+    @property
+    def truncated(self) -> bool:
+        """Whether `text` is not all of it."""
+        return self.total > self._limit
+
+    @property
+    def path(self) -> Path | None:
+        """The file with the whole, if there is one."""
+        return self._path
+
+    @property
+    def text(self) -> str:
+        """What is kept; a note stands where something is left out."""
+        return self._cut() if self.truncated else (self._head + self._tail).decode(errors="replace")
+
+    def _cut(self) -> str:
+        head, _ = utf_8_decode(self._head, "replace", False)  # noqa: FBT003 - without a half letter
+        tail = _from_a_letter(self._tail[-self._half :]).decode(errors="replace")
+        missing = self.total - self._limit
+        return f"{head}\n\n[{missing:,} bytes of the output are left out here]\n\n{tail}"
+
+
+def _from_a_letter(text: bytearray) -> bytearray:
+    """The text without the rest of a letter of UTF-8 that began before it."""
+    rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
+    return text[sum(takewhile(bool, rests)) :]
+
+
+def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"run_{os.urandom(8).hex()}.txt"
+    return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
