@@ -1,5 +1,6 @@
 """Programs that we run by ourselves are never those of the project that we stand in."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -32,14 +33,15 @@ def test_relative_entries_of_the_path_do_not_count(project: Path, path: str) -> 
     assert find_program("git", env, "/nowhere") in {"/bin/git", "/usr/bin/git"}
 
 
-def test_neither_the_search_nor_the_snapshots_run_a_program_of_the_project(
+async def test_neither_the_search_nor_the_snapshots_run_a_program_of_the_project(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"bin:.:{os.environ['PATH']}")
     git = ShadowGit(open_workspace(project), tmp_path / "shadow", os.environ)
 
+    git.loop = asyncio.get_running_loop()
     git.prepare()
-    found = git.listing(whole=False)
+    found = await asyncio.to_thread(git.listing, whole=False)
     search = ripgrep(project)
 
     assert b"rg" in found.others

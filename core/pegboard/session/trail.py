@@ -31,6 +31,8 @@ HEAD_START_S = 0.05
 """How long the request may have the machine for itself before files are looked at."""
 CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
+STOP_LIMIT_S = 2.0
+"""How long when somebody has stopped the run, and waits for that."""
 READS_ONLY = frozenset(
     {
         *("read", "grep", "glob", "list", "lsp", "webfetch", "websearch", "codesearch"),
@@ -150,8 +152,10 @@ class Trail:
             self._go.set()
         else:
             task.cancel()
+        own = asyncio.current_task()
+        stopped = own is not None and own.cancelling()
         try:
-            async with asyncio.timeout(CLOSE_LIMIT_S):
+            async with asyncio.timeout(STOP_LIMIT_S if stopped else CLOSE_LIMIT_S):
                 await asyncio.wait((task,))
                 tree = None if task.cancelled() else await snapshots.track()
                 if tree is not None:

@@ -11,16 +11,16 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 from pegboard.diffs import diff_texts
 from pegboard.schema.session import FileDiff
 from pegboard.snapshot.claims import Claims, Writing
-from pegboard.snapshot.git import ShadowGit
+from pegboard.snapshot.git import GitUnusableError, ShadowGit
 from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
 from pegboard.snapshot.restore import Left, Move, Restored, put_back
 from pegboard.snapshot.state import TooMuchError, WorktreeState
@@ -37,6 +37,8 @@ MOST_WATCHED = 500
 """More files are found faster by git than one by one."""
 
 _Reason = Literal["same", "changed", "lost", "failed"]
+_Arguments = ParamSpec("_Arguments")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +128,7 @@ class Snapshots:
             return None
         if not fresh and self.current is not None:
             return self.current
-        tree = await asyncio.to_thread(self._track, fresh=fresh)
+        tree = await self._beside(self._track, fresh=fresh)
         if tree is not None and self._unarmed and self._upkeep is None:
             self._unarmed = False
             self._upkeep = asyncio.create_task(self._kept_up(), name="snapshots' upkeep")
@@ -165,7 +167,7 @@ class Snapshots:
         Binary and very long files have no text and no counts. What cannot be looked up any
         more is left out.
         """
-        return await asyncio.to_thread(self._diff, ways)
+        return await self._beside(self._diff, ways)
 
     async def restore(self, ways: Mapping[Path, Way]) -> Restored:
         """Put files that are as in `before` into their state of `after`.
@@ -173,7 +175,7 @@ class Snapshots:
         A file that is in neither state has been changed by somebody: it is left, and so is one
         of which a state is not known any more. A file goes only where `after` has none.
         """
-        return await asyncio.to_thread(self._restore, ways)
+        return await self._beside(self._restore, ways)
 
     async def gc(self) -> int:
         """Drop what is too old or beyond the quota; the bytes that were freed."""
@@ -181,16 +183,23 @@ class Snapshots:
 
     async def aclose(self) -> None:
         """Stop what runs; a snapshot in the making is given up."""
-        self._git.stop()
+        await self._git.stop()
         if self._upkeep is not None:
             await asyncio.wait((self._upkeep,), timeout=1.0)
         await asyncio.to_thread(self._watch.close)  # takes the kernel 20 ms
 
     async def _kept_up(self) -> None:
         """Beside the work: watch the folders, and once a day drop what is too old."""
-        await asyncio.to_thread(self._arm)
+        await self._beside(self._arm)
         if self._collection_is_due():
             await self.gc()
+
+    async def _beside(
+        self, work: Callable[_Arguments, _Value], *args: _Arguments.args, **names: _Arguments.kwargs
+    ) -> _Value:
+        """The answer of work in a thread, from which git is run on this loop."""
+        self._git.loop = asyncio.get_running_loop()
+        return await asyncio.to_thread(work, *args, **names)
 
     def _upkeep_ended(self, ended: "asyncio.Task[None]") -> None:
         self._upkeep = None
@@ -211,7 +220,7 @@ class Snapshots:
             except OSError as error:
                 self._stirred, self._trusted = True, 0
                 self._failures += 1
-                if self._failures >= MOST_FAILURES or isinstance(error, FileNotFoundError):
+                if self._failures >= MOST_FAILURES or isinstance(error, GitUnusableError):
                     self.refused = f"git cannot be used: {error}"
                 return None
             self._failures = 0

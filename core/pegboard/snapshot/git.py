@@ -6,22 +6,31 @@ from the user's repository by way of `alternates`. Neither the project's nor the
 configuration is read, so no hook, filter, monitor, pager or textconv of theirs exists for it.
 """
 
+import asyncio
+import logging
 import os
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
+from pegboard.errors import ToolError
 from pegboard.openat import TEMPORARY
+from pegboard.process import ProgramResult, run_program
 from pegboard.programs import search_path
 from pegboard.snapshot.objects import Entry
 from pegboard.sources import read
 from pegboard.workspace import Workspace
 
 TIME_LIMIT_S = 60.0
-"""The longest that one process of git may take."""
+"""The longest that one process of git may take; the next one is not tried then."""
+SLOW_S = 5.0
+"""After so long the user is told what is waited for."""
+LISTING_LIMIT_BYTES = 256 << 20
+"""What git says of two million files."""
+CONTENT_LIMIT_BYTES = 1 << 30
 
 _OFF = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.pager=cat"),
@@ -37,8 +46,15 @@ _CONVERTING = re.compile(rb"\b(text|eol|crlf|ident|filter|working-tree-encoding)
 _OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 
 
+_log = logging.getLogger("pegboard.snapshot")
+
+
 class GitError(OSError):
     """A process of git failed; the text is its own."""
+
+
+class GitUnusableError(GitError):
+    """Git did not end, or did not end to print: another try would cost as much."""
 
 
 @dataclass(slots=True)
@@ -56,7 +72,10 @@ class Listing:
 
 
 class ShadowGit:
-    """A worktree's shadow repository; `folder` is its place. Methods block."""
+    """A worktree's shadow repository; `folder` is its place.
+
+    Methods block: they are called in threads beside `loop`, on which the processes run.
+    """
 
     def __init__(self, workspace: Workspace, folder: Path, env: Mapping[str, str]) -> None:
         self.worktree = workspace.worktree
@@ -64,8 +83,9 @@ class ShadowGit:
         self._git_dir = workspace.git_dir
         self._shared = workspace.git_dirs[-1] if workspace.git_dirs else None
         self._env = _clean(env)
-        self._running: subprocess.Popen[bytes] | None = None
-        self._closed = False
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._running: asyncio.Task[ProgramResult] | None = None
+        self._unusable = ""
 
     @property
     def seeded(self) -> bool:
@@ -145,7 +165,11 @@ class ShadowGit:
         """The contents of blobs, without those that are missing; one process."""
         if not oids:
             return {}
-        output = self._run("cat-file", "--batch", given=b"\n".join(oids) + b"\n")
+        output = self._run(
+            *("cat-file", "--batch"),
+            given=b"\n".join(oids) + b"\n",
+            limit_bytes=CONTENT_LIMIT_BYTES,
+        )
         found = {}
         place = 0
         while place < len(output):
@@ -158,13 +182,12 @@ class ShadowGit:
                 place += size + 1
         return found
 
-    def stop(self) -> None:
-        """End the process that runs, and start no other."""
-        self._closed = True
-        running = self._running
-        if running is not None:
-            with suppress(ProcessLookupError):
-                running.kill()
+    async def stop(self) -> None:
+        """End the process that runs with all that it has started, and start no other."""
+        self._unusable = "the snapshots are closed"
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait({self._running})  # what is killed is gone within two seconds
 
     @property
     def _index(self) -> Path:
@@ -179,30 +202,68 @@ class ShadowGit:
         users = _read(self._shared / "info" / "exclude") if self._shared else b""
         _put(self.folder / "info" / "exclude", own + users)
 
-    def _run(self, *words: str, given: bytes = b"", fine: Sequence[int] = (0,)) -> bytes:
-        if self._closed:
-            raise GitError("the snapshots are closed")
+    def _run(
+        self,
+        *words: str,
+        given: bytes = b"",
+        fine: Sequence[int] = (0,),
+        limit_bytes: int = LISTING_LIMIT_BYTES,
+    ) -> bytes:
+        assert self.loop is not None
+        program = self._ran(words, given, limit_bytes)
+        waiting = asyncio.run_coroutine_threadsafe(program, self.loop)
+        try:
+            done = _waited_for(waiting, words[0])
+        except ToolError as error:
+            missing = isinstance(error.__cause__, FileNotFoundError)
+            raise (GitUnusableError if missing else GitError)(str(error)) from error
+        except CancelledError as error:
+            raise GitError("git was ended with the program") from error
+        if done.timed_out or done.flooded:
+            self._give_up(words[0], done, limit_bytes)
+        if done.exit_code not in fine:
+            text = done.errors.decode(errors="replace").strip()
+            raise GitError(text or f"git {words[0]} failed")
+        return done.output
+
+    def _give_up(self, word: str, done: ProgramResult, limit_bytes: int) -> NoReturn:
+        """Try no more: that would take as long again."""
+        limit = f"{limit_bytes >> 20} MiB"
+        what = (
+            f"printed more than {limit}" if done.flooded else f"took more than {TIME_LIMIT_S:g} s"
+        )
+        self._unusable = f"git {word} {what}"
+        _log.warning("%s; from here on changes of files cannot be undone", self._unusable)
+        raise GitUnusableError(self._unusable)
+
+    async def _ran(self, words: Sequence[str], given: bytes, limit_bytes: int) -> ProgramResult:
+        if self._unusable:
+            raise GitUnusableError(self._unusable)
+        self._running = asyncio.current_task()
         env = {**self._env, "GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.worktree)}
         env["GIT_INDEX_FILE"] = str(self._index)
-        with subprocess.Popen(
-            ["git", *_OFF, *words],
-            cwd=self.worktree,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        ) as process:
-            self._running = process
-            try:
-                output, errors = process.communicate(given, timeout=TIME_LIMIT_S)
-            except subprocess.TimeoutExpired as error:
-                process.kill()
-                raise GitError(f"git {words[0]} took more than {TIME_LIMIT_S:g} s") from error
-            finally:
-                self._running = None
-        if process.returncode not in fine:
-            raise GitError(errors.decode(errors="replace").strip() or f"git {words[0]} failed")
-        return output
+        try:
+            return await run_program(
+                ["git", *_OFF, *words],
+                cwd=self.worktree,
+                env=env,
+                given=given,
+                timeout_s=TIME_LIMIT_S,
+                limit_bytes=limit_bytes,
+            )
+        finally:
+            self._running = None
+
+
+def _waited_for(waiting: Future[ProgramResult], word: str) -> ProgramResult:
+    try:
+        return waiting.result(SLOW_S)
+    except TimeoutError:
+        if waiting.done():
+            raise
+    text = "git %s has not ended after %g s; it is waited for up to %g s, to see what tools change"
+    _log.warning(text, word, SLOW_S, TIME_LIMIT_S)
+    return waiting.result()
 
 
 def _clean(env: Mapping[str, str]) -> dict[str, str]:
