@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard import App, branch, find_program
+from pegboard import App, ToolError, branch, find_program, run_program
 from pegboard.schema.served import FileChange
 
 TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20
+LONGEST_OUTPUT_BYTES = 64 << 20
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
 """A repository may come from anywhere: nothing of its configuration is to run."""
 # A submodule has a configuration of its own, by which git would look into it.
@@ -164,28 +165,19 @@ def _own_environment() -> dict[str, str]:
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
-    """What git prints; nothing when it fails, takes too long or is not there."""
+    """What git prints; nothing when it fails, takes too long, prints too much or is not there."""
     program = await asyncio.to_thread(find_program, "git", env)
     if program is None:
         return ""
     try:
-        process = await asyncio.create_subprocess_exec(
-            program,
-            *_SAFE,
-            *arguments,
+        done = await run_program(
+            [program, *_SAFE, *arguments],
             cwd=root,
             env=env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            timeout_s=TIME_LIMIT_S,
+            limit_bytes=LONGEST_OUTPUT_BYTES,
         )
-    except OSError:
+    except ToolError:  # the folder has gone meanwhile
         return ""
-    try:
-        async with asyncio.timeout(TIME_LIMIT_S):
-            output, _ = await process.communicate()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-        return ""
-    return output.decode("utf-8", "replace") if process.returncode == 0 else ""
+    whole = done.exit_code == 0 and not done.flooded
+    return done.output.decode("utf-8", "replace") if whole else ""

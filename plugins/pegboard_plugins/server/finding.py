@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -10,7 +11,14 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import InvalidInputError, PermissionDeniedError, ripgrep, walk_files
+from pegboard import (
+    InvalidInputError,
+    PermissionDeniedError,
+    ToolError,
+    ripgrep,
+    run_program,
+    walk_files,
+)
 from pegboard.schema.served import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0
@@ -79,31 +87,19 @@ async def search(folder: Path, pattern: str) -> list[Match]:
     return _matches(output)
 
 
-async def _output(command: list[str], folder: Path) -> tuple[bytes, int]:
+async def _output(command: list[str], folder: Path) -> tuple[bytes, int | None]:
+    """What the search has printed until its end, or until it took or printed too much."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *command,
+        done = await run_program(
+            command,
             cwd=folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
+            env=os.environ,
+            timeout_s=TIME_LIMIT_S,
+            limit_bytes=LONGEST_OUTPUT_BYTES,
         )
-    except OSError:  # the folder has gone meanwhile
+    except ToolError:  # the folder has gone meanwhile
         return b"", 1
-    assert process.stdout is not None
-    output = bytearray()
-    try:
-        async with asyncio.timeout(TIME_LIMIT_S):
-            while chunk := await process.stdout.read(1 << 16):
-                output += chunk
-                if len(output) > LONGEST_OUTPUT_BYTES:
-                    break
-    except TimeoutError:
-        pass
-    finally:
-        if process.returncode is None and not process.stdout.at_eof():
-            process.kill()
-    return bytes(output), await process.wait()
+    return done.output, done.exit_code
 
 
 def _matches(output: bytes) -> list[Match]:
