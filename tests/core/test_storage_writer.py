@@ -42,6 +42,27 @@ async def test_a_bug_in_a_job_fails_its_group_and_nothing_later(storage: SqliteS
     assert len(await storage.sessions()) == 2
 
 
+async def test_the_end_of_the_writing_thread_fails_all_that_wait(
+    storage: SqliteStorage, path: Path
+) -> None:
+    def ends(db: apsw.Connection) -> tuple[None, tuple[Event, ...]]:
+        raise SystemExit
+
+    await storage.commit(PutSession(rows.session()))
+
+    waiting = [storage.commit(PutMessage(rows.question(f"msg_{number}"))) for number in range(600)]
+    outcomes = await asyncio.gather(storage._writer.run(ends), *waiting, return_exceptions=True)
+    turns = await storage.turns("ses_1")
+    with pytest.raises(StorageError, match="has ended"):
+        await storage.commit(PutSession(rows.session("ses_2")))
+
+    assert {type(each) for each in outcomes} == {StorageError}
+    assert all(str(path) in str(each) for each in outcomes)
+    assert turns == ()
+    with pytest.raises(StorageError, match="has ended"):
+        await storage.aclose()
+
+
 async def test_commits_that_wait_together_are_written_together(storage: SqliteStorage) -> None:
     await storage.commit(CreateSession(rows.session()))
     commits = 0

@@ -1,10 +1,13 @@
 """One thread that writes: what waits is written together in one transaction."""
 
 import asyncio
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import apsw
@@ -25,6 +28,7 @@ _EVENTS_KEPT = 10_000
 _PRUNE_EVERY = 256
 _LOG_PAGES = 1000
 _IDLE_S = 2.0
+_RETRY_S = 0.05
 
 
 class _Job(msgspec.Struct, eq=False):
@@ -54,7 +58,10 @@ class Writer:
         self._loop = loop
         self._on_commit = on_commit
         self._waiting: deque[_Job] = deque()
-        self._thread = ThreadPoolExecutor(1, "pegboard-write")
+        self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._ended: asyncio.Future[None] = loop.create_future()
+        self._failure = ""
         self._closed = False
         self._log_pages = 0
         self._pruned_at = 0
@@ -81,8 +88,7 @@ class Writer:
         if self._closed:
             raise StorageError(f"the database {self._path} is closed")
         job = _Job(work, self._loop.create_future())
-        self._waiting.append(job)
-        self._thread.submit(self._write_waiting)
+        self._order(self._write_waiting, job)
         return job.done
 
     async def aclose(self) -> None:
@@ -92,26 +98,84 @@ class Writer:
         self._closed = True
         if self._idle is not None:
             self._idle.cancel()
-        self._thread.submit(self._close)
-        await asyncio.to_thread(self._thread.shutdown)
+        if self._thread is None or self._failure:
+            self._close()
+            return
+        self._orders.put(self._close)
+        self._orders.put(None)
+        await self._ended  # SQLite gives up on another process's lock after five seconds
 
     def _close(self) -> None:
         self._db.set_wal_hook(None)
         self._db.close()
+
+    def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
+        """Has the thread do it, for the jobs if there are any; the first order starts the thread.
+
+        :raises StorageError: when there is no thread, or it has failed.
+        """
+        if self._thread is None:
+            thread = threading.Thread(target=self._serve, name="pegboard-write", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:
+                raise self._failed(f"{error}: memory or processes are used up") from error
+            self._thread = thread
+        if self._failure:
+            raise self._failed(self._failure)
+        self._waiting.extend(jobs)
+        self._orders.put(order)
+
+    def _serve(self) -> None:
+        """What the thread does until it is told to end; when it fails, all that wait are told."""
+        try:
+            while (order := self._orders.get()) is not None:
+                order()
+        except BaseException as error:  # noqa: BLE001 - the end of the thread, whatever it is
+            self._failure = f"the thread that writes has ended: {error!r}"
+        self._tell(self._on_end)
+
+    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
+        """Has the event loop call it, once there is memory for that."""
+        while True:
+            try:
+                with suppress(RuntimeError):  # the loop was closed: nobody waits
+                    self._loop.call_soon_threadsafe(call, *arguments)
+            except MemoryError:
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+    def _on_end(self) -> None:
+        self._fail(self._waiting, self._failure)
+        if not self._ended.done():  # the program was not stopped while it waited
+            self._ended.set_result(None)
+
+    def _fail(self, jobs: Iterable[_Job], why: object) -> None:
+        for job in jobs:
+            _answer(job.done, _Outcome(error=self._failed(why)))
+
+    def _failed(self, why: object) -> StorageError:
+        return StorageError(f"cannot write the database {self._path}: {why}")
 
     def _note_log(self, _db: apsw.Connection, _name: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
 
     def _write_waiting(self) -> None:
-        jobs = [self._waiting.popleft() for _ in range(min(len(self._waiting), _GROUP_LIMIT))]
-        if not jobs:
-            return
-        outcomes = [_Outcome(error=StorageError("the writer failed")) for _ in jobs]
+        jobs: list[_Job] = []
         try:
+            while self._waiting and len(jobs) < _GROUP_LIMIT:
+                jobs.append(self._waiting.popleft())
+            if not jobs:  # they were written together with others
+                return
             outcomes = self._write(jobs)
-        finally:
-            self._loop.call_soon_threadsafe(self._settle, jobs, outcomes)
+        except BaseException as error:
+            self._tell(self._fail, jobs, f"the writer failed: {error!r}")
+            if not isinstance(error, Exception):  # such as a job's own mistake, or no memory
+                raise
+        else:
+            self._tell(self._settle, jobs, outcomes)
         if self._log_pages >= _LOG_PAGES:
             self._checkpoint()
 
@@ -124,7 +188,7 @@ class Writer:
             self._db.execute("COMMIT")
         except apsw.Error as error:
             note_damage(self._path, error)
-            failure = StorageError(f"cannot write the database {self._path}: {error}")
+            failure = self._failed(error)
             failure.__cause__ = error
             return [_Outcome(error=failure) for _ in jobs]
         else:
@@ -183,11 +247,15 @@ class Writer:
         quiet_s = self._loop.time() - self._written_at
         if quiet_s < _IDLE_S:
             self._watch_idle(_IDLE_S - quiet_s)
-        elif not self._closed:
-            self._thread.submit(self._checkpoint)
+        elif not self._closed and not self._failure:
+            self._orders.put(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        """The log grows on where that fails; the next commit tells what is wrong."""
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            note_damage(self._path, error)
 
 
 def _answer(done: asyncio.Future[Any], outcome: _Outcome) -> None:
