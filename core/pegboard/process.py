@@ -302,7 +302,8 @@ async def _start(
             family.leader = transport.get_pid()
             await _reap(family, child, transport, left=family.kill(thorough=True))
         raise
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:  # the last: no thread to wait in for it
+        family.kill(thorough=True)
         raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
     family.leader = transport.get_pid()
     return transport

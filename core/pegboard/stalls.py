@@ -78,7 +78,8 @@ class Stalls:
         self._awake.set()
         if self._thread is None:
             self._thread = threading.Thread(target=self._watch, name="pegboard-stalls", daemon=True)
-            self._thread.start()
+            with suppress(RuntimeError):  # there is no thread to be had: nobody watches
+                self._thread.start()
 
     def _turn(self) -> None:
         assert self._loop is not None

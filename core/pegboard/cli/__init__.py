@@ -17,14 +17,22 @@ _PR_SET_DUMPABLE = 4
 def main() -> NoReturn:
     """Run the command line and end the process with one of the codes of `pegboard.cli.exits`."""
     if sys.argv[1:] == ["--version"]:
-        from pegboard import __version__
-
-        sys.stdout.write(f"pegboard {__version__}\n")
-        sys.exit(0)
+        _leave(_say_version())
     keep_memory_private()
     _open_what_is_closed()
     _accept_any_character()
     _leave(run_command_line(sys.argv[1:]))
+
+
+def _say_version() -> int:
+    from pegboard import __version__
+
+    try:
+        sys.stdout.write(f"pegboard {__version__}\n")
+        sys.stdout.flush()
+    except OSError:
+        return FAILED
+    return 0
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -49,7 +57,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
         _forget_stdout()
         return FAILED
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
-        complain(f"{type(error).__name__}: {error}; the details are in {_write_traceback(error)}")
+        from pegboard.cli.faults import fault_of  # only what fails needs it
+
+        complain(fault_of(error) or _crash(error))
         return FAILED
     return int(code) if code else 0
 
@@ -103,6 +113,10 @@ def _accept_any_character() -> None:
 def _forget_stdout() -> None:
     """Keep the interpreter from flushing into the pipe that its reader has closed."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _crash(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}; the details are in {_write_traceback(error)}"
 
 
 def _write_traceback(error: BaseException) -> Path | str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import __version__
-from pegboard.errors import PluginError
+from pegboard.errors import InvalidInputError, PluginError
 
 if TYPE_CHECKING:
     from pegboard.discovery import EntryPoint
@@ -67,7 +67,13 @@ class LazyGroup(click.Group):
 @click.pass_context
 def root(ctx: click.Context, directory: Path) -> None:
     """Pegboard, a coding agent whose every tool, provider and policy is a plugin."""
-    ctx.obj = directory.resolve()
+    try:
+        ctx.obj = directory.resolve()
+    except OSError as error:
+        raise InvalidInputError(
+            f"the current folder is not there any more ({error.strerror}); "
+            "go to one that is, or name one with -C"
+        ) from error
 
 
 def _entry_points() -> "dict[str, EntryPoint]":

@@ -18,6 +18,7 @@ from pegboard.cli.asking import Asker, refuse
 from pegboard.cli.engine import Engine, Prompt, SlashCommand
 from pegboard.cli.eventloop import run_async
 from pegboard.cli.exits import Exit, exit_of
+from pegboard.cli.faults import fault_of
 from pegboard.cli.local import LocalEngine
 from pegboard.cli.message import Message, MessageCommand, parts_of, read_stdin
 from pegboard.cli.screen import Screen, TerminalScreen, open_screen
@@ -203,7 +204,7 @@ async def _report(options: Options, out: TextIO) -> Exit:
         result = Result(exit=exit_of(error.exit_code), error=str(error))
     except BaseException as error:
         code = Exit.FAILED if isinstance(error, Exception) else Exit.INTERRUPTED
-        view.end(Result(exit=code, error=type(error).__name__))
+        view.end(Result(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
     if result.error:

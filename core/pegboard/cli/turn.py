@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from pegboard.bus import Subscription
+from pegboard.cli import complain
 from pegboard.cli.engine import Engine, Prompt
 from pegboard.cli.exits import CUT, Exit, exit_of_answer
 from pegboard.cli.render import failure_text
@@ -24,6 +25,9 @@ from pegboard.schema.question import QuestionRequest
 
 QUIET_S = 0.4
 """After so many seconds without an event a person wants to see that something goes on."""
+
+END_LIMIT_S = 8.0
+"""How long a stopped turn may take to end with all that belongs to it."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
@@ -51,6 +55,7 @@ class Stop:
                 _leave_at_once()
             return
         self.reason = reason
+        _end_in_time(reason)
         self._stopping = asyncio.create_task(self._abort())
 
     async def _abort(self) -> None:
@@ -63,12 +68,30 @@ class Stop:
             await self._stopping
 
 
-def _leave_at_once() -> NoReturn:
+def _end_in_time(reason: Exit) -> None:
+    """End the process after `END_LIMIT_S`, whatever holds it up: a thread, or the event loop."""
+
+    def leave(*_: object) -> NoReturn:
+        complain(f"not all has ended within {END_LIMIT_S:g} s, and it is left behind")
+        _leave_at_once(reason)
+
+    signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, END_LIMIT_S)
+
+
+def _interrupted(*_: object) -> None:
+    """A signal has come, of which the loop hears if it turns; the second one is the last."""
+    if signal.getitimer(signal.ITIMER_REAL)[0]:
+        _leave_at_once()
+    _end_in_time(Exit.INTERRUPTED)
+
+
+def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
     """End the process without waiting for anything; only the cursor is given back."""
     if sys.stderr.isatty():
         sys.stderr.write(_SHOW_CURSOR)
         sys.stderr.flush()
-    os._exit(Exit.INTERRUPTED)
+    os._exit(code)
 
 
 async def take_turn(
@@ -164,6 +187,7 @@ def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
         loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
+        signal.signal(number, _interrupted)
     timer = loop.call_later(limit_s, stop, Exit.TIME_LIMIT) if limit_s is not None else None
     try:
         yield

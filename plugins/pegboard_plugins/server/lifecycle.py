@@ -38,6 +38,8 @@ STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""
 TURNS_END_WITHIN_S = 3.0
 """What it gives to turns; those that run on are stopped, so that their requests are answered."""
+END_WITHIN_S = 15.0
+"""What the end may take in all, with plugins and threads that hang."""
 BACKLOG = 512
 """Connections that may wait to be accepted."""
 UNHEARD_MS = 20_000
@@ -198,7 +200,14 @@ class _Server(uvicorn.Server):
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.take_down_notice()
         self._house.feed.hang_up("all")
+        signal.signal(signal.SIGALRM, _leave_at_once)
+        signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
         super().handle_exit(sig, frame)
+
+
+def _leave_at_once(*_: object) -> None:
+    _log.error("not all has ended within %.0f s, and it is left behind", END_WITHIN_S)
+    os._exit(1)
 
 
 def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
