@@ -42,6 +42,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "pegboard.db"
 
     @property
+    def keys(self) -> Path:
+        """The keys of providers that clients of servers have set."""
+        return self.data / "auth.json"
+
+    @property
     def snapshots(self) -> Path:
         """What the files of projects were, to undo what sessions did."""
         return self.data / "snapshot"

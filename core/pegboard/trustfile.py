@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import stat
 import time
@@ -16,6 +17,10 @@ from pegboard.errors import TrustError
 
 _VERSION = 1
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+class _ForeignError(Exception):
+    """Somebody else may have written the file."""
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +79,7 @@ class TrustFile:
             lock = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX)
+                self._make_room()
                 projects = self._read()
                 yield projects
                 self._replace(self._path, _encoded(projects))
@@ -103,25 +109,48 @@ class TrustFile:
         draft.replace(path)
 
     def _read(self) -> dict[str, Trusted]:
-        """The projects; none from a file that somebody else may have written."""
+        """The projects; none from a file that cannot be read or that others may have written."""
+        try:
+            content = self._content()
+        except (OSError, _ForeignError):
+            return {}
+        try:
+            return _decoded(content) if content is not None else {}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            self._set_aside(f"is damaged ({error})")
+            return {}
+
+    def _content(self) -> bytes | None:
+        """The file's bytes, None where there is none.
+
+        :raises _ForeignError: when somebody else may have written it.
+        """
         try:
             with self._path.open("rb") as file:
                 facts = os.fstat(file.fileno())
                 if facts.st_uid not in (os.geteuid(), 0) or facts.st_mode & _OTHERS_WRITE:
-                    return {}
-                content = file.read()
-        except OSError:
-            return {}
-        try:
-            return _decoded(content)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            self._set_aside()
-            return {}
+                    raise _ForeignError
+                return file.read()
+        except FileNotFoundError:
+            return None
 
-    def _set_aside(self) -> None:
-        """Keep a damaged file beside the store, for whoever wants to know what was in it."""
+    def _make_room(self) -> None:
+        """Keep what is not taken for trust from being overwritten.
+
+        :raises OSError: when it cannot be read.
+        """
+        try:
+            self._content()
+        except _ForeignError:
+            self._set_aside("can be written by others")
+
+    def _set_aside(self, why: str) -> None:
+        """Keep the file beside the store, for whoever wants to know what was in it."""
+        aside = Path(f"{self._path}.damaged-{time.time_ns()}")
         with contextlib.suppress(OSError):
-            self._path.replace(f"{self._path}.damaged-{time.time_ns()}")
+            self._path.replace(aside)
+            text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
+            logging.getLogger("pegboard.trust").warning(text, self._path, why, aside)
 
 
 def _encoded(projects: Mapping[str, Trusted]) -> bytes:

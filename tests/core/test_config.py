@@ -146,7 +146,7 @@ async def test_no_project_can_have_its_requests_allowed_unasked(
     place.write(place.user / "pegboard.toml", "auto_approve = true\n")
     assert (await place.load()).config.auto_approve
 
-    place.write(place.user / "pegboard.toml", "")
+    place.write(place.user / "pegboard.toml", "# mine")
     file = place.write(place.project / "pegboard.toml", "auto_approve = true\n")
     loaded = await place.load(trusted=trusted)
 
@@ -385,3 +385,11 @@ async def test_a_project_in_the_user_s_folder_is_the_user_s(place: Place) -> Non
 
     assert loaded.config == Config(username="ana")
     assert loaded.untrusted == ()
+
+
+async def test_an_empty_file_is_said(place: Place) -> None:
+    file = place.write(place.user / "pegboard.toml", "")
+
+    loaded = await place.load()
+
+    assert loaded.warnings == (f"{file} is empty, and nothing of it counts",)

@@ -42,10 +42,13 @@ async def test_a_bug_in_a_job_fails_its_group_and_nothing_later(storage: SqliteS
     assert len(await storage.sessions()) == 2
 
 
+@pytest.mark.parametrize("word", ["with a word", "without a word"])
 async def test_the_end_of_the_writing_thread_fails_all_that_wait(
-    storage: SqliteStorage, path: Path
+    storage: SqliteStorage, path: Path, word: str
 ) -> None:
     def ends(db: apsw.Connection) -> tuple[None, tuple[Event, ...]]:
+        if word == "without a word":
+            storage._writer._loop = asyncio.new_event_loop()  # which nobody runs
         raise SystemExit
 
     await storage.commit(PutSession(rows.session()))
@@ -56,6 +59,8 @@ async def test_the_end_of_the_writing_thread_fails_all_that_wait(
     with pytest.raises(StorageError, match="has ended"):
         await storage.commit(PutSession(rows.session("ses_2")))
 
+    if word == "without a word":
+        storage._writer._loop.close()
     assert {type(each) for each in outcomes} == {StorageError}
     assert all(str(path) in str(each) for each in outcomes)
     assert turns == ()

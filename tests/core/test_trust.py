@@ -239,16 +239,37 @@ def test_only_the_user_can_read_the_store(project: Project) -> None:
 @pytest.mark.parametrize(
     "content", ["", "{", "[]", '{"version": 9}', '{"version": 1, "projects": {"/x": 3}}', "\0"]
 )
-def test_a_damaged_store_is_set_aside_and_counts_as_empty(project: Project, content: str) -> None:
+def test_a_damaged_store_is_set_aside_and_counts_as_empty(
+    project: Project, caplog: pytest.LogCaptureFixture, content: str
+) -> None:
     project.allow()
     project.path.write_text(content)
 
     assert not project.decide().trusted
-    aside = list(project.path.parent.glob("trust.json.damaged-*"))
-    assert [path.read_text() for path in aside] == [content]
+    [aside] = project.path.parent.glob("trust.json.damaged-*")
+    assert aside.read_text() == content
+    [message] = caplog.messages
+    assert str(aside) in message
 
     project.allow()
     assert project.decide().trusted
+
+
+def test_a_store_that_others_can_write_is_kept_beside_the_new_one(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    project.allow()
+    content = project.path.read_text()
+    project.path.chmod(0o666)
+
+    assert not project.decide().trusted
+    assert project.path.read_text() == content
+    project.allow()
+
+    assert project.decide().trusted
+    [aside] = project.path.parent.glob("trust.json.damaged-*")
+    assert aside.read_text() == content
+    assert "can be written by others" in caplog.text
 
 
 def test_processes_that_allow_at_once_lose_nothing(tmp_path: Path) -> None:

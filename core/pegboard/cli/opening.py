@@ -1,10 +1,14 @@
 """What every command asks of an open App before it does its own work."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pegboard.errors import NotFoundError
 from pegboard.nearest import nearest
+from pegboard.paths import Places
 from pegboard.schema.session import Session
 
 if TYPE_CHECKING:
@@ -18,13 +22,25 @@ def warnings_of(app: "App") -> tuple[str, ...]:
     """What is not as the user might think: database, settings, plugins, code without trust."""
     problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
     failures = (failure.message for failure in app.failures)
-    warnings = (*app.storage.warnings, *app.loaded.warnings, *problems, *failures)
+    damage = _damage_of_keys(Places.of(os.environ).keys)
+    warnings = (*app.storage.warnings, *damage, *app.loaded.warnings, *problems, *failures)
     code = [path for path in app.untrusted if path not in app.loaded.untrusted]
     if not code:
         return warnings
     names = ", ".join(_short(path, app.workspace.worktree) for path in code)
     text = f"not loaded, because this project is not trusted: {names}"
     return (*warnings, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+
+
+def _damage_of_keys(file: Path) -> tuple[str, ...]:
+    """What is wrong with the keys that clients have given to servers."""
+    try:
+        msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, object]])
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.DecodeError) as error:
+        return (f"{file} is damaged ({error}): the keys that servers have kept there do not count",)
+    return ()
 
 
 def _short(path: Path, root: Path) -> str:

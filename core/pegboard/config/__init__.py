@@ -165,7 +165,10 @@ class _Reading:
         if file not in self.files and _is_file(file):
             self.files[file] = None
             content = self._content(file) if project else None
-            yield read_layer(file, project=project, content=content)
+            layer = read_layer(file, project=project, content=content)
+            if not layer.text:
+                self.warnings.append(f"{file} is empty, and nothing of it counts")
+            yield layer
 
     def _trusts(self, file: Path | None) -> bool:
         return self.trusted if isinstance(self.trusted, bool) else file in self.trusted

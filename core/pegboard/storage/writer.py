@@ -29,6 +29,7 @@ _PRUNE_EVERY = 256
 _LOG_PAGES = 1000
 _IDLE_S = 2.0
 _RETRY_S = 0.05
+_ALIVE_S = 1.0
 
 
 class _Job(msgspec.Struct, eq=False):
@@ -60,6 +61,8 @@ class Writer:
         self._waiting: deque[_Job] = deque()
         self._orders: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._unanswered: set[_Job] = set()
+        self._look: asyncio.TimerHandle | None = None
         self._ended: asyncio.Future[None] = loop.create_future()
         self._failure = ""
         self._closed = False
@@ -89,6 +92,8 @@ class Writer:
             raise StorageError(f"the database {self._path} is closed")
         job = _Job(work, self._loop.create_future())
         self._order(self._write_waiting, job)
+        self._unanswered.add(job)
+        job.done.add_done_callback(lambda _: self._unanswered.discard(job))
         return job.done
 
     async def aclose(self) -> None:
@@ -96,14 +101,18 @@ class Writer:
         if self._closed:
             return
         self._closed = True
-        if self._idle is not None:
-            self._idle.cancel()
+        for timer in (self._idle, self._look):
+            if timer is not None:
+                timer.cancel()
         if self._thread is None or self._failure:
             self._close()
             return
         self._orders.put(self._close)
         self._orders.put(None)
-        await self._ended  # SQLite gives up on another process's lock after five seconds
+        while (
+            not self._ended.done() and self._thread.is_alive()
+        ):  # SQLite gives up on another's lock after five seconds
+            await asyncio.wait({self._ended}, timeout=_ALIVE_S)
 
     def _close(self) -> None:
         self._db.set_wal_hook(None)
@@ -125,6 +134,8 @@ class Writer:
             raise self._failed(self._failure)
         self._waiting.extend(jobs)
         self._orders.put(order)
+        if self._look is None:
+            self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
         """What the thread does until it is told to end; when it fails, all that wait are told."""
@@ -146,8 +157,19 @@ class Writer:
             else:
                 return
 
+    def _look_after(self) -> None:
+        """A thread may end without a word, when there is no memory for one."""
+        self._look = None
+        if not self._unanswered:
+            return
+        if self._thread is not None and self._thread.is_alive():
+            self._look = self._loop.call_later(_ALIVE_S, self._look_after)
+            return
+        self._failure = self._failure or "the thread that writes has ended"
+        self._fail(self._unanswered, self._failure)
+
     def _on_end(self) -> None:
-        self._fail(self._waiting, self._failure)
+        self._fail(self._unanswered, self._failure)
         if not self._ended.done():  # the program was not stopped while it waited
             self._ended.set_result(None)
 

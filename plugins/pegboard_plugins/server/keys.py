@@ -1,6 +1,7 @@
 """The keys of providers that clients set: a file of the user's own, laid over the configuration."""
 
 import fcntl
+import logging
 import os
 import tempfile
 import time
@@ -12,6 +13,7 @@ from typing import Any
 import msgspec
 
 _Known = dict[str, dict[str, Any]]
+_log = logging.getLogger("pegboard.server")
 
 
 class Keys:
@@ -30,23 +32,38 @@ class Keys:
 
     def overlay(self) -> dict[str, object]:
         """What the configuration says with these keys."""
-        keys = {name: _key(value) for name, value in self._read().items()}
+        known, damage = self._read()
+        if damage:
+            _log.error("%s is damaged (%s), and the keys in it do not count", self._path, damage)
+        keys = {name: _key(value) for name, value in known.items()}
         providers = {name: {"options": {"apiKey": key}} for name, key in keys.items() if key}
         return {"provider": providers} if providers else {}
 
     def _change(self, changed: Callable[[_Known], _Known]) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _alone(self._path.with_name(f"{self._path.name}.lock")):
-            before = self._read()
+            before, damage = self._read()
             after = changed(before)
-            if after != before:
-                _replace(self._path, msgspec.json.encode(after))
+            if after == before:
+                return
+            if damage:
+                self._keep_aside(damage)
+            _replace(self._path, msgspec.json.encode(after))
 
-    def _read(self) -> _Known:
+    def _read(self) -> tuple[_Known, str]:
+        """The credentials, and what is wrong with the file where they cannot be read."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Known)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return {}
+            return msgspec.json.decode(self._path.read_bytes(), type=_Known), ""
+        except FileNotFoundError:
+            return {}, ""
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return {}, str(error)
+
+    def _keep_aside(self, damage: str) -> None:
+        aside = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
+        _replace(aside, self._path.read_bytes())
+        text = "%s is damaged (%s): it is kept as %s, with the keys that it had, and begun anew"
+        _log.error(text, self._path, damage, aside)
 
 
 def _key(credential: Mapping[str, Any]) -> str | None:

@@ -221,7 +221,7 @@ def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
 
 
 def _house(settings: Settings, places: Places) -> House:
-    keys = Keys(places.data / "auth.json")
+    keys = Keys(places.keys)
     feed = Feed()
 
     def options() -> AppOptions:
