@@ -34,15 +34,15 @@ def repair() -> int:
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
     that cannot be mended.
     """
-    from pegboard.cli.render import counted
+    from pegboard.cli.render import counted, visible
 
     warnings, interrupted, problems, sessions = asyncio.run(_repaired(_places()))
     for text in warnings:
-        click.echo(f"warning: {text}")
+        click.echo(visible(f"warning: {text}"))
     for session_id in interrupted:
         click.echo(f"interrupted: {session_id} was running when its process ended")
     for text in problems:
-        click.echo(f"problem: {text}")
+        click.echo(visible(f"problem: {text}"))
     if problems:
         click.echo("what can still be read can be saved with `pegboard session export`")
         return 1

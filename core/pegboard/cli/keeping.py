@@ -1,6 +1,7 @@
 """`pegboard session ...`: what can be done with whole conversations."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
@@ -36,14 +37,21 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
             _confirm(sessions)
         for session in sessions:
             await app.delete_session(session.id)
-            click.echo(f"deleted {session.id}  {session.title}")
+            click.echo(f"deleted {_line(session)}")
+
+
+def _line(session: "Session") -> str:
+    """The id and the title, in letters that no terminal obeys."""
+    from pegboard.cli.render import visible
+
+    return visible(f"{session.id}  {' '.join(session.title.split())}")
 
 
 def _confirm(sessions: "list[Session]") -> None:
     if not sys.stdin.isatty():
         raise InvalidInputError("nobody is there to be asked; say --yes to delete")
     for session in sessions:
-        click.echo(f"{session.id}  {session.title}", err=True)
+        click.echo(_line(session), err=True)
     if not click.confirm("Delete for good?", default=False, err=True):
         raise click.Abort
 
@@ -57,7 +65,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
     if not title.strip():
         raise InvalidInputError("the title is empty; give one")
     session = asyncio.run(_updated(directory, session_id, title=title))
-    click.echo(f"{session.id}  {session.title}")
+    click.echo(_line(session))
 
 
 @click.command()
@@ -67,7 +75,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
 def archive(directory: Path, session_id: str, *, undo: bool) -> None:
     """Put a conversation away: it is kept, and `session list --all` still shows it."""
     session = asyncio.run(_updated(directory, session_id, archived=not undo))
-    click.echo(f"{session.id}  {session.title}")
+    click.echo(_line(session))
 
 
 async def _updated(
@@ -116,7 +124,17 @@ def export_session(directory: Path, session_id: str, output: Path | None) -> Non
         if output is None:
             out.buffer.write(lines)
         else:
-            output.write_bytes(lines)
+            _write_private(output, lines)
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    """Write what was said, for its owner alone; a file that is there keeps its mode."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(file, flags, 0o600), "wb") as written:
+            written.write(content)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 async def _exported(directory: Path, session_id: str) -> bytes:

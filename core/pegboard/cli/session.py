@@ -98,7 +98,7 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
-    from pegboard.cli.render import Line, failure_text, tool_detail, tool_head
+    from pegboard.cli.render import Line, failure_text, tool_detail, tool_head, visible
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart
 
@@ -106,7 +106,7 @@ def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
     for part in turn.parts:
         match part:
             case TextPart(synthetic=False, text=text) if text.strip():
-                screen.answer(text if is_answer else f"> {text}", streamed="")
+                screen.answer(visible(text if is_answer else f"> {text}"), streamed="")
             case FilePart(filename=filename, url=url):
                 screen.line(Line(head="file", text=filename or url[:80], style="dim"))
             case ToolPart():

@@ -109,9 +109,8 @@ class Writer:
             return
         self._orders.put(self._close)
         self._orders.put(None)
-        while (
-            not self._ended.done() and self._thread.is_alive()
-        ):  # SQLite gives up on another's lock after five seconds
+        while not self._ended.done() and self._thread.is_alive():
+            # SQLite gives up on another process's lock after five seconds.
             await asyncio.wait({self._ended}, timeout=_ALIVE_S)
 
     def _close(self) -> None:

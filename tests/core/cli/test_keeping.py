@@ -219,3 +219,36 @@ async def test_a_mention_attaches_what_was_typed_and_not_what_was_piped(
     texts = [part.get("text") for part in stored["messages"][0]["parts"]]
     assert "alpha" in texts
     assert "beta" not in texts
+
+
+async def test_an_export_is_its_owner_s_alone(pegboard: CommandLine, tmp_path: Path) -> None:
+    session = await converse(pegboard)
+    new, old, nowhere = tmp_path / "new", tmp_path / "old", tmp_path / "none" / "file"
+    old.touch(mode=0o644)
+    old.chmod(0o644)
+
+    for file in (new, old):
+        await pegboard("session", "export", session, "-o", str(file))
+    refused = await pegboard("session", "export", session, "-o", str(nowhere))
+
+    assert new.read_bytes() == old.read_bytes() != b""
+    assert [path.stat().st_mode & 0o777 for path in (new, old)] == [0o600, 0o644]
+    assert (refused.code, f"cannot write {nowhere}" in refused.err) == (2, True)
+
+
+async def test_no_command_on_sessions_prints_what_a_terminal_obeys(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("an\x1b[31mswer"))) as server:
+        pegboard.use_model(server.url)
+        await pegboard("run", "ask\x1b[2Jed")
+    [session] = await listed(pegboard)
+
+    shown = await pegboard("session", "show", session)
+    renamed = await pegboard("session", "rename", session, "a\x1b]0;title\x07\nb")
+    archived = await pegboard("session", "archive", session)
+    deleted = await pegboard("session", "delete", "--yes", session)
+
+    printed = (shown, renamed, archived, deleted)
+    assert [each.code for each in printed] == [0, 0, 0, 0]
+    assert "ask\\x1b[2Jed" in shown.out
+    assert [each.out for each in printed if "\x1b" in each.out or "\x07" in each.out] == []
+    assert all(each.out.count("\n") == 1 for each in (renamed, archived, deleted))
