@@ -137,13 +137,12 @@ class Writer:
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
-        """What the thread does until it is told to end; when it fails, all that wait are told."""
+        """What the thread does until it is told to end; however it ends, all that wait are told."""
         try:
             while (order := self._orders.get()) is not None:
                 order()
-        except BaseException as error:  # noqa: BLE001 - the end of the thread, whatever it is
-            self._failure = f"the thread that writes has ended: {error!r}"
-        self._tell(self._on_end)
+        finally:
+            self._tell(self._on_end)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
         """Has the event loop call it, once there is memory for that."""
@@ -163,13 +162,13 @@ class Writer:
             return
         if self._thread is not None and self._thread.is_alive():
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
-            return
-        self._failure = self._failure or "the thread that writes has ended"
-        self._fail(self._unanswered, self._failure)
+        else:
+            self._on_end()
 
     def _on_end(self) -> None:
+        self._failure = "the thread that writes has ended"
         self._fail(self._unanswered, self._failure)
-        if not self._ended.done():  # the program was not stopped while it waited
+        if not self._ended.done():
             self._ended.set_result(None)
 
     def _fail(self, jobs: Iterable[_Job], why: object) -> None:
