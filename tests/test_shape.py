@@ -24,6 +24,7 @@ MAY_CATCH_ALL = {
     "pegboard/dispatch.py",  # where a plugin's hook is called
     "pegboard/discovery.py",  # where a plugin is imported
     "pegboard/cli/__init__.py",  # the outermost frame of the command line
+    "pegboard/storage/writer.py",  # the outermost frame of the thread that writes
     "pegboard/session/toolcall.py",  # the outermost frame of a tool call
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server
 }

@@ -51,13 +51,13 @@ async def test_the_end_of_the_writing_thread_fails_all_that_wait(
             storage._writer._loop = asyncio.new_event_loop()  # which nobody runs
         raise SystemExit
 
-    await storage.commit(PutSession(rows.session()))
+    await storage.commit(CreateSession(rows.session()))
 
     waiting = [storage.commit(PutMessage(rows.question(f"msg_{number}"))) for number in range(600)]
     outcomes = await asyncio.gather(storage._writer.run(ends), *waiting, return_exceptions=True)
     turns = await storage.turns("ses_1")
     with pytest.raises(StorageError, match="has ended"):
-        await storage.commit(PutSession(rows.session("ses_2")))
+        await storage.commit(CreateSession(rows.session("ses_2")))
 
     if word == "without a word":
         storage._writer._loop.close()

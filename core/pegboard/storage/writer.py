@@ -141,8 +141,9 @@ class Writer:
         try:
             while (order := self._orders.get()) is not None:
                 order()
-        finally:
-            self._tell(self._on_end)
+        except BaseException as error:  # noqa: BLE001 - who waits is told
+            self._failure = f"the thread that writes has ended: {error!r}"
+        self._tell(self._on_end)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
         """Has the event loop call it, once there is memory for that."""
@@ -166,7 +167,7 @@ class Writer:
             self._on_end()
 
     def _on_end(self) -> None:
-        self._failure = "the thread that writes has ended"
+        self._failure = self._failure or "the thread that writes has ended"
         self._fail(self._unanswered, self._failure)
         if not self._ended.done():
             self._ended.set_result(None)
@@ -190,9 +191,9 @@ class Writer:
             if not jobs:  # they were written together with others
                 return
             outcomes = self._write(jobs)
-        except BaseException as error:
+        except BaseException as error:  # a job's own mistake, or no memory
             self._tell(self._fail, jobs, f"the writer failed: {error!r}")
-            if not isinstance(error, Exception):  # such as a job's own mistake, or no memory
+            if not isinstance(error, Exception):
                 raise
         else:
             self._tell(self._settle, jobs, outcomes)
