@@ -384,15 +384,3 @@ async def test_a_sandbox_that_cannot_be_had_is_an_error_with_the_way_out(
     assert "no plugin brings a sandbox" in done.err
     assert 'sandbox = "off"' in done.err
     assert len(done.err.splitlines()) == 1
-
-
-async def test_damaged_keys_are_said_with_their_file(pegboard: CommandLine) -> None:
-    file = pegboard.home / "data" / "auth.json"
-    file.parent.mkdir()
-    file.write_text('{"anthropic":{"type":"api","key":"their-secret"},"gro')
-
-    done = await run(pegboard, say("Done."))
-
-    assert done.code == 0
-    assert f"warning: {file} is damaged" in done.err
-    assert "their-secret" not in done.err
