@@ -1,6 +1,5 @@
 """The piece of the system prompt that says where the agent works, and for whom."""
 
-import asyncio
 import os
 import sys
 from datetime import UTC, datetime
@@ -75,7 +74,7 @@ async def chat_message(session: SessionView, message: Turn) -> Turn | None:
         return None
     from pegboard_plugins.environment.tree import tree_state  # a later prompt needs none of it
 
-    state = await asyncio.to_thread(tree_state, session.directory)
+    state = await tree_state(session.directory)
     if state is None:
         return None
     text = f"The checkout when this session began: {state}."
