@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -33,6 +34,8 @@ _FINISH: dict[str, Any] = {
     "function_call": "tool-calls",
     "error": "error",
 }
+_INDEX_DIGITS = 9
+_TOO_DEEP = "it is nested too deep"
 _CUT = ("length", "content-filter", "error")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
 
@@ -40,15 +43,15 @@ _CUT = ("length", "content-filter", "error")
 class FunctionPiece(msgspec.Struct, frozen=True):
     """A part of a call; `arguments` is text, but some servers send an object."""
 
-    name: str | None = None
+    name: Any = None
     arguments: Any = None
 
 
 class CallPiece(msgspec.Struct, frozen=True):
-    """A fragment of a tool call; servers leave out any of these."""
+    """A fragment of a tool call; servers leave out any of these, or spell numbers as text."""
 
-    index: int | None = None
-    id: str | None = None
+    index: Any = None
+    id: Any = None
     function: FunctionPiece | None = None
 
 
@@ -59,7 +62,7 @@ class Delta(msgspec.Struct, frozen=True):
     reasoning_content: Any = None
     reasoning: Any = None
     refusal: Any = None
-    tool_calls: list[CallPiece] | None = None
+    tool_calls: list[CallPiece | None] | None = None
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -67,16 +70,15 @@ class Choice(msgspec.Struct, frozen=True):
 
     delta: Delta | None = None
     message: Delta | None = None
-    finish_reason: str | None = None
+    finish_reason: Any = None
 
 
 class Chunk(msgspec.Struct, frozen=True):
     """One event of the stream, or a whole answer."""
 
-    choices: list[Choice] | None = None
-    usage: dict[str, Any] | None = None
+    choices: list[Choice | None] | None = None
+    usage: Any = None
     error: Any = None
-    id: str | None = None
 
 
 _decode = msgspec.json.Decoder(Chunk).decode
@@ -85,35 +87,57 @@ _decode = msgspec.json.Decoder(Chunk).decode
 def chunk_from(payload: bytes) -> Chunk:
     """The chunk in an event's data; bytes that are not Unicode become replacement characters.
 
+    A lone `null`, number or text adds nothing to an answer.
+
     :raises ValueError: when it is not the JSON of a chunk.
     """
     try:
         return _decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # Slower, and more forgiving: broken UTF-8, and halves of surrogate pairs.
-        value = json.loads(payload.decode("utf-8", "replace"))
+        return _forgiven(payload)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+
+
+def _forgiven(payload: bytes) -> Chunk:
+    """Slower: with broken UTF-8, halves of surrogate pairs, and numbers that are none."""
+    text = payload.decode("utf-8", "replace")
+    try:
+        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=str)
         whole = json.dumps(value, ensure_ascii=False)
-        return _decode(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+    if not isinstance(value, dict | list):
+        return Chunk()
+    return _decode(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _number(text: str) -> float | str:
+    """The number, or its text if it is too great for one."""
+    number = float(text)
+    if not isfinite(number):
+        return text
+    return int(text) if text.lstrip("-").isdecimal() else number
 
 
 class _OpenCall:
     """A tool call that is being written; `given` is the server's id, `id` the one we use."""
 
-    def __init__(self, call_id: str, given: str | None, name: str) -> None:
+    def __init__(self, call_id: str, given: str, name: str) -> None:
         self.id = call_id
         self.given = given
         self.name = name
         self.written: list[str] = []
 
-    def is_another(self, piece: CallPiece, name: str | None) -> bool:
+    def is_another(self, given: str, name: str) -> bool:
         """Whether a fragment with the same index begins a new call.
 
         Some servers repeat id and name with each fragment, others give every call index 0.
         """
         if not name:
             return False
-        if piece.id:
-            return piece.id != self.given
+        if given:
+            return given != self.given
         return _is_object("".join(self.written))
 
 
@@ -135,11 +159,16 @@ class AnswerReader:
         self._calls: list[_OpenCall] = []
         self._at: dict[int | None, _OpenCall] = {}
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the answer has come to its end: what may follow it cannot make it worse."""
+        return self.finished and self._reason != "error"
+
     def read(self, chunk: Chunk) -> Iterator[StreamEvent]:
         """The events of the next chunk; nothing once the answer has ended, but its usage."""
-        if chunk.usage:
+        if chunk.usage and isinstance(chunk.usage, dict):
             self._usage = chunk.usage
-        if self.finished or not chunk.choices:
+        if self.finished or not chunk.choices or chunk.choices[0] is None:
             return
         choice = chunk.choices[0]
         delta = choice.delta or choice.message
@@ -148,10 +177,10 @@ class AnswerReader:
         if choice.finish_reason:
             yield from self.finish(choice.finish_reason)
 
-    def finish(self, reason: str | None) -> Iterator[StreamEvent]:
+    def finish(self, reason: object) -> Iterator[StreamEvent]:
         """The ends of what is open, and the calls that are surely complete."""
         self.finished = True
-        self._reason = _FINISH.get(reason, "other") if reason else "unknown"
+        self._reason = _FINISH.get(str(reason), "other") if reason else "unknown"
         yield from self._close_blocks()
         if self._reason in _CUT:
             return
@@ -180,7 +209,8 @@ class AnswerReader:
             yield from self._write(_plain(delta.refusal))
         if delta.tool_calls:
             for piece in delta.tool_calls:
-                yield from self._call(piece)
+                if piece is not None:
+                    yield from self._call(piece)
 
     def _write(self, text: str) -> Iterator[StreamEvent]:
         if not self._text:
@@ -210,20 +240,21 @@ class AnswerReader:
 
     def _call(self, piece: CallPiece) -> Iterator[StreamEvent]:
         function = piece.function or FunctionPiece()
-        call = self._at.get(piece.index)
-        if call is None or call.is_another(piece, function.name):
+        index, given, name = _index(piece.index), _id(piece.id), _plain(function.name)
+        call = self._at.get(index)
+        if call is None or call.is_another(given, name):
             yield from self._close_blocks()
-            call = _OpenCall(self._own_id(piece.id), piece.id, function.name or "")
+            call = _OpenCall(self._own_id(given), given, name)
             self._calls.append(call)
-            self._at[piece.index] = call
+            self._at[index] = call
             yield ToolInputStart(call.id, call.name)
-        call.name = call.name or function.name or ""
+        call.name = call.name or name
         text = _arguments(function.arguments)
         if text:
             call.written.append(text)
             yield ToolInputDelta(call.id, text)
 
-    def _own_id(self, given: str | None) -> str:
+    def _own_id(self, given: str) -> str:
         taken = {call.id for call in self._calls}
         if given and given not in taken:
             return given
@@ -262,6 +293,18 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
     value = counts.get(name)
     sane = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
     return value if sane else None
+
+
+def _index(value: object) -> int | None:
+    """The place of a call, which some servers write as a text or with a fraction of 0."""
+    if isinstance(value, str) and value.isdecimal() and len(value) <= _INDEX_DIGITS:
+        return int(value)
+    return int(value) if isinstance(value, int | float) else None
+
+
+def _id(value: object) -> str:
+    """The id of a call, which some servers count; "" for what is none."""
+    return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

@@ -100,9 +100,9 @@ class OpenAICompatible:
         try:
             stream = await self._accepted(connection)
             reader = AnswerReader()
-            while chunks := await self._chunks(stream, reader, request.idle_timeout_s):
-                for chunk in chunks:
-                    for event in reader.read(chunk):
+            while payloads := await self._payloads(stream, reader, request.idle_timeout_s):
+                for payload in payloads:
+                    for event in reader.read(self._chunk(payload, stream, reader)):
                         yield event
             over = True
             for event in reader.end():
@@ -158,10 +158,10 @@ class OpenAICompatible:
             raise failures.no_stream(self.id, content_type, text)
         raise failures.refused(self.id, status, headers, text, credential=self._credential())
 
-    async def _chunks(
+    async def _payloads(
         self, stream: "EventStream", reader: "AnswerReader", idle_s: float
-    ) -> "list[Chunk]":
-        """The chunks that have come; none when the answer is over.
+    ) -> list[bytes]:
+        """The data of the events that have come; none when the answer is over.
 
         Once the model has said that it has ended, only its usage is missing, which is no
         reason to fail.
@@ -178,16 +178,18 @@ class OpenAICompatible:
             raise failures.broken(self.id, str(error)) from error
         if not payloads and not (stream.complete or reader.finished):
             raise failures.broken(self.id, "the answer broke off before its end")
-        return [self._chunk(payload, stream) for payload in payloads]
+        return payloads
 
-    def _chunk(self, payload: bytes, stream: "EventStream") -> "Chunk":
-        from pegboard_plugins.openai_compatible.answer import chunk_from
+    def _chunk(self, payload: bytes, stream: "EventStream", reader: "AnswerReader") -> "Chunk":
+        from pegboard_plugins.openai_compatible.answer import Chunk, chunk_from
 
         try:
             chunk = chunk_from(payload)
         except ValueError as error:
+            if reader.is_whole:
+                return Chunk()
             raise failures.broken(self.id, f"the answer cannot be read: {error}") from error
-        if chunk.error:
+        if chunk.error and not reader.is_whole:
             raise failures.in_stream(self.id, chunk.error)
         if stream.is_whole and not chunk.choices:
             text = payload.decode("utf-8", "replace")

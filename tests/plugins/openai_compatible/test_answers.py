@@ -205,6 +205,95 @@ async def test_usage_is_taken_when_it_can_be_true(
     assert events[-1] == StreamFinish("stop", expected)
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        '{"prompt_tokens": 1e400, "completion_tokens": 2}',
+        '{"prompt_tokens": NaN, "completion_tokens": 2}',
+        '{"prompt_tokens": "3", "completion_tokens": 2}',
+        '{"prompt_tokens": 1%s, "completion_tokens": 2}' % ("0" * 5_000),
+        '{"prompt_tokens": 3, "completion_tokens": 2.5}',
+        "[3, 2]",
+        '"3"',
+        "7",
+        "true",
+    ],
+)
+async def test_usage_that_cannot_be_read_is_unknown_and_no_failure(counts: str) -> None:
+    last = b'data: {"choices": [], "usage": %b}\n\n' % counts.encode()
+
+    events = await _answer(ms.text("hi"), ms.chunk({}, "stop"), last, b"data: [DONE]\n\n")
+
+    assert text_of(events) == "hi"
+    assert events[-1] == StreamFinish("stop", None)
+
+
+@pytest.mark.parametrize("counts", ["1e400", "[3]", '{"prompt_tokens": 1e400}'])
+async def test_usage_beside_the_text_costs_none_of_it(counts: str) -> None:
+    event = b'data: {"choices": [{"delta": {"content": "hi"}}], "usage": %b}\n\n'
+
+    events = await _answer(event % counts.encode(), ms.finish("stop", usage=ms.usage(5, 3)))
+
+    assert text_of(events) == "hi"
+    assert events[-1] == StreamFinish("stop", Usage(input=5, output=3))
+
+
+@pytest.mark.parametrize("event", ["null", "1", "true", '"ping"', "1e400", "{}", '{"id": 7}'])
+async def test_an_event_that_says_nothing_costs_nothing(event: str) -> None:
+    empty = b"data: %b\n\n" % event.encode()
+
+    events = await _answer(empty, ms.text("hi"), empty, ms.finish("stop"), empty)
+
+    assert text_of(events) == "hi"
+    assert events[-1] == StreamFinish("stop", None)
+
+
+@pytest.mark.parametrize("tail", ["{", '{"error": {"message": "no counts"}}', "[" * 100_000, "[1]"])
+async def test_what_follows_the_end_of_an_answer_cannot_be_wrong(tail: str) -> None:
+    events = await _answer(
+        ms.text("hi"), ms.chunk({}, "stop"), b"data: %b\n\n" % tail.encode(), b"data: [DONE]\n\n"
+    )
+
+    assert text_of(events) == "hi"
+    assert events[-1] == StreamFinish("stop", None)
+
+
+@pytest.mark.parametrize("first", [0, "0", 0.0])
+@pytest.mark.parametrize("second", [1, "1", 1.0])
+async def test_an_index_may_be_spelled_otherwise(first: object, second: object) -> None:
+    events = await _answer(
+        _fragment(index=first, id="a", function={"name": "read", "arguments": '{"n":'}),
+        _fragment(index=second, id="b", function={"name": "grep", "arguments": "{}"}),
+        _fragment(index=first, function={"arguments": "1}"}),
+        ms.finish("tool_calls"),
+    )
+
+    assert _calls(events) == [("a", "read", '{"n":1}'), ("b", "grep", "{}")]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [(7, "7"), (0, "0"), (1.5, "1.5"), ([], "call_0"), ({}, "call_0")]
+)
+async def test_the_id_of_a_call_may_be_a_number(given: object, expected: str) -> None:
+    events = await _answer(
+        _fragment(index=0, id=given, function={"name": "read", "arguments": ""}),
+        _fragment(index=0, id=given, function={"name": "read", "arguments": "{}"}),
+        ms.finish("tool_calls"),
+    )
+
+    assert _calls(events) == [(expected, "read", "{}")]
+
+
+async def test_places_that_are_empty_are_left_out() -> None:
+    events = await _answer(
+        {"choices": [None]},
+        ms.chunk({"tool_calls": [None, {"index": 0, "function": {"name": "read"}}]}),
+        ms.finish("tool_calls"),
+    )
+
+    assert _calls(events) == [("call_0", "read", "{}")]
+
+
 async def test_usage_that_comes_twice_counts_once() -> None:
     first: ms.Piece = {"choices": [], "usage": ms.usage(1, 1)}
 
