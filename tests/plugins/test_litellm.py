@@ -69,6 +69,29 @@ async def test_a_whole_answer() -> None:
     assert server.headers[0]["authorization"] == "Bearer sk-1"
 
 
+@pytest.mark.parametrize(
+    "last",
+    [
+        '{"choices": [], "usage": {"prompt_tokens": 1e400, "completion_tokens": 2}}',
+        '{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2.5}}',
+        '{"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1%s}}' % ("0" * 18),
+        "1",
+        '"ping"',
+    ],
+)
+async def test_a_whole_answer_is_not_lost_for_what_follows_its_end(last: str) -> None:
+    call = ms.tool_call("read", '{"a":1}')
+    answer = [*ms.text("hi"), *call, ms.chunk({}, "tool_calls"), b"data: %b\n\n" % last.encode()]
+    async with _served(answer) as (server, provider):
+        events = await events_of(provider, request_for(provider.resolve(MODEL)))
+
+    assert text_of(events) == "hi"
+    assert ToolCall("call_read_0", "read", '{"a":1}') in events
+    assert isinstance(events[-1], StreamFinish)
+    assert events[-1].reason == "tool-calls"
+    assert len(server.requests) == 1
+
+
 async def test_no_option_of_an_agent_has_the_key_sent_elsewhere() -> None:
     elsewhere = {
         "api_base": "http://127.0.0.1:9",

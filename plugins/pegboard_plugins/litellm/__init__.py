@@ -98,7 +98,9 @@ class LiteLLM:
                 for event in reader.read(chunk):
                     yield event
         except errors as error:
-            raise self._failure(error, request.model.id) from error
+            if answer is None or answer.received_finish_reason is None:
+                raise self._failure(error, request.model.id) from error
+            reader.finish(answer.received_finish_reason)  # all but the counts had come
         finally:
             if answer is not None:
                 await answer.aclose()

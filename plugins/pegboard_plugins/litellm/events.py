@@ -27,6 +27,7 @@ _FINISH: dict[str, Any] = {
     "function_call": "tool-calls",
 }
 _CUT = ("length", "content-filter")
+_MOST_TOKENS = 1 << 40
 
 
 class ChunkReader:
@@ -49,6 +50,10 @@ class ChunkReader:
         for choice in chunk.choices[:1]:
             yield from self._delta(choice.delta)
             self._reason = choice.finish_reason or self._reason
+
+    def finish(self, reason: str) -> None:
+        """The answer has ended so, whatever the last chunk was to say."""
+        self._reason = reason
 
     def end(self) -> Iterator[StreamEvent]:
         """The last events, once the stream has ended as it should."""
@@ -109,16 +114,15 @@ class ChunkReader:
 
 
 def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
-    """Token counts, the cached and the reasoning ones apart."""
-    read, wrote = counts.prompt_tokens or 0, counts.completion_tokens or 0
-    if read < 0 or wrote < 0:
+    """Token counts, the cached and the reasoning ones apart; None where there are none to trust."""
+    read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
+    if read is None or wrote is None:
         return None
     prompt = getattr(counts, "prompt_tokens_details", None)
     completion = getattr(counts, "completion_tokens_details", None)
-    cached = min(getattr(prompt, "cached_tokens", None) or 0, read)
-    stored = getattr(counts, "cache_creation_input_tokens", None) or 0
-    stored = min(stored, read - cached)
-    reasoned = min(getattr(completion, "reasoning_tokens", None) or 0, wrote)
+    cached = min(_count(prompt, "cached_tokens") or 0, read)
+    stored = min(_count(counts, "cache_creation_input_tokens") or 0, read - cached)
+    reasoned = min(_count(completion, "reasoning_tokens") or 0, wrote)
     return Usage(
         input=read - cached - stored,
         output=wrote - reasoned,
@@ -126,6 +130,11 @@ def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
         cache_read=cached,
         cache_write=stored,
     )
+
+
+def _count(counts: Any, name: str) -> int | None:  # noqa: ANN401 - litellm's object
+    value = getattr(counts, name, None) or 0
+    return value if isinstance(value, int) and 0 <= value < _MOST_TOKENS else None
 
 
 def _joined(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
