@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 import rows
+from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
@@ -26,10 +27,9 @@ from pegboard.storage.changes import (
     PutState,
     PutTodos,
 )
-from pegboard.storage.salvage import Salvaged, salvage
+from pegboard.storage.salvage import Salvaged
 from pegboard.storage.sqlite import SqliteStorage
 
-PAGE = 4096
 LEAF = 0x0D
 SESSIONS = 6
 MESSAGES = 30
@@ -86,17 +86,6 @@ def pages_of(path: Path, table: str) -> list[int]:
     leaves = [start for start in range(PAGE, len(content), PAGE) if content[start] == LEAF]
     mark = {"part": b'"text"', "message": b'"role"'}[table]
     return [start for start in leaves if mark in content[start : start + PAGE]]
-
-
-def overwritten(path: Path, start: int, length: int = PAGE) -> None:
-    content = bytearray(path.read_bytes())
-    content[start : start + length] = b"\xa5" * length
-    path.write_bytes(content)
-
-
-def met(path: Path) -> None:
-    """As when a read has met the damage."""
-    path.with_name(f"{path.name}.damaged").touch()
 
 
 async def test_a_damaged_page_costs_its_own_rows_only(
@@ -324,13 +313,6 @@ async def test_an_answer_that_ran_is_interrupted_in_the_new_database(path: Path)
     assert len(storage.warnings) == 1
 
 
-def rootpage(path: Path, name: str) -> int:
-    db = apsw.Connection(str(path))
-    [(page,)] = db.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (name,))
-    db.close()
-    return int(str(page))
-
-
 @pytest.mark.parametrize("seed", range(12))
 async def test_whatever_is_damaged_the_start_goes_on(
     path: Path, full: dict[str, tuple[Turn, ...]], seed: int
@@ -353,12 +335,3 @@ async def test_whatever_is_damaged_the_start_goes_on(
     await storage.aclose()
 
     assert [text for text in problems if "cannot be read" not in text] == []
-
-
-async def taken_over(path: Path) -> Salvaged:
-    """The database with what is salvaged of itself, and how much that is."""
-    source = path.rename(path.with_name("old.db"))
-    storage = await opened(path)
-    found = salvage(source, storage._writer._db)
-    await storage.aclose()
-    return found

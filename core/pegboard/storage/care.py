@@ -23,13 +23,17 @@ SELECT session.id, session.project_id, session.title, session.directory,
     length(session.data)
     + coalesce((SELECT sum(length(data)) FROM message WHERE session_id = session.id), 0)
     + coalesce((SELECT sum(length(data)) FROM part WHERE session_id = session.id), 0)
+    + coalesce((SELECT sum(length(data)) FROM part_text WHERE session_id = session.id), 0)
     + coalesce((SELECT sum(length(data)) FROM state WHERE session_id = session.id), 0)
 FROM session ORDER BY 5 DESC
 """
 
 _SAID = """
 SELECT session.data, session.id, session.project_id, session.directory, session.updated,
-    part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') AS text
+    part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') || coalesce((
+        SELECT group_concat(CAST(data AS TEXT), '' ORDER BY ordinal) FROM part_text
+        WHERE part.state = 'open' AND session_id = session.id AND part_id = part.id
+    ), '') AS text
 FROM part JOIN session ON session.id = part.session_id
 WHERE session.project_id = ?1 AND json_valid(CAST(part.data AS TEXT))
     AND json_extract(CAST(part.data AS TEXT), '$.type') = 'text'

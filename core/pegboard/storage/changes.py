@@ -129,6 +129,18 @@ class PutPart(msgspec.Struct, frozen=True):
     told: bool = True
 
 
+class AddText(msgspec.Struct, frozen=True):
+    """Text is stored at the end of a text or a reasoning part; nothing when it is not there.
+
+    No event tells of it. What reads the part has it at once, and `PutPart` with the whole text
+    ends the writing: each byte of a streamed text is stored twice and no more.
+    """
+
+    session_id: str
+    part_id: str
+    text: str
+
+
 class DropPart(msgspec.Struct, frozen=True):
     """A part goes: `message.part.removed`; nothing when it is not there."""
 
@@ -206,6 +218,7 @@ Change = (
     | PutMessage
     | DropMessage
     | PutPart
+    | AddText
     | DropPart
     | PutTodos
     | PutState

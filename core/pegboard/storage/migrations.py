@@ -3,7 +3,9 @@
 A released step never changes; the next one is added at the end. Rows hold the wire JSON as
 bytes, so that damaged text can still be read as what it is. `ordinal` is the order of creation,
 the only order that the program goes by: ids come from clients too. `last_event` is the event of
-a row's latest update, which the next update takes away.
+a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces:
+while its part's state is `open` they follow the text of the row, later they are the second copy
+that the part's event does without.
 """
 
 from collections.abc import Sequence
@@ -114,7 +116,18 @@ INSERT INTO approval
 DROP TABLE approval_before;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _APPROVALS_BY_AGENT)
+_TEXT_IN_PIECES = """
+CREATE TABLE part_text(
+    ordinal INTEGER PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    part_id TEXT NOT NULL,
+    data BLOB NOT NULL,
+    FOREIGN KEY(session_id, part_id) REFERENCES part(session_id, id) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX part_text_in_order ON part_text(session_id, part_id);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _APPROVALS_BY_AGENT, _TEXT_IN_PIECES)
 
 
 def migrate(

@@ -13,7 +13,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.permission import Approval, PermissionRequest, Rule
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.schema.wire import encode
-from pegboard.storage import records
+from pegboard.storage import pieces, records
 from pegboard.storage.protocol import LastIds
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
@@ -123,10 +123,11 @@ def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
         "SELECT role, data FROM message WHERE session_id = ? AND id = ?", key
     ):
         rows = db.execute(
-            "SELECT data, id FROM part WHERE session_id = ? AND message_id = ? ORDER BY ordinal",
+            "SELECT id, data, state FROM part WHERE session_id = ? AND message_id = ? "
+            "ORDER BY ordinal",
             key,
         )
-        parts = tuple(records.to_part(part, *key, part_id) for part, part_id in rows)
+        parts = tuple(records.to_part(_whole(db, session_id, *row), *key, row[0]) for row in rows)
         return Turn(info=records.to_message(data, *key, role), parts=parts)
     raise NotFoundError("message", message_id)
 
@@ -189,7 +190,14 @@ def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
     rows = db.execute(
         "SELECT seq, type, data FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
     )
-    return tuple(records.to_event(*row) for row in rows)
+    return tuple(event(db, *row) for row in rows)
+
+
+def event(db: apsw.Connection, seq: int, name: str, data: bytes) -> Event:
+    """The event of a row, with the text that its part has in pieces."""
+    if name == pieces.STREAMED and (update := pieces.update(db, data)) is not None:
+        return Event(properties=update, seq=seq)
+    return records.to_event(seq, name, data)
 
 
 def last_seq(db: apsw.Connection) -> int:
@@ -212,7 +220,7 @@ def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
 
 def running(db: apsw.Connection) -> tuple[str, ...]:
     """The sessions that have a tool call pending or running."""
-    rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state IS NOT NULL")
+    rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state <> ?", (pieces.OPEN,))
     return tuple(session_id for (session_id,) in rows)
 
 
@@ -240,14 +248,21 @@ def _rows(db: apsw.Connection, session_id: str, limit: int | None) -> tuple[_Mes
                 last,
             )
         )
-        for message_id, id_, data in db.execute(
-            "SELECT message_id, id, data FROM part WHERE session_id = ?1 "
+        for message_id, *row in db.execute(
+            "SELECT message_id, id, data, state FROM part WHERE session_id = ?1 "
             "AND (?2 < 0 OR message_id IN (SELECT id FROM message WHERE session_id = ?1 "
             "ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
             last,
         ):
-            parts[message_id].append((id_, data))
+            parts[message_id].append((row[0], _whole(db, session_id, *row)))
     return messages[::-1], parts
+
+
+def _whole(
+    db: apsw.Connection, session_id: str, part_id: str, data: bytes, state: str | None
+) -> bytes:
+    """The part's JSON with the text that has come of it so far."""
+    return pieces.whole(db, data, session_id, part_id) if state == pieces.OPEN else data
 
 
 def _containing(text: str | None) -> str | None:

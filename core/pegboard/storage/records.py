@@ -27,7 +27,8 @@ from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.session import Project, Session, SessionTime, Todo, Tokens
 from pegboard.schema.wire import encode
 
-_DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading a row raises whose content is not what was written."""
 _PROPERTIES = {name: kind for kind, name in TYPES.items()}
 
 _decode_session = msgspec.json.Decoder(Session).decode
@@ -51,11 +52,22 @@ def to_row(value: object) -> bytes:
         raise InvalidInputError(f"cannot be stored as JSON: {error}") from error
 
 
+def as_utf8(text: str) -> bytes:
+    """The text as bytes.
+
+    :raises InvalidInputError: when something in it has no UTF-8 form, as half of a pair has none.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"cannot be stored as UTF-8: {error}") from error
+
+
 def to_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:
     """The session, or one that says that it is damaged, made from the row's own columns."""
     try:
         return _decode_session(data)
-    except _DAMAGE:
+    except DAMAGE:
         return Session(
             id=id_,
             slug=id_,
@@ -71,7 +83,7 @@ def to_message(data: bytes, session_id: str, id_: str, role: str) -> Message:
     """The message, or one of the same role that says that it is damaged."""
     try:
         return _decode_message(data)
-    except _DAMAGE:
+    except DAMAGE:
         return _damaged_message(session_id, id_, role)
 
 
@@ -79,7 +91,7 @@ def to_part(data: bytes, session_id: str, message_id: str, id_: str) -> Part:
     """The part, or a text that says that it is damaged."""
     try:
         return _decode_part(data)
-    except _DAMAGE:
+    except DAMAGE:
         return TextPart(
             id=id_,
             session_id=session_id,
@@ -93,7 +105,7 @@ def to_project(data: bytes) -> Project | None:
     """The project, None when the row is damaged: its next start writes it again."""
     try:
         return _decode_project(data)
-    except _DAMAGE:
+    except DAMAGE:
         return None
 
 
@@ -101,7 +113,7 @@ def to_request(data: bytes) -> PermissionRequest | None:
     """The request, None when the row is damaged: nobody could answer it."""
     try:
         return _decode_request(data)
-    except _DAMAGE:
+    except DAMAGE:
         return None
 
 
@@ -109,7 +121,7 @@ def to_todos(data: bytes) -> tuple[Todo, ...]:
     """The list, or one entry that says that it is damaged."""
     try:
         return _decode_todos(data)
-    except _DAMAGE:
+    except DAMAGE:
         return (Todo(content="damaged list", status="cancelled"),)
 
 
@@ -117,7 +129,7 @@ def to_value(data: bytes) -> object:
     """Any JSON, None when it is damaged."""
     try:
         return _decode_any(data)
-    except _DAMAGE:
+    except DAMAGE:
         return None
 
 
@@ -125,7 +137,7 @@ def to_event(seq: int, name: str, data: bytes) -> Event:
     """The event; of one that is damaged only name and number are left."""
     try:
         return Event(properties=_to_properties(name, data), seq=seq)
-    except _DAMAGE:
+    except DAMAGE:
         return Event(properties=Custom(name=name, data={}), seq=seq)
 
 
@@ -133,7 +145,7 @@ def is_json(data: bytes) -> bool:
     """Whether this is one JSON value from end to end."""
     try:
         _skip(data)
-    except _DAMAGE:
+    except DAMAGE:
         return False
     return True
 

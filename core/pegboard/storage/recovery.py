@@ -8,9 +8,9 @@ import msgspec
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
-from pegboard.schema.part import Failed, Pending, Running, Span, ToolPart
+from pegboard.schema.part import Failed, Part, Pending, Running, Span, ToolPart
 from pegboard.schema.session import Idle
-from pegboard.storage import reads, records
+from pegboard.storage import pieces, reads, records
 from pegboard.storage.changes import (
     Change,
     Emit,
@@ -18,8 +18,9 @@ from pegboard.storage.changes import (
     PutPart,
     SettlePermissionRequest,
 )
+from pegboard.storage.log import now_ms
 from pegboard.storage.protocol import Fence
-from pegboard.storage.writes import apply, now_ms
+from pegboard.storage.writes import apply
 
 INTERRUPTED_CALL = (
     "interrupted: the program ended while this call was running. What it had done by then is "
@@ -56,7 +57,7 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
 def interrupt(db: apsw.Connection, session_id: str) -> tuple[Event, ...]:
     """Ends everything unfinished in a session, and takes it from its owner."""
     changes = (
-        *_ended_calls(db, session_id),
+        *_ended_parts(db, session_id),
         *_ended_answers(db, session_id),
         *_ended_requests(db, session_id),
         Emit(SessionStatusChanged(session_id=session_id, status=Idle())),
@@ -128,14 +129,18 @@ def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str
     return [session for session, owner in rows if owner is None or not is_alive(owner)]
 
 
-def _ended_calls(db: apsw.Connection, session_id: str) -> list[Change]:
+def _ended_parts(db: apsw.Connection, session_id: str) -> list[Change]:
     rows = db.execute(
-        "SELECT data, message_id, id FROM part WHERE session_id = ? AND state IS NOT NULL "
+        "SELECT data, message_id, id, state FROM part WHERE session_id = ? AND state IS NOT NULL "
         "ORDER BY ordinal",
         (session_id,),
     )
-    parts = [records.to_part(data, session_id, *ids) for data, *ids in rows]
-    return [PutPart(_interrupted(part)) for part in parts if isinstance(part, ToolPart)]
+    found: list[Part] = []
+    for data, message_id, part_id, state in rows:
+        text = pieces.whole(db, data, session_id, part_id) if state == pieces.OPEN else data
+        found.append(records.to_part(text, session_id, message_id, part_id))
+    ended = (_interrupted(part) if isinstance(part, ToolPart) else part for part in found)
+    return [PutPart(part) for part in ended]
 
 
 def _interrupted(part: ToolPart) -> ToolPart:

@@ -18,7 +18,7 @@ from pegboard.schema.event import (
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
-from pegboard.storage import records
+from pegboard.storage import reads, records
 
 _Key = tuple[str, str]
 
@@ -57,7 +57,7 @@ def fill_from_events(db: apsw.Connection) -> None:
     """Puts in what has no row and of which an event tells: each carries the whole thing."""
     told = _Told()
     for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
-        told.take(records.to_event(*row).properties)
+        told.take(reads.event(db, *row).properties)
     for session in told.sessions.values():
         put_session(db, session)
     for message in told.messages.values():

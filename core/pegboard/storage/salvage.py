@@ -15,18 +15,18 @@ from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import FilePart, TextPart
 from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import records
+from pegboard.storage.log import now_ms
 from pegboard.storage.migrations import MIGRATIONS
 from pegboard.storage.pages import Pages
 from pegboard.storage.replay import fill_from_events, free_place, put_session
-from pegboard.storage.writes import now_ms
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
 _NUMBERED = (
-    *("project", "session", "message", "part", "todos", "approval", "permission_request"),
-    "event",
+    *("project", "session", "message", "part", "part_text", "todos", "approval"),
+    *("permission_request", "event"),
 )
 _BY_SESSION = ("state",)
-_OF_SESSION = ("message", "part", "todos", "state", "permission_request")
+_OF_SESSION = ("message", "part", "part_text", "todos", "state", "permission_request")
 _SESSION_COLUMNS = 11
 # A page that cannot be read is one hole; with more of them there is nothing to be found.
 _MOST_HOLES = 10_000
@@ -69,7 +69,8 @@ def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
         source.pragma("cell_size_check", value=True)
         with db:
             db.pragma("defer_foreign_keys", value=True)  # until parents have been found again
-            lost = {table for table in _NUMBERED if not _copy(source, db, table)}
+            known = [table for table in _NUMBERED if _columns(db, table)]
+            lost = {table for table in known if not _copy(source, db, table)}
             if lost:
                 _copy_from_pages(damaged, db, lost)
             fill_from_events(db)
@@ -121,6 +122,8 @@ def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for eac
             return "session"
         case [None, "ses_", "msg_", "prt_", _, _, bytes()]:
             return "part"
+        case [None, "ses_", "prt_", bytes()]:
+            return "part_text"
         case [None, "ses_", "msg_", "user" | "assi", int(), _, bytes()]:
             return "message"
         case [None, "ses_", "per_", bytes()]:
@@ -306,7 +309,13 @@ def _adopt_parts(db: apsw.Connection) -> None:
 def _drop_orphans(db: apsw.Connection) -> None:
     """Drops what belongs to nothing that is left."""
     for table in _OF_SESSION:
-        db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
+        if _columns(db, table):
+            db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
+    if _columns(db, "part_text"):
+        db.execute(
+            "DELETE FROM part_text WHERE NOT EXISTS (SELECT 1 FROM part "
+            "WHERE part.session_id = part_text.session_id AND part.id = part_id)"
+        )
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.event import Event
+from pegboard.storage import pieces
 from pegboard.storage.opening import note_damage
 from pegboard.storage.protocol import OnCommit
 
@@ -239,11 +240,7 @@ class Writer:
         if newest < self._pruned_at + _PRUNE_EVERY:
             return
         self._pruned_at = newest
-        self._db.execute(
-            "DELETE FROM event WHERE seq <= "
-            "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-            (_EVENTS_KEPT,),
-        )
+        pieces.forget_events(self._db, _EVENTS_KEPT)
 
     def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
         """Tells everybody, on the event loop: listeners first, in the order of the events."""

@@ -1,7 +1,6 @@
 """Changes to rows and events, inside a transaction that somebody else began."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import apsw
@@ -18,14 +17,14 @@ from pegboard.schema.event import (
     PermissionAsked,
     PermissionReplied,
     ProjectUpdated,
-    Properties,
     SessionCreated,
     SessionDeleted,
     SessionUpdated,
     TodoUpdated,
 )
-from pegboard.storage import records
+from pegboard.storage import pieces, records
 from pegboard.storage.changes import (
+    AddText,
     Change,
     ChangeSession,
     CreateSession,
@@ -45,16 +44,12 @@ from pegboard.storage.changes import (
     Tell,
     changed,
 )
+from pegboard.storage.log import now_ms, store, supersede
 from pegboard.storage.protocol import Fence
 from pegboard.storage.records import to_row
 
 # Sessions nest by subagents; a chain of parents that bites its tail must still end.
 _DEEPEST = 100
-
-
-def now_ms() -> int:
-    """The instant, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
@@ -81,29 +76,11 @@ def check_fence(db: apsw.Connection, fence: Fence) -> None:
         raise SessionBusyError(fence.session_id)
 
 
-def _store(
-    db: apsw.Connection, properties: Properties, payload: Mapping[str, object] | None = None
-) -> Event:
-    """Stores an event; `payload` is its JSON where parts of that are encoded already."""
-    event = Event(properties=properties)
-    db.execute(
-        "INSERT INTO event(session_id, type, data) VALUES(?, ?, ?)",
-        (event.session_id, event.type, to_row(payload or event.payload())),
-    )
-    return Event(properties=properties, seq=db.last_insert_rowid())
-
-
-def _supersede(db: apsw.Connection, seq: int | None) -> None:
-    """Takes away the event of an earlier update: each update carries the whole thing."""
-    if seq is not None:
-        db.execute("DELETE FROM event WHERE seq = ?", (seq,))
-
-
 def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:
     project = change.project
-    event = _store(db, ProjectUpdated(info=project))
+    event = store(db, ProjectUpdated(info=project))
     row = db.execute("SELECT last_event FROM project WHERE id = ?", (project.id,)).fetchone()
-    _supersede(db, row[0] if row else None)
+    supersede(db, row[0] if row else None)
     db.execute(
         "INSERT INTO project(id, last_event, data) VALUES(?, ?, ?) "
         "ON CONFLICT(id) DO UPDATE SET last_event = excluded.last_event, data = excluded.data",
@@ -133,7 +110,7 @@ def _create_session(db: apsw.Connection, change: CreateSession) -> Iterator[Even
             data,
         ),
     )
-    yield _store(db, SessionCreated(session_id=session.id, info=session), payload)
+    yield store(db, SessionCreated(session_id=session.id, info=session), payload)
 
 
 def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Event]:
@@ -147,8 +124,8 @@ def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Even
     session = changed(records.to_session(*columns), change)
     data = to_row(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
-    event = _store(db, SessionUpdated(session_id=session.id, info=session), payload)
-    _supersede(db, last_event)
+    event = store(db, SessionUpdated(session_id=session.id, info=session), payload)
+    supersede(db, last_event)
     db.execute(
         "UPDATE session SET title = ?, updated = ?, data = ?, last_event = ? WHERE id = ?",
         (session.title, session.time.updated, data, event.seq, session.id),
@@ -184,14 +161,14 @@ def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
         db.execute("DELETE FROM session WHERE id = ?", (session_id,))
         db.execute("DELETE FROM event WHERE session_id = ?", (session_id,))
         db.execute("DELETE FROM approval WHERE key = ?", (session_id,))
-        yield _store(db, SessionDeleted(session_id=session_id, info=session))
+        yield store(db, SessionDeleted(session_id=session_id, info=session))
 
 
 def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
     message = change.message
     key = (message.session_id, message.id)
     data = to_row(message)
-    event = _store(
+    event = store(
         db,
         MessageUpdated(session_id=message.session_id, info=message),
         {"sessionID": message.session_id, "info": msgspec.Raw(data)},
@@ -208,7 +185,7 @@ def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
             missing=("session", message.session_id),
         )
     else:
-        _supersede(db, row[0])
+        supersede(db, row[0])
         db.execute(
             "UPDATE message SET role = ?, unfinished = ?, data = ?, last_event = ? "
             "WHERE session_id = ? AND id = ?",
@@ -221,7 +198,7 @@ def _drop_message(db: apsw.Connection, change: DropMessage) -> Iterator[Event]:
     key = (change.session_id, change.message_id)
     db.execute("DELETE FROM message WHERE session_id = ? AND id = ?", key)
     if db.changes():
-        yield _store(db, MessageRemoved(session_id=change.session_id, message_id=change.message_id))
+        yield store(db, MessageRemoved(session_id=change.session_id, message_id=change.message_id))
 
 
 def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
@@ -229,37 +206,45 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     key = (part.session_id, part.id)
     data = to_row(part)
     state = records.running_state(part)
+    told = PartUpdated(session_id=part.session_id, part=part, time=now_ms())
     row = db.execute(
-        "SELECT last_event, message_id FROM part WHERE session_id = ? AND id = ?", key
+        "SELECT state, message_id, last_event FROM part WHERE session_id = ? AND id = ?", key
     ).fetchone()
-    if row is not None and row[1] != part.message_id:
-        raise InvalidInputError(f"part {part.id} belongs to message {row[1]} already")
-    if row is not None and not change.told:
-        db.execute(
-            "UPDATE part SET state = ?, data = ? WHERE session_id = ? AND id = ?",
-            (state, data, *key),
-        )
-        return
-    instant = now_ms()
-    event = _store(
-        db,
-        PartUpdated(session_id=part.session_id, part=part, time=instant),
-        {"sessionID": part.session_id, "part": msgspec.Raw(data), "time": instant},
-    )
     if row is None:
+        yield store(db, told, _raw(told, data))
         _insert(
             db,
             "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
             (*key, part.message_id, state, data),
             missing=("message", part.message_id),
         )
-    else:
-        _supersede(db, row[0])
-        db.execute(
-            "UPDATE part SET state = ?, data = ?, last_event = ? WHERE session_id = ? AND id = ?",
-            (state, data, event.seq, *key),
-        )
-    yield event
+        return
+    before, message_id, seq = row
+    if message_id != part.message_id:
+        raise InvalidInputError(f"part {part.id} belongs to message {message_id} already")
+    if before == pieces.OPEN or (change.told and not _is_progress(before, state)):
+        event = pieces.settle(db, told) if before == pieces.OPEN else None
+        if event is None:
+            pieces.drop(db, *key)
+            event = store(db, told, _raw(told, data))
+        supersede(db, seq)
+        seq = event.seq
+        yield event
+    elif change.told:
+        yield Event(properties=told)
+    db.execute(
+        "UPDATE part SET state = ?, data = ?, last_event = ? WHERE session_id = ? AND id = ?",
+        (state, data, seq, *key),
+    )
+
+
+def _is_progress(before: str | None, state: str | None) -> bool:
+    """Whether a call goes on: its row is enough, and no event repeats what may be long."""
+    return before is not None and before == state
+
+
+def _raw(told: PartUpdated, data: bytes) -> dict[str, object]:
+    return {"sessionID": told.session_id, "part": msgspec.Raw(data), "time": told.time}
 
 
 def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
@@ -268,7 +253,7 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
         (change.session_id, change.message_id, change.part_id),
     )
     if db.changes():
-        yield _store(
+        yield store(
             db,
             PartRemoved(
                 session_id=change.session_id,
@@ -280,9 +265,9 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
 
 def _put_todos(db: apsw.Connection, change: PutTodos) -> Iterator[Event]:
     session_id = change.session_id
-    event = _store(db, TodoUpdated(session_id=session_id, todos=change.todos))
+    event = store(db, TodoUpdated(session_id=session_id, todos=change.todos))
     row = db.execute("SELECT last_event FROM todos WHERE session_id = ?", (session_id,)).fetchone()
-    _supersede(db, row[0] if row else None)
+    supersede(db, row[0] if row else None)
     _insert(
         db,
         "INSERT INTO todos(session_id, last_event, data) VALUES(?, ?, ?) "
@@ -339,7 +324,7 @@ def _put_request(db: apsw.Connection, change: PutPermissionRequest) -> Iterator[
         (request.session_id, request.id, to_row(request)),
         missing=("session", request.session_id),
     )
-    yield _store(db, PermissionAsked(request=request))
+    yield store(db, PermissionAsked(request=request))
 
 
 def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Iterator[Event]:
@@ -348,7 +333,7 @@ def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Ite
         (change.session_id, change.request_id),
     )
     if db.changes():
-        yield _store(
+        yield store(
             db,
             PermissionReplied(
                 session_id=change.session_id, request_id=change.request_id, reply=change.reply
@@ -359,7 +344,7 @@ def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Ite
 def _emit(db: apsw.Connection, change: Emit) -> Iterator[Event]:
     if (session_id := Event(properties=change.properties).session_id) is not None:
         _need_session(db, session_id)
-    yield _store(db, change.properties)
+    yield store(db, change.properties)
 
 
 def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
@@ -384,6 +369,7 @@ _WRITERS: dict[type, Callable[[apsw.Connection, Any], Iterator[Event]]] = {
     PutMessage: _put_message,
     DropMessage: _drop_message,
     PutPart: _put_part,
+    AddText: pieces.add_text,
     DropPart: _drop_part,
     PutTodos: _put_todos,
     PutState: _put_state,

@@ -1,0 +1,154 @@
+"""The text of a part that is streamed: pieces beside the part's row, so that none is stored again.
+
+While the part is `OPEN` its pieces follow the text of its row. When it is whole the row has all,
+and the pieces stay as the second copy that the part's event does without, until that is forgotten.
+"""
+
+from collections.abc import Iterator
+
+import apsw
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.schema.event import Event, PartUpdated
+from pegboard.schema.part import Part, ReasoningPart, TextPart
+from pegboard.schema.wire import Wire, to_json
+from pegboard.storage import log, records
+from pegboard.storage.changes import AddText
+
+OPEN = "open"
+"""The state of a part whose text goes on in its pieces."""
+STREAMED = "message.part.streamed"
+"""The stored name of an update whose text is in the pieces of its part."""
+
+
+class Streamed(Wire, frozen=True):
+    """An update as it is stored: text that `part` has stands before that of the pieces.
+
+    `size` says how many bytes the pieces' text has, None that it is all of it.
+    """
+
+    session_id: str
+    part: Part
+    time: int
+    size: int | None = None
+
+
+_decode = msgspec.json.Decoder(Streamed).decode
+
+
+def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
+    """Writes the change; no event of it is told."""
+    key = (change.session_id, change.part_id)
+    row = db.execute(
+        "SELECT state, data, message_id, last_event FROM part WHERE session_id = ? AND id = ?", key
+    ).fetchone()
+    if row is not None:
+        state, data, message_id, last_event = row
+        if state != OPEN:
+            _open(db, records.to_part(data, change.session_id, message_id, change.part_id))
+            log.supersede(db, last_event)
+        _add(db, *key, records.as_utf8(change.text))
+    yield from ()
+
+
+def drop(db: apsw.Connection, session_id: str, part_id: str) -> None:
+    """Takes the pieces of a part away."""
+    db.execute("DELETE FROM part_text WHERE session_id = ? AND part_id = ?", (session_id, part_id))
+
+
+def whole(db: apsw.Connection, data: bytes, session_id: str, part_id: str) -> bytes:
+    """The JSON of an open part with all of its text; as it is where that is damaged."""
+    part = records.to_part(data, session_id, "", part_id)
+    if part.message_id:
+        return records.to_row(_with_text(part, _joined(db, part)))
+    return data
+
+
+def settle(db: apsw.Connection, told: PartUpdated) -> Event | None:
+    """The stored event of a part that is whole, without the text that is in its pieces.
+
+    What they lack of it is added to them. None if they have another text.
+    """
+    part = told.part
+    if not isinstance(part, TextPart | ReasoningPart):
+        return None
+    text, stored = part.text.encode(), _joined(db, part)
+    if not (text.startswith(stored) or stored.startswith(text)):
+        return None
+    if rest := text[len(stored) :]:
+        _add(db, part.session_id, part.id, rest)
+    return _store(db, told, replace(part, text=""), size=len(text))
+
+
+def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
+    """The update that is stored so, with its text; None when it is damaged."""
+    stored = _read(data)
+    if stored is None:
+        return None
+    part = _with_text(stored.part, _joined(db, stored.part)[: stored.size])
+    return PartUpdated(session_id=stored.session_id, part=part, time=stored.time)
+
+
+def forget_events(db: apsw.Connection, kept: int) -> None:
+    """Takes all events away but for so many of the newest, with the pieces that are theirs."""
+    rows = db.execute(
+        "DELETE FROM event WHERE seq <= "
+        "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING type, data",
+        (kept,),
+    )
+    for name, data in tuple(rows):
+        if name == STREAMED and (stored := _read(data)) is not None:
+            _forget(db, stored.part)
+
+
+def _forget(db: apsw.Connection, part: Part) -> None:
+    """Drops the pieces of a part, unless its row needs them."""
+    db.execute(
+        "DELETE FROM part_text WHERE session_id = ?1 AND part_id = ?2 AND NOT EXISTS("
+        "SELECT 1 FROM part WHERE session_id = ?1 AND id = ?2 AND state = ?3)",
+        (part.session_id, part.id, OPEN),
+    )
+
+
+def _read(data: bytes) -> Streamed | None:
+    try:
+        return _decode(data)
+    except records.DAMAGE:
+        return None
+
+
+def _open(db: apsw.Connection, part: Part) -> None:
+    """From here on pieces follow the text of the row, and the log has an event that has them."""
+    drop(db, part.session_id, part.id)
+    told = PartUpdated(session_id=part.session_id, part=part, time=log.now_ms())
+    db.execute(
+        "UPDATE part SET state = ?, last_event = ? WHERE session_id = ? AND id = ?",
+        (OPEN, _store(db, told, part).seq, part.session_id, part.id),
+    )
+
+
+def _store(db: apsw.Connection, told: PartUpdated, part: Part, *, size: int | None = None) -> Event:
+    stored = Streamed(session_id=part.session_id, part=part, time=told.time, size=size)
+    return log.store(db, told, {**to_json(stored)}, name=STREAMED)
+
+
+def _add(db: apsw.Connection, session_id: str, part_id: str, text: bytes) -> None:
+    db.execute(
+        "INSERT INTO part_text(session_id, part_id, data) VALUES(?, ?, ?)",
+        (session_id, part_id, text),
+    )
+
+
+def _joined(db: apsw.Connection, part: Part) -> bytes:
+    rows = db.execute(
+        "SELECT data FROM part_text WHERE session_id = ? AND part_id = ? ORDER BY ordinal",
+        (part.session_id, part.id),
+    )
+    return b"".join(data for (data,) in rows)
+
+
+def _with_text(part: Part, text: bytes) -> Part:
+    if isinstance(part, TextPart | ReasoningPart):
+        return replace(part, text=part.text + text.decode(errors="replace"))
+    return part
