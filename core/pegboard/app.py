@@ -1,7 +1,4 @@
-"""The App: one project directory with its plugins, its configuration and its sessions.
-
-This is the public API for embedding: the command line and the server use nothing else.
-"""
+"""The App: one open project, and the public API; command line and server use nothing else."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -203,8 +200,13 @@ class App:
         )
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
-        """The messages of a session with their parts, in order."""
+        """The messages of a session with their parts, in order, as far as they have come."""
+        await self.store_text(session_id)
         return await self.storage.turns(session_id)
+
+    async def store_text(self, session_id: str) -> None:
+        """Return when the storage has all that an answer of the session has said so far."""
+        await self._runs.store_text(session_id)
 
     async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,

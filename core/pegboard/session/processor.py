@@ -1,7 +1,7 @@
 """Events of a step become parts: a state machine that neither waits nor reads nor writes.
 
 Tool state goes pending, running, then completed or error, and never back. Text is kept in
-pieces and joined when it is stored, so that a delta costs the same in a long answer.
+pieces and joined when it is whole, so that a delta costs the same in a long answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,11 @@ from pegboard.schema.part import (
 )
 from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.session.writer import Sink
+from pegboard.storage.records import to_row
 from pegboard.tools import Attachment
+
+PROGRESS_BYTES_S = 8_000
+"""A call's progress is stored and told whole each time; so much of it in a second on average."""
 
 
 @dataclass(slots=True)
@@ -44,12 +48,24 @@ class _Block:
 
     part: TextPart | ReasoningPart
     pieces: list[str] = field(default_factory=list)
-    dirty: bool = False
 
-    def whole(self, *, end: int | None = None, text: str | None = None) -> TextPart | ReasoningPart:
+    def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
         time = Span(start=self.part.time.start if self.part.time else 0, end=end)
-        said = "".join(self.pieces) if text is None else text
-        return replace(self.part, text=said, time=time)
+        return replace(self.part, text=text, time=time)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a running call is, and when that was put last; in milliseconds."""
+
+    part: ToolPart
+    put_at: int
+    pause: int
+    waits: bool = False
+
+    def is_due(self, now: int) -> bool:
+        """Whether enough time has gone by; a clock that is set back delays nothing."""
+        return not self.put_at <= now < self.put_at + self.pause
 
 
 class Processor:
@@ -74,7 +90,7 @@ class Processor:
         self._now = now
         self._blocks: dict[tuple[str, str], _Block] = {}
         self._tools: dict[str, ToolPart] = {}
-        self._waiting: dict[str, ToolPart] = {}
+        self._progress: dict[str, _Progress] = {}
 
     def put(self, part: Part) -> None:
         """Take a part that is made elsewhere, such as the step's start."""
@@ -82,11 +98,15 @@ class Processor:
         self._sink.put(part)
 
     def dirty(self) -> tuple[Part, ...]:
-        """The parts of which something has not been put, as they are now."""
-        blocks = tuple(self._store(block) for block in self._blocks.values() if block.dirty)
-        waiting = tuple(self._waiting.values())
-        self._waiting.clear()
-        return blocks + waiting
+        """The calls whose progress is to be put now; that of others waits, the longer the more."""
+        now = self._now()
+        waiting = [each for each in self._progress.values() if each.waits]
+        due = [each.part for each in waiting if each.is_due(now)]
+        for part in due:
+            self._shown(part)
+        if len(due) < len(waiting):
+            self._sink.touch()
+        return tuple(due)
 
     # text and reasoning
 
@@ -103,7 +123,7 @@ class Processor:
         block = self._blocks.get(("text", block_id))
         if block is None:
             return None
-        part = block.whole(text="".join(block.pieces).rstrip())
+        part = block.whole("".join(block.pieces).rstrip())
         assert isinstance(part, TextPart)
         return part
 
@@ -172,9 +192,11 @@ class Processor:
         self._tools[event.id] = part
         self.parts[part.id] = part
         if first:
+            self._shown(part)
             self._sink.put(part)
         else:
-            self._waiting[part.id] = part
+            progress = self._progress[part.id]
+            progress.part, progress.waits = part, True
             self._sink.touch()
 
     def tool_done(self, event: ToolDone) -> None:
@@ -229,7 +251,7 @@ class Processor:
             del self.parts[part_id]
         self._blocks.clear()
         self._tools.clear()
-        self._waiting.clear()
+        self._progress.clear()
         return gone
 
     def calls(self) -> tuple[ToolPart, ...]:
@@ -258,23 +280,21 @@ class Processor:
         """Add text; a block that nobody has begun begins with it."""
         block = self._blocks.get(key) or self._begin(kind, key, None)
         block.pieces.append(text)
-        block.dirty = True
         self._sink.delta(block.part, text)
 
     def _close(self, key: tuple[str, str], text: str, metadata: dict[str, Any] | None) -> None:
         block = self._blocks.pop(key, None)
         if block is None:
             return
-        part = block.whole(end=self._now(), text=text)
+        part = block.whole(text, end=self._now())
         if metadata:
             part = replace(part, metadata=_merged(part.metadata, metadata))
         self.put(part)
 
-    def _store(self, block: _Block) -> Part:
-        block.dirty = False
-        part = block.whole()
-        self.parts[part.id] = part
-        return part
+    def _shown(self, part: ToolPart) -> None:
+        """The progress is put now; the next time is the later the more there is of it."""
+        pause = len(to_row(part)) * _MS_PER_S // PROGRESS_BYTES_S
+        self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 
     def _tool(self, call_id: str, name: str) -> ToolPart:
         if call_id not in self._tools:
@@ -283,7 +303,7 @@ class Processor:
 
     def _put_tool(self, part: ToolPart) -> None:
         self._tools[part.call_id] = part
-        self._waiting.pop(part.id, None)
+        self._progress.pop(part.id, None)
         self.put(part)
 
     def _file(self, attachment: Attachment) -> FilePart:
@@ -295,6 +315,9 @@ class Processor:
             url=attachment.url,
             filename=attachment.filename,
         )
+
+
+_MS_PER_S = 1000
 
 
 def _merged(

@@ -210,6 +210,11 @@ class Runs:
         """What has the session in memory, beside the database."""
         return self._early.get(session_id) or self._runs.get(session_id)
 
+    async def store_text(self, session_id: str) -> None:
+        """Return when the text that the session's answer has so far can be read."""
+        if run := self._runs.get(session_id):
+            await run.writer.store()
+
     async def _in_order(self, engine: Engine, session_id: str) -> Session:
         """The newest session, once its run has stored the messages that it has made.
 
@@ -217,13 +222,9 @@ class Runs:
         """
         session = await engine.storage.session(session_id)
         while (run := self._runs.get(session_id)) is not None and run.writer.owes:
-            barrier = asyncio.ensure_future(run.writer.barrier())
-            try:  # it ends with the run at the latest, whose writer stores what is left
-                await asyncio.wait((barrier,))
-            finally:
-                barrier.cancel()
+            written = await run.writer.store()
             session = await engine.storage.session(session_id)
-            if barrier.cancelled() or barrier.exception() is not None:
+            if not written:
                 break  # the run says what is wrong
         return session
 

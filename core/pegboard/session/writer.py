@@ -8,13 +8,15 @@ from typing import Protocol, Self
 
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
-from pegboard.storage.changes import Change, PutMessage, PutPart, Tell
+from pegboard.storage.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
 from pegboard.storage.protocol import Fence, Storage
 
 FRAME_S = 1 / 60
 """What happens is published at most this often: once per frame of a screen."""
 STORE_S = 0.25
-"""Streamed text is stored, and published whole, this often: what a crash can lose."""
+"""Streamed text is stored at most this often."""
+STORE_SHARE = 0.1
+"""Text is stored once it is this share of what is stored: more of it is not lost in a crash."""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,24 @@ class _Added:
         )
 
 
+@dataclass(slots=True)
+class _Growing:
+    """The text of a part that is not stored yet, and how much of it is; in letters."""
+
+    part: Part
+    pieces: list[str] = field(default_factory=list)
+    letters: int = 0
+    stored: int = 0
+
+    def taken(self) -> AddText:
+        """The change that stores it."""
+        text = "".join(self.pieces)
+        self.pieces.clear()
+        self.stored += self.letters
+        self.letters = 0
+        return AddText(self.part.session_id, self.part.id, text)
+
+
 _Item = Change | Properties | _Added | asyncio.Future[None]
 
 
@@ -46,7 +66,7 @@ class Sink(Protocol):
         ...
 
     def delta(self, part: Part, text: str) -> None:
-        """Text was added to a part that has been put before."""
+        """Text was added to a part that has been put before: store it before long and say so."""
         ...
 
     def touch(self) -> None:
@@ -59,8 +79,10 @@ class Writer:
 
     What comes within a frame goes into one commit, unless somebody waits at a barrier: a step
     with one tool call costs two commits when the model is quick. An event that is not
-    stored (a delta, a status) is published after the changes that came before it. `dirty` gives
-    the parts whose newest text is not stored; it is asked every `STORE_S`.
+    stored (a delta, a status) is published after the changes that came before it. Text that is
+    added to a part is stored alone, every `STORE_S` at most and when it is `STORE_SHARE` of what
+    the part has; the part is stored whole at its end. `dirty` gives the parts that are different
+    but for that; it is asked every `STORE_S`.
     """
 
     def __init__(
@@ -77,6 +99,7 @@ class Writer:
         self.dirty = dirty
         self._items: list[_Item] = []
         self._deltas: dict[str, _Added] = {}
+        self._growing: dict[str, _Growing] = {}
         self._wake = asyncio.Event()
         self._urgent = asyncio.Event()
         self._touched = False
@@ -105,6 +128,9 @@ class Writer:
     def change(self, *changes: Change) -> None:
         """Store these, in this order, within a frame."""
         self._items.extend(changes)
+        for change in changes:
+            if isinstance(change, DropPart):
+                self._growing.pop(change.part_id, None)
         self._wake.set()
 
     def say(self, properties: Properties) -> None:
@@ -116,6 +142,7 @@ class Writer:
         """Store a part; text that was added before is published before it."""
         # Clients that follow the deltas alone miss nothing, and none comes after what contains it.
         self._deltas.pop(part.id, None)
+        self._growing.pop(part.id, None)
         self._items.append(PutPart(part))
         self._wake.set()
 
@@ -128,6 +155,9 @@ class Writer:
             self._touched = True
             self._wake.set()
         added.pieces.append(text)
+        growing = self._growing.setdefault(part.id, _Growing(part))
+        growing.pieces.append(text)
+        growing.letters += len(text)
 
     def touch(self) -> None:
         """Ask `dirty` when the next time of storing has come."""
@@ -146,14 +176,29 @@ class Writer:
         :raises StorageError: when it could not be stored.
         """
         assert self._task is not None
+        done = await self._written()
+        if not done.done():
+            await self._task
+        done.result()
+
+    async def store(self) -> bool:
+        """Whether all that has come by now is stored; else the turn says what is wrong.
+
+        The wait ends with the turn at the latest, whose writer stores what is left.
+        """
+        self._store_text(share=0)
+        done = await self._written()
+        return done.done() and not done.cancelled() and done.exception() is None
+
+    async def _written(self) -> asyncio.Future[None]:
+        """A future that is done with all that came before, unless the writer has ended."""
+        assert self._task is not None
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()
         self._wake.set()
         await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            await self._task
-        done.result()
+        return done
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -173,10 +218,16 @@ class Writer:
         if loop.time() - self._stored_at < STORE_S:
             loop.call_at(self._stored_at + STORE_S, self._wake.set)
             return
-        for part in self.dirty():
-            self.put(part)
         self._touched = False
         self._stored_at = loop.time()
+        self._store_text(share=STORE_SHARE)
+        for part in self.dirty():
+            self.put(part)
+
+    def _store_text(self, *, share: float) -> None:
+        for growing in self._growing.values():
+            if growing.letters and growing.letters >= share * growing.stored:
+                self._items.append(growing.taken())
 
     async def _frame_end(self, delay_s: float) -> None:
         if delay_s <= 0:

@@ -1,7 +1,9 @@
 """Events of a step become parts."""
 
-from itertools import count
+from collections.abc import Iterator
+from itertools import chain, count
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,8 +11,9 @@ from pegboard.providers import ReasoningDelta, ReasoningEnd, TextDelta, TextStar
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.part import Completed, Failed, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import Tokens
-from pegboard.session.processor import Processor
+from pegboard.session.processor import PROGRESS_BYTES_S, Processor
 from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
+from pegboard.storage.records import to_row
 from pegboard.tools import ToolResult
 
 MESSAGE = AssistantMessage(
@@ -48,13 +51,13 @@ class Record:
         self.touches += 1
 
 
-def processor() -> tuple[Processor, Record]:
-    record, numbers, clock = Record(), count(1), count(1000)
+def processor(clock: Iterator[int] | None = None) -> tuple[Processor, Record]:
+    record, numbers, instants = Record(), count(1), clock or count(1000)
     made = Processor(
         MESSAGE,
         sink=record,
         new_id=lambda: f"prt_{next(numbers):03}",
-        now=lambda: next(clock),
+        now=lambda: next(instants),
     )
     return made, record
 
@@ -111,7 +114,7 @@ def test_a_call_goes_from_pending_to_completed() -> None:
 
 
 def test_progress_after_the_first_waits_for_the_next_storing() -> None:
-    made, record = processor()
+    made, record = processor(count(1000, 250))
     made.tool_running(ToolRunning(id="c", name="bash", input={}))
     for number in range(100):
         made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": str(number)}))
@@ -122,6 +125,34 @@ def test_progress_after_the_first_waits_for_the_next_storing() -> None:
     assert isinstance(waiting.state, Running)
     assert waiting.state.metadata == {"output": "99"}
     assert made.dirty() == ()
+
+
+@pytest.mark.parametrize("size", [400, 4_000, 40_000])
+def test_progress_waits_the_longer_the_more_there_is_of_it(size: int) -> None:
+    made, record = processor(count(0, 250))
+    made.tool_running(ToolRunning(id="c", name="bash", input={}))
+    put = 0
+    rounds = 400
+    for number in range(rounds):
+        output = f"{number:06}" + "x" * size
+        made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": output}))
+        touches = record.touches
+        due = made.dirty()
+        put += sum(len(to_row(part)) for part in due)
+        assert due or record.touches > touches, "what waits is asked for again"
+
+    most_s = 2 * 250 * (rounds + 10) / 1000  # each look and each putting are a tick
+    assert size < put <= PROGRESS_BYTES_S * most_s
+
+
+def test_a_clock_that_is_set_back_delays_no_progress() -> None:
+    made, _ = processor(chain([1_000_000] * 5, count(5)))
+    made.tool_running(ToolRunning(id="c", name="bash", input={}))
+    for number in range(2):
+        output = f"{number}" + "x" * 100_000
+        made.tool_progress(ToolProgress(id="c", title=None, metadata={"output": output}))
+
+    assert [made.dirty() == () for _ in range(5)].count(False) == 1
 
 
 def test_closing_leaves_nothing_pending_or_running_and_keeps_text() -> None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, TextStart
 from pegboard.schema.event import Event, PartDelta, PartUpdated, SessionIdle
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
+from pegboard.session.writer import STORE_S
 from played import Played, heard, opened
 
 HI = (TextInput(text="hi"),)
@@ -81,21 +83,19 @@ async def test_deltas_are_gathered(tmp_path: Path) -> None:
     assert deltas < PIECES / 50
 
 
-async def test_streamed_text_is_stored_and_published_whole_four_times_a_second(
+async def test_between_its_start_and_its_end_a_text_is_published_as_deltas_alone(
     tmp_path: Path,
 ) -> None:
     events = await events_of(tmp_path, Played(paced))
 
     whole = [
-        event
+        event.properties.part.text
         for event in events
         if isinstance(event.properties, PartUpdated)
         and isinstance(event.properties.part, TextPart)
-        and "59" not in event.properties.part.text
-        and "3 " in event.properties.part.text
+        and event.properties.part.time is not None
     ]
-    assert 1 <= len(whole) <= 6
-    assert all(event.seq > 0 for event in whole)
+    assert whole == ["", " ".join(str(number) for number in range(60))]
 
 
 async def test_text_that_has_streamed_for_a_while_is_in_the_database(tmp_path: Path) -> None:
@@ -118,3 +118,66 @@ async def test_text_that_has_streamed_for_a_while_is_in_the_database(tmp_path: P
 
     assert isinstance(stored, TextPart)
     assert stored.text == "first words and more"
+
+
+async def test_who_reads_a_running_session_has_all_that_was_published(tmp_path: Path) -> None:
+    said, go_on = asyncio.Event(), asyncio.Event()
+
+    async def halting(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("0", "a" * 1000)
+        await asyncio.sleep(2 * STORE_S)
+        yield TextDelta("0", "b")  # too little to be stored by itself
+        said.set()
+        await go_on.wait()
+        yield StreamFinish("stop")
+
+    async with opened(tmp_path, Played(halting)) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await said.wait()
+        [*_, read] = (await app.turns(session.id))[-1].parts
+        go_on.set()
+        await prompt
+
+    assert isinstance(read, TextPart)
+    assert read.text == "a" * 1000 + "b"
+
+
+@pytest.mark.parametrize("ends", ["by itself", "by an abort"])
+async def test_a_reader_is_not_kept_waiting_by_a_turn_that_ends(tmp_path: Path, ends: str) -> None:
+    async with opened(tmp_path, Played(paced)) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        while not prompt.done():
+            async with asyncio.timeout(10):
+                turns = await app.turns(session.id)
+            if ends == "by an abort" and len(turns) > 1 and len(turns[1].parts) > 1:
+                await app.abort(session.id)
+        await asyncio.gather(prompt, return_exceptions=True)
+        answer = (await app.turns(session.id))[-1]
+
+    [text] = [part for part in answer.parts if isinstance(part, TextPart)]
+    assert text.time is not None
+    assert text.time.end is not None
+
+
+async def test_text_of_an_attempt_that_is_tried_again_is_not_stored(tmp_path: Path) -> None:
+    attempts = 0
+
+    async def broken_once(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        nonlocal attempts
+        attempts += 1
+        yield TextDelta("0", f"attempt {attempts}")
+        if attempts == 1:
+            raise ProviderError("lost", retryable=True, headers={"retry-after-ms": "10"})
+        await asyncio.sleep(2 * STORE_S)
+        yield TextDelta("0", " went well")
+        await asyncio.sleep(2 * STORE_S)
+        yield StreamFinish("stop")
+
+    async with opened(tmp_path, Played(broken_once)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        parts = (await app.turns(session.id))[-1].parts
+
+    assert [part.text for part in parts if isinstance(part, TextPart)] == ["attempt 2 went well"]
