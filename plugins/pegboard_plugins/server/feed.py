@@ -30,12 +30,16 @@ LONGEST_NUMBER = 15
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event as JSON; without a directory it is everybody's."""
+    """One event as JSON; without a directory it is everybody's.
+
+    One that `repeats` what deltas have told is for clients that know none.
+    """
 
     number: int
     directory: str | None
     project: str | None
     event: bytes
+    repeats: bool = False
 
     def envelope(self) -> bytes:
         """The event as `/global/event` has it."""
@@ -74,11 +78,14 @@ class _Kept:
 class Listener:
     """One client's place in what is kept; `directory` None hears all directories.
 
+    One that hears `repeats` gets the frames that repeat what deltas have told.
+
     Nothing is queued for it: one that does not read costs no memory, and falls behind.
     """
 
-    def __init__(self, kept: _Kept, directory: str | None) -> None:
+    def __init__(self, kept: _Kept, directory: str | None, *, repeats: bool) -> None:
         self.directory = directory
+        self.repeats = repeats
         self.closed = False
         self.missed = 0
         self.since = time.monotonic()
@@ -100,6 +107,8 @@ class Listener:
 
     def hears(self, frame: Frame) -> bool:
         """Whether the frame is for this client."""
+        if frame.repeats and not self.repeats:
+            return False
         return self.directory is None or frame.directory in (None, self.directory)
 
     def tell(self, frame: Frame) -> None:
@@ -162,9 +171,16 @@ class Feed:
         self._fresh_bytes = 0
         self._run = secrets.token_hex(4)
 
-    def publish(self, event: bytes, *, directory: str | None, project: str | None = None) -> None:
+    def publish(
+        self,
+        event: bytes,
+        *,
+        directory: str | None,
+        project: str | None = None,
+        repeats: bool = False,
+    ) -> None:
         """Hand an event to all who hear it; never waits."""
-        frame = Frame(self._kept.last + 1, directory, project, event)
+        frame = Frame(self._kept.last + 1, directory, project, event, repeats)
         self._kept.add(frame)
         self._fresh_frames += 1
         self._fresh_bytes += len(event)
@@ -172,14 +188,14 @@ class Feed:
             listener.tell(frame)
 
     async def publish_all(
-        self, events: Iterable[bytes], *, directory: str, project: str | None
+        self, events: Iterable[tuple[bytes, bool]], *, directory: str, project: str | None
     ) -> None:
-        """Hand many events on, and let clients read in between.
+        """Hand many events on, each with whether it repeats, and let clients read in between.
 
         One whose connection is full is not waited for.
         """
-        for event in events:
-            self.publish(event, directory=directory, project=project)
+        for event, repeats in events:
+            self.publish(event, directory=directory, project=project, repeats=repeats)
             if self._fresh_frames >= FRESH_FRAMES or self._fresh_bytes >= FRESH_BYTES:
                 self._fresh_frames = self._fresh_bytes = 0
                 await self._read_up()
@@ -200,12 +216,14 @@ class Feed:
         """The JSON of an event of the server's own."""
         return encode({"id": self.ids.new("event"), "type": kind, "properties": properties})
 
-    def listen(self, directory: Path | None, *, after: str | None = None) -> Listener:
+    def listen(
+        self, directory: Path | None, *, after: str | None = None, repeats: bool = False
+    ) -> Listener:
         """A client that hears all from here on, or from behind the frame with the id `after`.
 
         What is not kept any more counts as missed.
         """
-        listener = Listener(self._kept, str(directory) if directory else None)
+        listener = Listener(self._kept, str(directory) if directory else None, repeats=repeats)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None
@@ -220,6 +238,13 @@ class Feed:
         for listener in tuple(self._listeners):
             if directory == "all" or listener.directory == str(directory):
                 listener.close()
+
+    def hears_repeats(self, directory: str) -> bool:
+        """Whether a client of this directory may know no deltas."""
+        return any(
+            listener.repeats and listener.directory in (None, directory)
+            for listener in self._listeners
+        )
 
     def is_heard(self, directory: Path) -> bool:
         """Whether a client follows this directory alone."""

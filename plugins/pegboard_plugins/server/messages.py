@@ -28,6 +28,7 @@ async def messages(
     place: AtSession, limit: Annotated[int | None, Query(ge=1, le=MOST_MESSAGES)] = None
 ) -> Response:
     """The messages with their parts, oldest first; `limit` keeps the newest."""
+    await place.app.store_text(place.session.id)
     rows = await place.app.storage.turns_json(place.session.id, limit=limit)
     if _SUMMARY not in rows:
         return as_json(rows)
@@ -70,4 +71,5 @@ async def delete_part(place: AtSession, messageID: str, partID: str) -> Response
 
 
 async def _turn(place: Place, message_id: str) -> Turn:
+    await place.app.store_text(place.session.id)
     return await place.app.storage.turn(place.session.id, checked("message", message_id))

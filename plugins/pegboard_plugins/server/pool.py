@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,7 @@ from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.finding import no_system
+from pegboard_plugins.server.repeats import Repeats
 from pegboard_plugins.server.shown import event_as_shown
 
 IDLE_S = 900.0
@@ -194,6 +195,7 @@ class Pool:
         """Hand the App's events on until it is closed."""
         place = str(app.workspace.directory)
         project = app.workspace.project_id
+        repeats = Repeats()
         async with app.subscribe(limit=QUEUED_EVENTS) as events:
             missed = 0
             while batch := await events.batch():
@@ -202,8 +204,17 @@ class Pool:
                     self._feed.say("server.resync", {"missed": missed}, directory=Path(place))
                 for event in batch:
                     _note(event, statuses)
-                shown = map(self._json, batch)
+                shown = self._shown(batch, repeats, place)
                 await self._feed.publish_all(shown, directory=place, project=project)
+
+    def _shown(
+        self, batch: Iterable[Event], repeats: Repeats, directory: str
+    ) -> Iterator[tuple[bytes, bool]]:
+        for event in batch:
+            yield self._json(event), False
+            repeated = repeats.take(event)
+            if repeated is not None and self._feed.hears_repeats(directory):
+                yield self._json(repeated), True
 
     def _json(self, event: Event) -> bytes:
         """The event with an id, which those that are not stored lack."""

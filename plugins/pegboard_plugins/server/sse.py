@@ -26,8 +26,11 @@ Wrap = Callable[[Frame], bytes]
 async def directory_events(
     app: Followed, house: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """The events of one directory, each as it is."""
-    stream = _Stream(house.feed, _bare, ids=ids or last_event_id is not None)
+    """The events of one directory, each as it is.
+
+    The oldest clients are here: who asks for no ids gets the text of an answer not as deltas alone.
+    """
+    stream = _Stream(house.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
     return _EventStream(stream.frames(app.workspace.directory, last_event_id))
 
 
@@ -55,16 +58,17 @@ class _EventStream(StreamingResponse):
 class _Stream:
     """How one client gets its frames; only who asks gets `id:` lines, with which it can resume."""
 
-    def __init__(self, feed: Feed, wrap: Wrap, *, ids: bool) -> None:
+    def __init__(self, feed: Feed, wrap: Wrap, *, ids: bool, repeats: bool = False) -> None:
         self._feed = feed
         self._wrap = wrap
         self._ids = ids
+        self._repeats = repeats and not ids
 
     async def frames(
         self, directory: Path | None, after: str | None
     ) -> AsyncGenerator[bytes, None]:
         """What goes over the wire; it ends with the client, or when the server hangs up."""
-        listener = self._feed.listen(directory, after=after)
+        listener = self._feed.listen(directory, after=after, repeats=self._repeats)
         try:
             # With the number a client can come back that has heard nothing else; one that does
             # come back has not heard what is kept for it.

@@ -218,7 +218,7 @@ async def test_who_reads_loses_nothing_of_a_burst_beside_one_who_does_not() -> N
     async with asyncio.TaskGroup() as group:
         listening = group.create_task(all_of(reading, until=len(burst)))
         await asyncio.sleep(0)
-        await feed.publish_all(burst, directory="/a", project=None)
+        await feed.publish_all([(each, False) for each in burst], directory="/a", project=None)
 
     assert [frame.event for frame in listening.result()] == burst
     assert reading.missed == 0
@@ -237,7 +237,7 @@ async def test_a_publisher_lets_others_work_between_its_events() -> None:
             turns += 1
 
     working = asyncio.create_task(work())
-    await feed.publish_all([b"{}"] * (10 * FRESH_FRAMES), directory="/a", project=None)
+    await feed.publish_all([(b"{}", False)] * (10 * FRESH_FRAMES), directory="/a", project=None)
     working.cancel()
 
     assert turns >= 9

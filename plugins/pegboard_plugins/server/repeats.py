@@ -1,0 +1,67 @@
+"""Streamed text for clients that know no deltas: whole, each time that it has doubled."""
+
+from dataclasses import dataclass
+from time import time_ns
+
+from msgspec.structs import replace
+
+from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
+from pegboard.schema.part import ReasoningPart, TextPart
+
+GROWTH = 2
+"""A text is repeated when it is so many times as long: all repeats are less than twice the text."""
+FIRST_LETTERS = 64
+_NS_PER_MS = 1_000_000
+
+
+@dataclass(slots=True)
+class _Text:
+    """A text that is being written, and at how many letters it is repeated."""
+
+    part: TextPart | ReasoningPart
+    pieces: list[str]
+    letters: int = 0
+    due: int = FIRST_LETTERS
+
+    def add(self, text: str) -> None:
+        self.pieces.append(text)
+        self.letters += len(text)
+
+    def repeated(self) -> Event:
+        """The part as it is now."""
+        self.due = GROWTH * self.letters
+        part = replace(self.part, text="".join(self.pieces))
+        instant = time_ns() // _NS_PER_MS
+        return Event(properties=PartUpdated(session_id=part.session_id, part=part, time=instant))
+
+
+class Repeats:
+    """The texts that are being written, from the events of one App."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, _Text] = {}
+
+    def take(self, event: Event) -> Event | None:
+        """What is told after the event to clients that know no deltas."""
+        match event.properties:
+            case PartUpdated(part=TextPart() | ReasoningPart() as part):
+                self._begin(part)
+            case PartRemoved(part_id=part_id):
+                self._texts.pop(part_id, None)
+            case SessionIdle(session_id=session_id):
+                for known in tuple(self._texts.values()):
+                    if known.part.session_id == session_id:
+                        del self._texts[known.part.id]
+            case PartDelta(part_id=part_id, delta=delta) if text := self._texts.get(part_id):
+                text.add(delta)
+                return text.repeated() if text.letters >= text.due else None
+            case _:
+                pass
+        return None
+
+    def _begin(self, part: TextPart | ReasoningPart) -> None:
+        """Follow a part that has begun, and no longer one that has ended."""
+        if part.time is not None and part.time.end is None:
+            self._texts[part.id] = _Text(part, [part.text], len(part.text))
+        else:
+            self._texts.pop(part.id, None)
