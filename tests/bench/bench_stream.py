@@ -1,7 +1,9 @@
-"""What the OpenAI-compatible provider costs: per delta, per message of history, at the start.
+"""What a stream costs: the OpenAI-compatible provider's deltas, and the bytes of a whole answer.
 
 `python tests/bench/bench_stream.py` prints figures and their ratio to a raw floor: sockets and
 JSON without any HTTP client. CPU time of this process only; the server runs in its own.
+`python tests/bench/bench_stream.py bytes` streams answers of 50 to 400 KB, 10 KB a second, and
+prints what is written for each, as values and as pages, and what is sent to a client.
 """
 
 import asyncio
@@ -9,9 +11,11 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
@@ -19,12 +23,18 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 import msgspec
 
 import model_server
-from pegboard import ModelMessage, ModelRequest, Text, TextDelta
+from pegboard import ModelMessage, ModelRequest, Text, TextDelta, encode_event
+from pegboard.bus import Subscription
+from pegboard.providers import StreamEvent, StreamFinish, TextEnd, TextStart
+from pegboard.storage.sqlite import SqliteStorage
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
+from played import HI, Answer, Played, opened
 
 DELTAS = 20_000
 BATCH = 64
 ROUNDS = 5
+PACE_KB_S = 10
+DELTAS_S = 20
 
 
 def script(body: model_server.Body) -> model_server.Answer:
@@ -132,10 +142,71 @@ def _print(what: str, value: float, floor: float | None = None) -> None:
     sys.stdout.write(f"{what:42} {value:8.2f}{ratio}\n")
 
 
+@dataclass(slots=True)
+class Written:
+    """Bytes of one answer."""
+
+    values: int = 0
+    sent: int = 0
+
+    def note(self, _: object, sql: str, values: object) -> bool:
+        """Count the values of a statement that writes."""
+        if sql.startswith(("INSERT", "UPDATE")) and isinstance(values, tuple):
+            self.values += sum(len(value) for value in values if isinstance(value, bytes | str))
+        return True
+
+    async def hear(self, events: Subscription) -> None:
+        """Count the JSON of all events."""
+        async for event in events:
+            self.sent += len(encode_event(event))
+
+
+def paced(kb: int) -> Answer:
+    """So much text, 20 deltas a second."""
+
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextStart("0")
+        for _delta in range(kb * DELTAS_S // PACE_KB_S):
+            yield TextDelta("0", "x" * (PACE_KB_S * 1024 // DELTAS_S))
+            await asyncio.sleep(1 / DELTAS_S)
+        yield TextEnd("0")
+        yield StreamFinish("stop")
+
+    return answer
+
+
+async def count_bytes(kb: int) -> None:
+    """What one answer costs."""
+    counted = Written()
+    with TemporaryDirectory() as folder:
+        async with opened(Path(folder), Played(paced(kb))) as app:
+            session = await app.create_session()
+            assert isinstance(app.storage, SqliteStorage)
+            app.storage._writer._db.exec_trace = counted.note
+            async with app.subscribe(limit=10**6) as events:
+                hearing = asyncio.create_task(counted.hear(events))
+                before = _system_bytes()
+                await app.prompt(session.id, HI)
+                pages = _system_bytes() - before
+            await hearing
+    for what, size in (("values", counted.values), ("pages", pages), ("sent", counted.sent)):
+        _print(f"{kb} KB, {what}, KB", size / 1024, kb)
+
+
+def _system_bytes() -> int:
+    """What this process has given to the system to write."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+
+
 def main() -> None:
-    """Serve, or measure against a server."""
+    """Serve, count bytes, or measure against a server."""
     if sys.argv[1:] == ["serve"]:
         asyncio.run(serve())
+        return
+    if sys.argv[1:] == ["bytes"]:
+        for kb in (50, 100, 200, 400):
+            asyncio.run(count_bytes(kb))
         return
     with server() as port:
         asyncio.run(measure(port))
