@@ -294,3 +294,17 @@ async def test_pieces_are_found_on_pages_that_nothing_leads_to(path: Path) -> No
     await storage.aclose()
 
     assert [each.parts for each in turns] == [each.parts for each in before]
+
+
+async def test_the_progress_of_a_call_is_told_and_kept_in_its_row(storage: SqliteStorage) -> None:
+    before = rows.call(state=replace(rows.RUNNING, metadata={"output": "a"}))
+    after = rows.call(state=replace(rows.RUNNING, metadata={"output": "ab"}))
+    await storage.commit(PutPart(before))
+    last = await storage.last_seq()
+
+    [event] = await storage.commit(PutPart(after))
+
+    assert isinstance(event.properties, PartUpdated)
+    assert (event.seq, event.properties.part) == (0, after)
+    assert (await storage.turns("ses_1"))[-1].parts == (after,)
+    assert await storage.last_seq() == last

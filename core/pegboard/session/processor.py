@@ -40,6 +40,7 @@ from pegboard.tools import Attachment
 
 PROGRESS_BYTES_S = 8_000
 """A call's progress is stored and told whole each time; so much of it in a second on average."""
+_MS_PER_S = 1000
 
 
 @dataclass(slots=True)
@@ -315,9 +316,6 @@ class Processor:
             url=attachment.url,
             filename=attachment.filename,
         )
-
-
-_MS_PER_S = 1000
 
 
 def _merged(

@@ -122,7 +122,8 @@ class PutPart(msgspec.Struct, frozen=True):
     """A part is new or different: `message.part.updated`.
 
     No event tells of it when it is not `told`, unless the part is new: for a fact that nobody
-    follows, where clients count the events.
+    follows, where clients count the events. While a call is pending or running its updates are
+    told and not stored as events.
     """
 
     part: Part

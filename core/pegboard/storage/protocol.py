@@ -194,7 +194,7 @@ class Storage(Protocol):
         """Stored events with a greater `seq`, in order; only the newest 10,000 are kept.
 
         Of the updates of one thing only the first and the last are kept, since each event
-        carries the whole thing.
+        carries the whole thing; that of a text that is being written carries what is stored of it.
         """
         ...
 
