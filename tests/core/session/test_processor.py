@@ -131,6 +131,7 @@ def test_progress_after_the_first_waits_for_the_next_storing() -> None:
 def test_progress_waits_the_longer_the_more_there_is_of_it(size: int) -> None:
     made, record = processor(count(0, 250))
     made.tool_running(ToolRunning(id="c", name="bash", input={}))
+    made.tool_progress(ToolProgress(id="c", title="begins", metadata=None))
     put = 0
     rounds = 400
     for number in range(rounds):
