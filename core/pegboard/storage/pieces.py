@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.schema.event import Event, PartUpdated
-from pegboard.schema.part import Part, ReasoningPart, TextPart
+from pegboard.schema.part import Part, ReasoningPart, Span, TextPart
 from pegboard.schema.wire import Wire, to_json
 from pegboard.storage import log, records
 from pegboard.storage.changes import AddText
@@ -37,17 +37,26 @@ class Streamed(Wire, frozen=True):
 _decode = msgspec.json.Decoder(Streamed).decode
 
 
+def begin(db: apsw.Connection, told: PartUpdated) -> Event | None:
+    """The stored event of a new part whose text is still to come, None of any other part.
+
+    Who reads it gets the text that there is by then.
+    """
+    match told.part:
+        case TextPart(time=Span(end=None)) | ReasoningPart(time=Span(end=None)):
+            return _store(db, told, told.part)
+        case _:
+            return None
+
+
 def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
     """Writes the change; no event of it is told."""
     key = (change.session_id, change.part_id)
-    row = db.execute(
-        "SELECT state, data, message_id, last_event FROM part WHERE session_id = ? AND id = ?", key
-    ).fetchone()
+    row = db.execute("SELECT state FROM part WHERE session_id = ? AND id = ?", key).fetchone()
     if row is not None:
-        state, data, message_id, last_event = row
-        if state != OPEN:
-            _open(db, records.to_part(data, change.session_id, message_id, change.part_id))
-            log.supersede(db, last_event)
+        if row[0] != OPEN:
+            drop(db, *key)
+            db.execute("UPDATE part SET state = ? WHERE session_id = ? AND id = ?", (OPEN, *key))
         _add(db, *key, records.as_utf8(change.text))
     yield from ()
 
@@ -94,20 +103,20 @@ def forget_events(db: apsw.Connection, kept: int) -> None:
     """Takes all events away but for so many of the newest, with the pieces that are theirs."""
     rows = db.execute(
         "DELETE FROM event WHERE seq <= "
-        "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING type, data",
+        "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING seq, type, data",
         (kept,),
     )
-    for name, data in tuple(rows):
+    for seq, name, data in tuple(rows):
         if name == STREAMED and (stored := _read(data)) is not None:
-            _forget(db, stored.part)
+            _forget(db, stored.part, seq)
 
 
-def _forget(db: apsw.Connection, part: Part) -> None:
-    """Drops the pieces of a part, unless its row needs them."""
+def _forget(db: apsw.Connection, part: Part, seq: int) -> None:
+    """Drops the pieces of a part with its event, unless its row or a later event needs them."""
     db.execute(
         "DELETE FROM part_text WHERE session_id = ?1 AND part_id = ?2 AND NOT EXISTS("
-        "SELECT 1 FROM part WHERE session_id = ?1 AND id = ?2 AND state = ?3)",
-        (part.session_id, part.id, OPEN),
+        "SELECT 1 FROM part WHERE session_id = ?1 AND id = ?2 AND (state = ?3 OR last_event > ?4))",
+        (part.session_id, part.id, OPEN, seq),
     )
 
 
@@ -116,16 +125,6 @@ def _read(data: bytes) -> Streamed | None:
         return _decode(data)
     except records.DAMAGE:
         return None
-
-
-def _open(db: apsw.Connection, part: Part) -> None:
-    """From here on pieces follow the text of the row, and the log has an event that has them."""
-    drop(db, part.session_id, part.id)
-    told = PartUpdated(session_id=part.session_id, part=part, time=log.now_ms())
-    db.execute(
-        "UPDATE part SET state = ?, last_event = ? WHERE session_id = ? AND id = ?",
-        (OPEN, _store(db, told, part).seq, part.session_id, part.id),
-    )
 
 
 def _store(db: apsw.Connection, told: PartUpdated, part: Part, *, size: int | None = None) -> Event:

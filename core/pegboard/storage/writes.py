@@ -211,7 +211,7 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
         "SELECT state, message_id, last_event FROM part WHERE session_id = ? AND id = ?", key
     ).fetchone()
     if row is None:
-        yield store(db, told, _raw(told, data))
+        yield pieces.begin(db, told) or store(db, told, _raw(told, data))
         _insert(
             db,
             "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
