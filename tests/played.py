@@ -1,7 +1,7 @@
 """A provider whose answers a test has written, and an App around it."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
+from slow_storage import SlowStoragePlugin, slow_seed, slow_url
 
 Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
 USAGE = Usage(input=10, output=5)
@@ -165,23 +166,36 @@ class AllowAll:
 
 @asynccontextmanager
 async def opened(
-    folder: Path, provider: Provider, *plugins: object, allow: bool = True, **options: object
+    folder: Path,
+    provider: Provider,
+    *plugins: object,
+    allow: bool = True,
+    env: Mapping[str, str] | None = None,
+    **options: object,
 ) -> AsyncIterator[App]:
-    """An App in `folder/project` with these plugins alone, its data beside it."""
+    """An App in `folder/project` with these plugins alone, its data beside it.
+
+    Its database answers late where `slow_storage` is asked for.
+    """
     project = folder / "project"
     project.mkdir(exist_ok=True)
     policy = (AllowAll(),) if allow else ()
+    variables = dict(env or {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)})
+    slow: tuple[object, ...] = ()
+    if (seed := slow_seed()) is not None:
+        slow = (SlowStoragePlugin(seed),)
+        variables["PEGBOARD_DATABASE"] = slow_url(folder / "data" / "pegboard.db")
     chosen = AppOptions(
         installed=False,
-        plugins=(PlayedPlugin(provider), *policy, *plugins),
+        plugins=(PlayedPlugin(provider), *policy, *slow, *plugins),
         config_dir=folder / "config",
         data_dir=folder / "data",
         state_dir=folder / "state",
         cache_dir=folder / "cache",
+        env=variables,
         **{
             "builtins": False,
             "config": {"model": "played/m"},
-            "env": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
             **options,
         },
     )

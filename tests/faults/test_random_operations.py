@@ -1,0 +1,59 @@
+"""Whatever is done to sessions, by whom and when: afterwards the rules of `invariants` hold.
+
+A seed that fails prints its operations. PEGBOARD_RANDOM_SEED=17 does that one alone,
+PEGBOARD_RANDOM_SEEDS=2000 does so many; with PEGBOARD_SLOW_STORE=1 over a database that is late.
+"""
+
+import asyncio
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from invariants import broken, read_state
+from processes import alive
+from random_world import MODES, World, descriptors, happened
+
+COUNT = int(os.environ.get("PEGBOARD_RANDOM_SEEDS", "20"))
+ONE = os.environ.get("PEGBOARD_RANDOM_SEED")
+SEEDS = range(COUNT) if ONE is None else [int(ONE)]
+
+
+def story(world: World) -> str:
+    """What was to be done, and what came of it."""
+    lines = [f"seed {world.seed}, {world.mode}"]
+    for operation in world.operations:
+        deed = world.ledger.deeds.get(operation.number)
+        came = f"{deed.outcome or 'unknown'} {deed.value} {deed.at}" if deed else "not begun"
+        lines.append(
+            f"{operation.number:3} {operation.at_s:.4f} {operation.actor:7} {operation.session:6} "
+            f"{operation.kind:10} {operation.words} -> {came}"
+        )
+    return "\n".join(lines)
+
+
+async def left_of(world: World) -> list[str]:
+    """The tasks and processes that are left when the Apps are closed."""
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    processes = alive(f"sleep\0{world.nap}")
+    return [*(f"task {task} is left" for task in tasks), *processes]
+
+
+async def found_by(folder: Path, seed: int) -> tuple[list[str], str]:
+    """What breaks a rule in the run of a seed, and its story."""
+    async with happened(folder, seed, MODES[seed % len(MODES)]) as world:
+        found = broken(world, await read_state(world.apps[0]))
+    found += await left_of(world)
+    return found, story(world)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_happens_the_rules_hold(tmp_path: Path, seed: int) -> None:
+    descriptors_before, threads_before = descriptors(), threading.active_count()
+
+    found, happened_so = asyncio.run(found_by(tmp_path, seed))
+
+    assert found == [], happened_so
+    assert descriptors() <= descriptors_before, happened_so
+    assert threading.active_count() <= threads_before, happened_so
