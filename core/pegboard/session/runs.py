@@ -51,6 +51,7 @@ class Runs:
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
         self._clocks = WeakValueDictionary[str, Clock]()  # each lives as long as its run
         self._stopping: set[str] = set()
+        self._closed = False
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
         self._asides = Asides()
@@ -239,9 +240,14 @@ class Runs:
     def _task(
         self, engine: Engine, session: Session, first: First | None = None
     ) -> "asyncio.Task[Turn | None]":
-        """The session's run, which is started if there is none, and then with `first`."""
+        """The session's run, which is started if there is none, and then with `first`.
+
+        :raises AbortedError: when the App is being closed: nothing begins any more.
+        """
         task = self._tasks.get(session.id)
         if task is None:
+            if self._closed:
+                raise AbortedError(f"the program ends, and session {session.id} waits for the next")
             running = self._run(engine, session.id, first)
             with self._clocks.setdefault(session.id, Clock()).timing():
                 task = asyncio.create_task(running, name=f"run {session.id}")
@@ -285,13 +291,17 @@ class Runs:
         return bool(tasks)
 
     async def aclose(self) -> None:
-        """Stop all runs, and the commands that are being prepared, and wait for their ends."""
-        await self._titles.aclose()
+        """Stop all runs, and the commands that are being prepared, and wait for their ends.
+
+        What comes from then on is stored, and begins no run.
+        """
+        self._closed = True
         tasks = [*self._tasks.values(), *self._asides.all()]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+        await self._titles.aclose()  # last: a step that ends begins one
 
     async def run_child(self, engine: Engine, request: ChildRequest) -> ChildResult:
         """How a subagent answered; it is stopped when the caller is, or at its time limit.

@@ -160,3 +160,27 @@ async def test_a_prompt_that_plugins_still_look_at_is_work_and_can_be_aborted(
         assert isinstance(app.status(session.id), Idle)
 
     assert provider.requests == []
+
+
+async def test_a_prompt_that_comes_while_the_app_is_closed_waits_for_the_next_one(
+    tmp_path: Path,
+) -> None:
+    refused: list[str] = []
+
+    class Late:
+        @hookimpl
+        async def shutdown(self, app: App) -> None:
+            try:
+                await app.prompt(session.id, (TextInput(text="late"),))
+            except AbortedError as error:
+                refused.append(str(error))
+
+    provider = Played(text("never"))
+    async with opened(tmp_path, provider, Late()) as app:
+        session = await app.create_session()
+
+    assert refused == [f"the program ends, and session {session.id} waits for the next"]
+    assert provider.requests == []
+    async with opened(tmp_path, provider) as app:
+        [prompt] = await app.turns(session.id)
+        assert texts(prompt) == ["late"]
