@@ -18,6 +18,7 @@ from pegboard.compactors import Compaction, CompactionRequest
 from pegboard.errors import ProviderError
 from pegboard.providers import (
     Content,
+    FinishReason,
     ModelMessage,
     ModelRequest,
     Provider,
@@ -71,9 +72,7 @@ class Planned(Provider):
         self._failed: set[tuple[str, str, int]] = set()
         self._calls = count()
         cost = ModelCost(input=PRICE, output=PRICE, cache=CacheCost())
-        self._model = Model(
-            id="m", provider_id="played", name="M", api=ModelApi(id="m"), cost=cost
-        )
+        self._model = Model(id="m", provider_id="played", name="M", api=ModelApi(id="m"), cost=cost)
 
     def models(self) -> tuple[Model, ...]:
         return (self._model,)
@@ -133,7 +132,9 @@ class Planned(Provider):
             await asyncio.sleep(pause_s)
         yield TextEnd("t")
 
-    async def _finished(self, request: ModelRequest, reason: str) -> AsyncIterator[StreamEvent]:
+    async def _finished(
+        self, request: ModelRequest, reason: FinishReason
+    ) -> AsyncIterator[StreamEvent]:
         tokens = 1000 + len(self.requests)
         self._pay(Payment(request.session_id, tokens, due=False))
         yield StreamFinish(reason, Usage(input=tokens - 1, output=1))
@@ -224,7 +225,11 @@ def tools(nap: str) -> tuple[Tool, ...]:
 
 
 class House:
-    """What else the sessions need: a policy that asks for `guarded`, and a compactor."""
+    """What else the sessions need: a policy that asks for `guarded`, a compactor, a slow hook."""
+
+    @hookimpl
+    async def chat_system_transform(self) -> None:
+        await asyncio.sleep(0.003)
 
     @hookimpl
     async def permission_ask(self, request: PermissionRequest) -> Verdict:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pegboard import App
 from pegboard.app import ShellOrder
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.permission import Scope
 from pegboard.schema.prompt import TextInput
@@ -38,11 +38,12 @@ Kind = Literal[
     "once",
     "reject",
     "approve",
+    "close",
 ]
 WEIGHTS: dict[Kind, int] = {
-    "prompt": 10,
+    "prompt": 14,
     "note": 3,
-    "abort": 4,
+    "abort": 6,
     "leave": 2,
     "rename": 4,
     "archive": 2,
@@ -56,12 +57,18 @@ WEIGHTS: dict[Kind, int] = {
     "once": 3,
     "reject": 1,
     "approve": 2,
+    "close": 0,
 }
+CLOSES: Kind = "close"
+"""Only the second App is closed while others work on."""
 SCOPES: tuple[Scope, ...] = ("session", "project")
 SESSIONS = 3
 LAST_S = (0.1, 0.3, 0.6)
 """How long operations begin for, crowded or with time to end."""
 DEEPEST = 2
+CHILD = "/child"
+"""Behind a session's name: the newest subagent's session of it."""
+FOR_CHILDREN: tuple[Kind, ...] = ("prompt", "abort", "rename", "delete", "fork")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,18 +147,24 @@ def chosen(seed: int, actors: Sequence[str], count: int) -> tuple[Operation, ...
     operations = []
     for number, at_s in enumerate(instants):
         [kind] = chance.choices(kinds, weights)
+        session = names[int(chance.random() ** 2 * len(names))]
+        to_child = kind in FOR_CHILDREN and chance.random() < 0.15
         operation = Operation(
             number=number,
             at_s=round(at_s, 4),
             actor=chance.choice(actors),
             kind=kind,
-            session=names[int(chance.random() ** 2 * len(names))],
+            session=session + CHILD * to_child,
             words=_words(chance, kind, number),
-            place=round(chance.random(), 3),
+            place=chance.randrange(1000) / 1000,
         )
         operations.append(operation)
         if kind == "fork":
             names.append(f"fork{number}")
+    if "second" in actors and chance.random() < 0.5:
+        last = operations[-1]
+        at_s = chance.uniform(0, last.at_s)
+        operations.append(replace(last, number=count, at_s=at_s, actor="second", kind=CLOSES))
     return tuple(operations)
 
 
@@ -192,6 +205,7 @@ class Actor:
         self._app = app
         self._ledger = ledger
         self._waiting: dict[int, asyncio.Task[Any]] = {}
+        self.closed = False
 
     async def all(self, operations: Sequence[Operation]) -> None:
         """Do these, each at its time, and answer what is asked once all have begun."""
@@ -199,12 +213,13 @@ class Actor:
         async with asyncio.TaskGroup() as group:
             for operation in operations:
                 group.create_task(self._at_its_time(operation, began))
-            group.create_task(self._answer_all(began + max(LAST_S)))
+            last_s = max((each.at_s for each in operations), default=0.0)
+            group.create_task(self._answer_all(began + last_s))
 
     async def _at_its_time(self, operation: Operation, began: float) -> None:
         await asyncio.sleep(began + operation.at_s - time.monotonic())
-        session_id = self._ledger.sessions.get(operation.session)
-        if session_id is None:
+        session_id = await self._session_id(operation.session)
+        if session_id is None or self.closed:
             return
         self._ledger.note(Deed(operation, session_id, time.monotonic_ns()))
         task = asyncio.ensure_future(self._value(operation, session_id))
@@ -220,6 +235,18 @@ class Actor:
                 raise
         finally:
             self._waiting.pop(operation.number, None)
+
+    async def _session_id(self, name: str) -> str | None:
+        """The session of this name, None while there is none."""
+        parent, child, _ = name.partition(CHILD)
+        session_id = self._ledger.sessions.get(parent)
+        if not child or session_id is None or self.closed:
+            return session_id
+        try:
+            children = await self._app.storage.children(session_id)
+        except StorageError:  # the App was closed meanwhile
+            return None
+        return children[-1].id if children else None
 
     def _end(self, operation: Operation, outcome: str = "", value: str = "", at: str = "") -> None:
         deed = self._ledger.deeds[operation.number]
@@ -312,6 +339,11 @@ class Actor:
         [found] = [each for each in self._app.permissions.pending() if each.id == request]
         self._app.policy.approve(request, SCOPES[SCOPES.index(operation.words)])
         return f"{found.session_id} {found.patterns[0]}"
+
+    async def _close(self, _: Operation, __: str) -> None:
+        """The App ends, in the middle of all that it does."""
+        self.closed = True
+        await self._app.aclose()
 
     def _asked(self, operation: Operation) -> str | None:
         pending = self._app.permissions.pending()

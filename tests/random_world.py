@@ -2,10 +2,9 @@
 
 import asyncio
 import json
-import os
 import random
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,16 +12,16 @@ from typing import Any
 
 from pegboard import App
 from pegboard.schema.event import Event
-from pegboard.schema.session import Idle
 from pegboard_plugins import task, title
 from played import ToolsPlugin, opened
 from random_model import House, Payment, Planned, tools
 from random_operations import SESSIONS, Actor, Ledger, Operation, chosen
+from worktrees import git
 
 CHILD = Path(__file__).parent / "random_child.py"
 REST_S = 20.0
 """The longest until everything has come to rest."""
-OPERATIONS = 24
+OPERATIONS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,7 @@ class Mode:
     second: bool = False
     process: bool = False
     kill: bool = False
+    snapshots: bool = False
 
     @property
     def actors(self) -> tuple[str, ...]:
@@ -40,7 +40,14 @@ class Mode:
         return ("first", *["second"] * self.second, *["process"] * process)
 
 
-MODES = (Mode(), Mode(second=True), Mode(), Mode(kill=True), Mode(), Mode(second=True, process=True))
+MODES = (
+    Mode(),
+    Mode(second=True),
+    Mode(snapshots=True),
+    Mode(kill=True),
+    Mode(),
+    Mode(second=True, process=True),
+)
 """The mode of a seed is that of its place among these."""
 
 
@@ -55,19 +62,20 @@ class World:
     ledger: Ledger = field(default_factory=Ledger)
     providers: list[Planned] = field(default_factory=list)
     apps: list[App] = field(default_factory=list)
+    closed: list[App] = field(default_factory=list)
     heard: list[Event] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
 
 
 def setup(
-    pay: Callable[[Payment], None], nap: str
+    pay: Callable[[Payment], None], nap: str, *, snapshots: bool = False
 ) -> tuple[Planned, tuple[object, ...], dict[str, Any]]:
     """What an App of a random run is opened with."""
     config = {
         "model": "played/m",
         "title": "model",
         "retry": {"cap_s": 0.01},
-        "snapshot": False,
+        "snapshot": snapshots,
     }
     plugins = (House(), ToolsPlugin(*tools(nap)), task, title)
     return Planned(pay), plugins, {"allow": False, "interactive": True, "config": config}
@@ -92,9 +100,12 @@ async def happened(folder: Path, seed: int, mode: Mode) -> AsyncIterator[World]:
     """The world of a seed after all its operations, its Apps still open."""
     nap = f"86400.{random.SystemRandom().randrange(10**6, 10**7)}"
     world = World(seed, mode, nap, chosen(seed, mode.actors, OPERATIONS))
+    (folder / "project").mkdir()
+    if mode.snapshots:
+        git(folder / "project", "init", "-q")
     async with AsyncExitStack() as stack:
         for _ in range(1 + mode.second):
-            provider, plugins, options = setup(world.ledger.paid, nap)
+            provider, plugins, options = setup(world.ledger.paid, nap, snapshots=mode.snapshots)
             app = await stack.enter_async_context(opened(folder, provider, *plugins, **options))
             world.apps.append(app)
             world.providers.append(provider)
@@ -108,18 +119,21 @@ async def happened(folder: Path, seed: int, mode: Mode) -> AsyncIterator[World]:
 
 
 async def _all_done(world: World, folder: Path) -> None:
+    actors = [Actor(app, world.ledger) for app in world.apps]
     try:
         async with asyncio.timeout(REST_S), asyncio.TaskGroup() as group:
             if "process" in world.mode.actors:
                 ready = asyncio.Event()
                 group.create_task(_process(world, folder, ready))
                 await ready.wait()
-            for name, app in zip(("first", "second"), world.apps, strict=False):
+            for name, actor in zip(("first", "second"), actors, strict=False):
                 mine = [each for each in world.operations if each.actor == name]
-                group.create_task(Actor(app, world.ledger).all(mine))
+                group.create_task(actor.all(mine))
     except TimeoutError:
         open_ = [each for each in world.ledger.deeds.values() if each.ended is None]
         world.stuck += [f"{each.operation} does not end" for each in open_]
+    world.closed = [app for app, actor in zip(world.apps, actors, strict=True) if actor.closed]
+    world.apps = [app for app in world.apps if app not in world.closed]
     for app in world.apps:
         world.stuck += await rest(app)
 
@@ -155,11 +169,6 @@ async def _process(world: World, folder: Path, ready: asyncio.Event) -> None:
         child.stdin.close()
 
 
-def idle(app: App, sessions: Sequence[str]) -> list[str]:
-    """The sessions that an App says to be at work."""
-    return [each for each in sessions if not isinstance(app.status(each), Idle)]
-
-
 def descriptors() -> int:
     """How many files and sockets this process has open."""
-    return len(os.listdir("/proc/self/fd"))
+    return len(list(Path("/proc/self/fd").iterdir()))

@@ -15,6 +15,8 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle
 from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 LIMIT_S = 30
 
 

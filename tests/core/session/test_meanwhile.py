@@ -14,6 +14,8 @@ from pegboard.schema.message import AssistantMessage, UserMessage
 from pegboard.schema.prompt import TextInput
 from played import Played, assistant, opened
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 TALKERS = 3
 PROMPTS = 12
 LONGEST_S = 0.02

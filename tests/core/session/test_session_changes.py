@@ -17,6 +17,8 @@ from pegboard.storage.changes import ChangeSession, DropMessage, PutPart
 from pegboard_plugins import task
 from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 class Gated(Played):
     """A provider whose answers wait at a gate."""
