@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from pegboard.context import SessionView
 from pegboard.desk import Answer, nobody
 from pegboard.errors import (
+    PegboardError,
     PermissionCorrectedError,
     PermissionDeniedError,
     PermissionRejectedError,
@@ -184,7 +186,6 @@ async def _asked(
     engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
 ) -> Answer:
     writer.say(PermissionAsked(request=request))
-    agent = view.agent.name
 
     async def allowed() -> bool:
         return (await judged(engine, view, request)).action == "allow"
@@ -194,12 +195,25 @@ async def _asked(
     except asyncio.CancelledError:
         _tell(writer, request, "reject")  # nobody has to answer it any more
         raise
+    noting = asyncio.ensure_future(_note(engine, view, request, answer, writer))
+    try:
+        await asyncio.shield(noting)
+    except asyncio.CancelledError:
+        with suppress(PegboardError):
+            await noting  # who answered was told that it holds
+        raise
+    return answer
+
+
+async def _note(
+    engine: Engine, view: SessionView, request: PermissionRequest, answer: Answer, writer: Writer
+) -> None:
+    """Note the answer in the log and, if it is one for good, for good; then say so."""
     rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
-    await _record_answer(engine, request, answer, agent=agent, rules=rules)
+    await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     if rules and answer.by == "user":
         await _approve(engine, view, answer, rules, writer)
     _tell(writer, request, answer.reply)
-    return answer
 
 
 def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
