@@ -38,7 +38,7 @@ from pegboard.schema.session import Todo
 from pegboard.tools import Tool
 
 TOOLS = ("look", "put", "doze", "guarded", "note", "broken", "unknown")
-"""What a plan can call; the last two are no call that can run."""
+"""What a plan can call: the last two are no call that can run."""
 ENDS = ("say", "slow", "fail", "flaky", "cut")
 """How an answer without calls goes on; `flaky` and `cut` fail the first time."""
 PLANNED = re.compile(r"\b([pq]\d+(?:\.\d+)*) (\[.*)", re.DOTALL)

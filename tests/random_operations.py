@@ -56,7 +56,7 @@ WEIGHTS: dict[Kind, int] = {
     "delete": 1,
     "once": 3,
     "reject": 1,
-    "approve": 2,
+    "approve": 4,
     "close": 0,
 }
 CLOSES: Kind = "close"
@@ -190,7 +190,9 @@ def _plan(chance: random.Random, depth: int = 0) -> Plan:
 
 
 def _calls(chance: random.Random, depth: int) -> list[Any]:
-    words: list[Any] = [chance.choice(TOOLS) for _ in range(chance.choice((1, 1, 2, 3)))]
+    words: list[Any] = [
+        chance.choice((*TOOLS, "guarded")) for _ in range(chance.choice((1, 1, 2, 3)))
+    ]
     if depth < DEEPEST and chance.random() < 0.25:
         words.append(_plan(chance, depth + 1))
     if chance.random() < 0.1:

@@ -19,7 +19,7 @@ from random_operations import SESSIONS, Actor, Ledger, Operation, chosen
 from worktrees import git
 
 CHILD = Path(__file__).parent / "random_child.py"
-REST_S = 20.0
+REST_S = 40.0
 """The longest until everything has come to rest."""
 OPERATIONS = 40
 
