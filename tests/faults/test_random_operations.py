@@ -7,6 +7,7 @@ PEGBOARD_RANDOM_SEEDS=2000 does so many; with PEGBOARD_SLOW_STORE=1 over a datab
 import asyncio
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -62,4 +63,7 @@ def test_whatever_happens_the_rules_hold(tmp_path: Path, seed: int) -> None:
 
     assert found == [], happened_so
     assert descriptors() <= descriptors_before, happened_so
+    until = time.monotonic() + 10
+    while threading.active_count() > threads_before and time.monotonic() < until:
+        time.sleep(0.05)  # one that has waited for a process ends by itself
     assert threading.active_count() <= threads_before, happened_so
