@@ -10,16 +10,9 @@ from itertools import pairwise
 from pegboard import App
 from pegboard.schema.event import (
     Event,
-    MessageRemoved,
-    MessageUpdated,
-    PartRemoved,
-    PartUpdated,
     Properties,
-    SessionCreated,
     SessionDeleted,
     SessionStatusChanged,
-    SessionUpdated,
-    TodoUpdated,
 )
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
@@ -29,6 +22,7 @@ from played import as_told
 from random_model import PRICE, named, said
 from random_operations import Deed, Ledger
 from random_world import World
+from replaying import Replayed, replayed
 from session_child import unpaired
 
 EVENTS = 10_000
@@ -315,40 +309,6 @@ def told(world: World, state: State) -> Iterator[str]:
         known = replayed(world.heard)
         early = {each for each in state.sessions if each not in known.sessions}
         yield from _differences("events", known, state, leave=early)
-
-
-@dataclass(frozen=True, slots=True)
-class Replayed:
-    """What events tell of, each as it was last, in the order of the first time."""
-
-    sessions: dict[str, Session]
-    messages: dict[str, UserMessage | AssistantMessage]
-    parts: dict[str, Part]
-    todos: dict[str, tuple[Todo, ...]]
-
-
-def replayed(events: Iterable[Event]) -> Replayed:
-    """What remains when one event after the other is done."""
-    found = Replayed({}, {}, {}, {})
-    for event in events:
-        match event.properties:
-            case SessionCreated(info=session) | SessionUpdated(info=session):
-                found.sessions[session.id] = session
-            case SessionDeleted(session_id=session_id):
-                found.sessions.pop(session_id, None)
-            case MessageUpdated(info=message):
-                found.messages[message.id] = message
-            case MessageRemoved(message_id=message_id):
-                found.messages.pop(message_id, None)
-            case PartUpdated(part=part):
-                found.parts[part.id] = as_told(part)
-            case PartRemoved(part_id=part_id):
-                found.parts.pop(part_id, None)
-            case TodoUpdated(session_id=session_id, todos=todos):
-                found.todos[session_id] = todos
-            case _:
-                pass
-    return found
 
 
 def _differences(

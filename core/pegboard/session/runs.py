@@ -230,20 +230,14 @@ class Runs:
         return session
 
     async def _ended_if_stopping(self, session_id: str) -> None:
-        """Wait for the end of a run that was aborted: it answers nothing that comes now.
-
-        It has no time limit, since the prompt is stored and has nobody else to answer it.
-        """
+        """Wait, without a limit, for a run that was aborted: it answers nothing that comes now."""
         if session_id in self._stopping:
             await asyncio.wait((self._tasks[session_id],))
 
     def _task(
         self, engine: Engine, session: Session, first: First | None = None
     ) -> "asyncio.Task[Turn | None]":
-        """The session's run, which is started if there is none, and then with `first`.
-
-        :raises AbortedError: when the App is being closed: nothing begins any more.
-        """
+        """The session's run, which is started if there is none, and then with `first`."""
         task = self._tasks.get(session.id)
         if task is None:
             if self._closed:
@@ -291,10 +285,7 @@ class Runs:
         return bool(tasks)
 
     async def aclose(self) -> None:
-        """Stop all runs, and the commands that are being prepared, and wait for their ends.
-
-        What comes from then on is stored, and begins no run.
-        """
+        """Stop all runs and commands that are prepared, wait for them, and begin no other run."""
         self._closed = True
         tasks = [*self._tasks.values(), *self._asides.all()]
         for task in tasks:
