@@ -13,6 +13,7 @@ from pegboard.context import ChildResult, Ruleset
 from pegboard.errors import PermissionDeniedError
 from pegboard.files import FileLedger
 from pegboard.process import child_env, run_process
+from pegboard.programs import ProgramSearch
 from pegboard.schema.config import Config
 from pegboard.stash import Stash
 
@@ -65,6 +66,7 @@ class Context:
         self.edits = []
         self.trusted = True
         self.vouched = True
+        self.allowed = {}
         self.stash = Stash()
         self.owner = Background()
         self.background = self.owner.view(session_id, output_dir=self.directory / ".output")
@@ -120,6 +122,19 @@ class Context:
 
     async def set_state(self, key, value):
         self.stored[key] = value
+
+    def programs(self, env):
+        return ProgramSearch(
+            root=self.worktree,
+            directory=self.directory,
+            vouched=self.vouched,
+            env=env,
+            allowed=self.allowed,
+        )
+
+    def vouch(self, program):
+        """As `pegboard trust program` does it."""
+        self.allowed |= self.programs(os.environ).digests(str(program))
 
     def enclosed(self, argv, *, cwd, env):
         return nullcontext(argv)

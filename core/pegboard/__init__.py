@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from pegboard.permissions import strictest as strictest
     from pegboard.process import ProgramResult as ProgramResult
     from pegboard.process import run_program as run_program
+    from pegboard.programs import FoundProgram as FoundProgram
     from pegboard.programs import ProgramSearch as ProgramSearch
     from pegboard.programs import find_program as find_program
     from pegboard.providers import Call as Call
@@ -183,7 +184,7 @@ _MODULES = {
         "strictest",
     ),
     "process": ("ProgramResult", "run_program"),
-    "programs": ("ProgramSearch", "find_program"),
+    "programs": ("FoundProgram", "ProgramSearch", "find_program"),
     "providers": (
         "Call",
         "Media",

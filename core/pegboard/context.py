@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from pegboard.programs import ProgramSearch
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
@@ -47,11 +48,12 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
-    to answer questions. `trusted` and `vouched` are as in `ToolContext`. `home` is the user's
-    folder, `config_dir` that of their settings. `private` are the folders and files that no tool
-    may change unasked, wherever they are: what Pegboard keeps, its settings, and the repository's
-    real git folders. `background` are the processes that the session has left running, also those
-    that have ended since.
+    to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
+    `vouched`: they have said yes to it; `allowed` has the digests of its files and programs for
+    which they have. `home` is the user's folder, `config_dir` that of their settings. `private` are
+    the folders and files that no tool may change unasked, wherever they are: what Pegboard keeps,
+    its settings, and the repository's real git folders. `background` are the processes that the
+    session has left running, also those that have ended since.
     """
 
     info: Session
@@ -66,6 +68,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     interactive: bool = False
     trusted: bool = False
     vouched: bool = False
+    allowed: Mapping[str, str] = {}
     home: Path | None = None
     config_dir: Path | None = None
     private: tuple[Path, ...] = ()
@@ -230,9 +233,8 @@ class ToolContext(Protocol):
         """The user lets the project's own code run, or it brings none."""
         ...
 
-    @property
-    def vouched(self) -> bool:
-        """The user has said yes to this project, so that programs in it may be run unasked."""
+    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
+        """Where a plugin finds the programs that it starts by itself; `env` is that of `env()`."""
         ...
 
     @property

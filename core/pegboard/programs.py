@@ -1,51 +1,190 @@
 """Programs that we run by ourselves, which no project can stand in for unless it may."""
 
+import hashlib
 import os
-import shutil
-from collections.abc import Mapping
+import shlex
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
 _OWN_PROGRAMS = ("node_modules/.bin", ".venv/bin")
 """Where a project installs programs for itself."""
+_MOST_LINKS = 40
+"""As many links in a row as Linux follows."""
+_MOST_INTERPRETERS = 4
+"""As many scripts in a row as Linux takes for the interpreter of another (`binfmt_script`)."""
+_FIRST_LINE_BYTES = 256
 
 
-def search_path(env: Mapping[str, str]) -> str:
-    """The PATH without entries that are relative, empty ones too: they lead into the project."""
+class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A program's path, None where none may be run.
+
+    `refused` says why one of the project is passed over, and what allows it; empty if none is.
+    """
+
+    path: str | None = None
+    refused: str = ""
+
+
+def search_path(env: Mapping[str, str], *, root: Path) -> str:
+    """The PATH without entries that are relative, empty ones too, or lie in the project `root`."""
     entries = env.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(filter(os.path.isabs, entries)) or os.defpath
+    kept = (entry for entry in entries if os.path.isabs(entry) and not _inside(entry, root))  # noqa: PTH117 - may be no path
+    return os.pathsep.join(kept) or os.defpath
 
 
-def find_program(name: str, env: Mapping[str, str], *more: str) -> str | None:
-    """The program of this name on the user's PATH, or in one of `more` folders behind it."""
-    return shutil.which(name, path=os.pathsep.join((search_path(env), *more)))
+def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> str | None:
+    """The program of this name on the user's PATH, or in one of `more` folders behind it.
+
+    What lies in the project `root`, or is a link to there, does not count.
+    """
+    entries = (*search_path(env, root=root).split(os.pathsep), *more)
+    return next((path for path in _executables(name, entries) if not _inside(path, root)), None)
 
 
 class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
     """Where the programs for a project are: `vouched` when the user has said yes to it.
 
-    Without that none comes from the project itself. `env` has the PATH.
+    One that lies in the project counts only if `allowed` has its digest, by its path from the
+    `root`. `env` has the PATH, and `directory` is where the programs are started.
     """
 
     root: Path
+    directory: Path
     vouched: bool
     env: Mapping[str, str]
+    allowed: Mapping[str, str] = {}
 
-    def find(self, name: str, *, near: Path | None = None) -> str | None:
-        """The program, of the project's own packages around the file `near` first, if given.
+    def find(self, command: Sequence[str], *, near: Path | None = None) -> FoundProgram:
+        """The program of a command line, of the packages around the file `near` first, if given.
 
-        A name with a slash is a path. Reads a few names; blocks.
+        A name with a slash is a path. The files of the project among the other words have to be
+        vouched for as well: they may be what is run. Reads a few names and files; blocks.
         """
-        if not self.vouched:
-            strange = "/" in name and not os.path.isabs(name)  # noqa: PTH117 - may be no path
-            return None if strange else find_program(name, self.env)
-        folders = near.parents if near is not None else ()
-        own = [
+        refused = ""
+        for path in self._candidates(command[0], near):
+            reason = self._refusal((path, *self._files(command[1:])))
+            if not reason:
+                return FoundProgram(path=path, refused=refused)
+            refused = refused or reason
+        return FoundProgram(refused=refused)
+
+    def digests(self, program: str) -> dict[str, str]:
+        """The digests of what of the project runs with this program: itself, its interpreters.
+
+        Empty for one that has nothing to do with the project.
+
+        :raises OSError: when it cannot be read.
+        """
+        found: dict[str, str] = {}
+        for path in islice(self._interpreters(program), _MOST_INTERPRETERS):
+            if _inside(path, self.root):
+                found[_name(path, self.root)] = _digest_of(path, self.root)
+        return found
+
+    def _candidates(self, name: str, near: Path | None) -> Iterator[str]:
+        if "/" in name:
+            path = str(self.directory / name)
+            yield from [path] if os.access(path, os.X_OK) else []
+            return
+        folders = near.parents if near is not None and self.vouched else ()
+        own = (
             str(folder / place)
             for folder in folders
             if folder.is_relative_to(self.root)
             for place in _OWN_PROGRAMS
-        ]
-        found = shutil.which(name, path=os.pathsep.join(own)) if own else None
-        return found or find_program(name, self.env)
+        )
+        entries = self.env.get("PATH", os.defpath).split(os.pathsep)
+        yield from _executables(name, (*own, *filter(os.path.isabs, entries)))
+
+    def _files(self, words: Sequence[str]) -> Iterator[str]:
+        """The words, and the values of options, that name a file of the project."""
+        for word in words:
+            path = str(self.directory / word.rpartition("=")[2])
+            if _inside(path, self.root) and os.path.isfile(path):  # noqa: PTH113 - may be no path
+                yield path
+
+    def _refusal(self, paths: Sequence[str]) -> str:
+        """Why the first of these that is not vouched for may not run; empty if all are."""
+        for path in paths:
+            try:
+                digests = self.digests(path)
+            except OSError as error:
+                return f"{path} cannot be read: {error.strerror}"
+            for name, digest in digests.items():
+                if self.allowed.get(name) != digest:
+                    why = "has changed since it was vouched for"
+                    if name not in self.allowed:
+                        why = "is a program of the project that nobody has vouched for"
+                    return f"{name} {why}; `pegboard trust program {shlex.quote(path)}` allows it"
+        return ""
+
+    def _interpreters(self, program: str) -> Iterator[str]:
+        """The program, what its first line names, and so on."""
+        path: str | None = program
+        while path is not None:
+            yield path
+            with open(path, "rb") as file:  # noqa: PTH123 - as found
+                first = file.readline(_FIRST_LINE_BYTES)
+            path = self._interpreter(first) if first.startswith(b"#!") else None
+
+    def _interpreter(self, first: bytes) -> str | None:
+        words = os.fsdecode(first[2:]).split()
+        if not words or not words[0].endswith("/env"):
+            return words[0] if words else None
+        named = (word for word in words[1:] if not word.startswith("-") and "=" not in word)
+        entries = self.env.get("PATH", os.defpath).split(os.pathsep)
+        return next(_executables(next(named, ""), entries), None)
+
+
+def _executables(name: str, folders: Sequence[str]) -> Iterator[str]:
+    for folder in folders:
+        path = os.path.join(folder, name)  # noqa: PTH118 - compared as text
+        if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
+            yield path
+
+
+def _inside(path: str, root: Path) -> bool:
+    """Whether what is in the project decides what is found at this path.
+
+    A project that is the whole machine has nothing outside of it, and nothing counts as inside.
+    """
+    if root == Path("/"):
+        return False
+    for _ in range(_MOST_LINKS):
+        written = os.path.normpath(path)
+        folder, name = os.path.split(written)
+        path = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - may be no path
+        if Path(written).is_relative_to(root) or Path(path).is_relative_to(root):
+            return True
+        if not os.path.islink(path):  # noqa: PTH114 - likewise
+            return False
+        path = os.path.join(os.path.dirname(path), os.readlink(path))  # noqa: PTH115, PTH118, PTH120
+    return True
+
+
+def _name(path: str, root: Path) -> str:
+    return os.path.relpath(path, root)
+
+
+def _digest_of(path: str, root: Path) -> str:
+    """The digest of where a path of the project leads, and of the content if that is there too."""
+    real = os.path.realpath(path)
+    facts = os.stat(real)  # noqa: PTH116 - a text, resolved already
+    if not Path(real).is_relative_to(root) or not stat.S_ISREG(facts.st_mode):
+        return hashlib.sha256(os.fsencode(f"link\0{real}")).hexdigest()
+    return _digest_in(
+        real, (facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns)
+    )
+
+
+@lru_cache(maxsize=256)
+def _digest_in(real: str, _state: tuple[int, ...]) -> str:
+    """Computed once for each state of a file: such programs have tens of megabytes."""
+    with open(real, "rb") as file:  # noqa: PTH123 - a text, resolved already
+        digest = hashlib.file_digest(file, "sha256")
+    return hashlib.sha256(os.fsencode(f"program\0{real}\0{digest.hexdigest()}")).hexdigest()

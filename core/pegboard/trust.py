@@ -31,7 +31,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
     configuration that set more than an untrusted project may. `named` is where these say that
     plugins are. `vouched`: somebody has said yes; a project without such files is trusted without
-    that, and yet its own programs are strangers'. `changed` are those that were allowed with other
+    that, and yet its own programs are strangers'. `allowed` has the digests that the user vouches
+    for, those of the project's programs too. `changed` are the files that were allowed with other
     content, `reason` is one line for the user.
     """
 
@@ -41,6 +42,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     files: Mapping[Path, bytes] = {}
     code: tuple[CodeFile, ...] = ()
     named: tuple[Path, ...] = ()
+    allowed: Mapping[str, str] = {}
     changed: tuple[Path, ...] = ()
     reason: str = ""
 
@@ -93,32 +95,20 @@ class TrustStore:
         decision = Decision(
             trusted=answer is True, root=root, files=files, code=code, named=tuple(plugin_paths)
         )
+        known = self._file.project(root)
+        allowed = dict(known.files if known else {})
+        if lock and answer is not False:
+            allowed |= _read_lock(lock, root)
+        if isinstance(answer, Decision) and answer.root == root:
+            allowed |= {**answer.allowed, **{name: sha for _, name, sha in _digests(answer)}}
+        decision = replace(decision, allowed=allowed)
         if isinstance(answer, bool):
             reason = "trusted for this time" if answer else "not trusted this time"
             return replace(decision, vouched=answer, reason=reason)
         if not files:
-            known = self._file.project(root) is not None
             reason = "the project brings no code"
-            return replace(decision, trusted=True, vouched=known, reason=reason)
-        digests = _read_lock(lock, root) if lock else {}
-        if answer is not None and answer.root == root:
-            digests |= {name: digest for _, name, digest in _digests(answer)}
-        return self._by_digest(decision, digests)
-
-    def _by_digest(self, decision: Decision, more: Mapping[str, str]) -> Decision:
-        """The decision by what the store has, and by `more` digests that the user vouches for."""
-        known = self._file.project(decision.root)
-        allowed = {**(known.files if known else {}), **more}
-        differing = [
-            path for path, name, digest in _digests(decision) if allowed.get(name) != digest
-        ]
-        if not differing:
-            reason = "trusted: nothing has changed"
-            return replace(decision, trusted=True, vouched=True, reason=reason)
-        changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
-        what = "changed since it was trusted" if changed else "is not trusted yet"
-        names = ", ".join(_key(path, decision.root) for path in changed or differing)
-        return replace(decision, changed=changed, reason=f"{names} {what}")
+            return replace(decision, trusted=True, vouched=known is not None, reason=reason)
+        return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:
         """Trust exactly the bytes of this decision; files that are gone are forgotten.
@@ -134,6 +124,16 @@ class TrustStore:
         }
         copies = [*decision.files.values()]
         self._file.put(decision.root, {**kept, **digests}, copies)
+
+    def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
+        """Vouch for programs of a trusted project: the digests by their paths from its root.
+
+        :raises TrustError: when the project is not trusted, or the store cannot be written.
+        """
+        known = self._file.project(root)
+        if known is None:
+            raise TrustError(f"{root} is not trusted yet; `pegboard trust allow` comes first")
+        self._file.put(root, {**known.files, **digests}, ())
 
     def revoke(self, worktree: Path) -> bool:
         """Trust the project no longer; False if it was not trusted.
@@ -162,9 +162,11 @@ class TrustStore:
 def write_lock(decision: Decision, path: Path) -> None:
     """Write the digests of the decision's files, for runs where nobody can be asked.
 
+    Those of the programs that are vouched for are in it as well.
+
     :raises TrustError: when the file cannot be written.
     """
-    digests = {name: digest for _, name, digest in _digests(decision)}
+    digests = {**decision.allowed, **{name: digest for _, name, digest in _digests(decision)}}
     content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
     draft = temporary_beside(path)
     try:
@@ -174,6 +176,19 @@ def write_lock(decision: Decision, path: Path) -> None:
         with suppress(OSError):
             draft.unlink()
         raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
+
+
+def _by_digest(decision: Decision) -> Decision:
+    """The decision by the digests that are allowed."""
+    allowed = decision.allowed
+    differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
+    if not differing:
+        reason = "trusted: nothing has changed"
+        return replace(decision, trusted=True, vouched=True, reason=reason)
+    changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
+    what = "changed since it was trusted" if changed else "is not trusted yet"
+    names = ", ".join(_key(path, decision.root) for path in changed or differing)
+    return replace(decision, changed=changed, reason=f"{names} {what}")
 
 
 def _read_lock(path: Path, root: Path) -> dict[str, str]:

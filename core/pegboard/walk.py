@@ -86,13 +86,13 @@ def printable_name(name: str) -> str:
     return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
 
 
-def ripgrep(folder: Path) -> tuple[str, ...] | None:
+def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
     """The program `rg` with options by which it sees the files that `walk_files` gives.
 
-    It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there.
-    Reads a few names.
+    It is looked for on the PATH, and where the extra `ripgrep` puts it; None if it is not there,
+    or only in the project `root`. Reads a few names.
     """
-    program = find_program("rg", os.environ, f"{sys.prefix}/bin")
+    program = find_program("rg", os.environ, f"{sys.prefix}/bin", root=root)
     if program is None:
         return None
     alone = _repository(folder) is None

@@ -76,7 +76,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
     except InvalidInputError as error:
         raise ToolError(str(error)) from error
     newest = _Newest(folder, expression)
-    if rg := await asyncio.to_thread(ripgrep, folder):
+    if rg := await asyncio.to_thread(ripgrep, folder, root=context.worktree):
         whole = await _listed(
             context, folder, newest, [*rg, "--files", "--null", *ripgrep_names([pattern])]
         )

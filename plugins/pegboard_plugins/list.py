@@ -86,7 +86,7 @@ async def _found(
 ) -> tuple[list[tuple[str, ...]], bool]:
     """The outermost files by the names on their way, and whether there are more."""
     wanted = _wanted(ignore)
-    rg = await asyncio.to_thread(ripgrep, folder)
+    rg = await asyncio.to_thread(ripgrep, folder, root=context.worktree)
     found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
     if not rg or any(_LOST in name for name in found):
         found, whole = await asyncio.to_thread(_walked, folder, wanted)

@@ -111,7 +111,7 @@ def test_without_ripgrep_the_same_files_are_left_out(tmp_path_factory, tree):
         start = root / "p" / tree["start"]
         folder = start if start.is_dir() else root / "p"
         folder.mkdir(parents=True, exist_ok=True)
-        argv = ripgrep(folder)
+        argv = ripgrep(folder, root=folder)
         assert argv
         listed = subprocess.run(
             [*argv, "--files", "--null"], cwd=folder, capture_output=True, check=False

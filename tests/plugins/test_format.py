@@ -29,8 +29,10 @@ NEAT = 'x = {"a": 1}\n'
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
-    (tmp_path / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
-    return tmp_path
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("[tool.ruff]\nline-length = 100\n")
+    return folder
 
 
 async def written(context, content, name="a.py"):
@@ -46,7 +48,7 @@ def own(command, *extensions, **facts):
 
 def script(folder, code):
     """A formatter of a few lines of Python, which gets the file's path."""
-    program = folder / "formatter.py"
+    program = folder.parent / "formatter.py"  # one of the project would want to be vouched for
     program.write_text(f"import sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n{code}\n")
     return [sys.executable, str(program), "$FILE"]
 
@@ -208,13 +210,16 @@ async def test_after_a_long_time_the_rest_of_a_call_is_not_formatted(project, mo
 
 
 def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
-    (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
     (tmp_path / "prettier").write_text("#!/bin/sh\n")
     (tmp_path / "prettier").chmod(0o755)
 
     def found(said, *, vouched=True):
-        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": str(tmp_path)})
-        return [each.command for each in formatters(tmp_path / "a.css", search, said)]
+        env = {"PATH": str(tmp_path)}
+        search = ProgramSearch(root=project, directory=project, vouched=vouched, env=env)
+        return [each.command for each in formatters(project / "a.css", search, said)]
 
     assert found({}) == []
     assert found({"prettier": FormatterConfig(disabled=True)}) == []
@@ -222,7 +227,7 @@ def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
     assert found({"prettier": FormatterConfig()}) == [
         (
             str(tmp_path / "prettier"),
-            *("--write", "--log-level=warn", str(tmp_path / "a.css")),
+            *("--write", "--log-level=warn", str(project / "a.css")),
         )
     ]
 
@@ -236,9 +241,11 @@ def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
     (tmp_path / "package.json").write_text('{"devDependencies": {"prettier": "3"}}')
 
     def found(name, said):
-        path, env = tmp_path / name, {"PATH": str(tmp_path / "path")}
-        chosen = formatters(path, ProgramSearch(root=tmp_path, vouched=True, env=env), said)
-        return [Path(each.command[0]).parent for each in chosen]
+        context = Context(tmp_path)
+        for program in tmp_path.rglob("prettier"):
+            context.vouch(program)
+        search = context.programs({"PATH": str(tmp_path / "path")})
+        return [Path(each.command[0]).parent for each in formatters(tmp_path / name, search, said)]
 
     named = {"prettier": FormatterConfig()}
     assert found("web/src/a.css", named) == [tmp_path / "web/node_modules/.bin"]
@@ -246,20 +253,74 @@ def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
     assert found("a.css", {}) == []
 
 
-async def test_the_projects_own_program_waits_for_a_yes_though_it_brings_no_code(project):
-    context = Context(project, config=Config(formatter={"ruff": FormatterConfig()}))
-    context.vouched = False
+@pytest.fixture
+def own_ruff(project):
+    """A formatter that the project has installed for itself."""
     program = project / ".venv/bin/ruff"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\ntouch {project}/ran\n")
     program.chmod(0o755)
+    return program
+
+
+NAMED = Config(formatter={"ruff": FormatterConfig()})
+
+
+async def test_the_projects_own_program_waits_for_a_yes_though_it_brings_no_code(project, own_ruff):
+    context = Context(project, config=NAMED)
+    context.vouched = False
 
     await written(context, UGLY)
     assert (project / "a.py").read_text() == NEAT  # by the one on the PATH
     assert not (project / "ran").exists()
 
     context.vouched = True
+    context.vouch(own_ruff)
     await written(context, UGLY, "b.py")
+    assert (project / "ran").exists()
+
+
+async def test_a_program_of_the_project_runs_only_as_it_was_when_somebody_vouched_for_it(
+    project, own_ruff
+):
+    context = Context(project, config=NAMED)
+
+    first = await written(context, UGLY)
+    second = await written(context, UGLY, "b.py")
+    context.vouch(own_ruff)
+    own_ruff.write_text(own_ruff.read_text() + "# changed\n")
+    third = await written(context, UGLY, "c.py")
+
+    hint = f"; `pegboard trust program {own_ruff}` allows it)"
+    assert (
+        f"(ruff: .venv/bin/ruff is a program of the project that nobody has vouched for{hint}"
+        in (first.output)
+    )
+    assert "vouched" not in second.output
+    assert f"(ruff: .venv/bin/ruff has changed since it was vouched for{hint}" in third.output
+    assert not (project / "ran").exists()
+
+
+async def test_a_program_of_the_project_on_the_path_is_no_other(project, own_ruff, monkeypatch):
+    monkeypatch.setenv("PATH", f"{own_ruff.parent}:/usr/bin:/bin")
+
+    result = await written(Context(project), UGLY)
+
+    assert "nobody has vouched for" in result.output
+    assert not (project / "ran").exists()
+
+
+async def test_a_script_of_the_project_in_a_command_is_vouched_for_too(project, tmp_path):
+    (project / "fmt.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
+    config = own([sys.executable, "fmt.py", "$FILE"], ".txt")
+    context = Context(project, config=config)
+
+    refused = await written(context, "hi\n", "a.txt")
+    assert "fmt.py is a program of the project that nobody has vouched for" in refused.output
+    assert not (project / "ran").exists()
+
+    context.vouch(project / "fmt.py")
+    await written(context, "hi\n", "b.txt")
     assert (project / "ran").exists()
 
 

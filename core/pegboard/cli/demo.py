@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from pegboard.programs import search_path
+
 if TYPE_CHECKING:
     from pegboard.app import AppOptions
     from pegboard.cli.screen import Screen
@@ -156,7 +158,7 @@ def _git(project: Path, *arguments: str) -> str:
     return subprocess.run(
         ("git", *arguments),
         cwd=project,
-        env={**kept, **settings},
+        env={**kept, **settings, "PATH": search_path(kept, root=project)},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

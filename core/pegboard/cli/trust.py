@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pegboard.trust import Decision
 
 LOCK = Path(".pegboard/trust.lock")
+_SHOWN_DIGITS = 16
+"""Of a digest; it is there to be compared, not to be proven."""
 
 
 @click.group()
@@ -31,7 +34,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     """Trust this project's code as it is now; a file that changes asks again.
 
     What each file imports and does is shown first, then what has changed since it was trusted.
-    Formatters and language servers that are installed in the project may then run, too.
+    A formatter or language server that is installed in the project takes `trust program` as well.
     """
     from pegboard.cli.render import visible
     from pegboard.trust import TrustStore
@@ -44,10 +47,38 @@ def allow(directory: Path, *, yes: bool) -> None:
         return
     _show(decision, store.difference(decision))
     if not yes:
-        _confirm(decision)
+        _confirm(decision, "this code" if decision.files else "what is configured for the code")
     _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
     store.allow(decision)
     click.echo(visible(f"trusted: {decision.root}"))
+
+
+@trust.command()
+@click.argument("programs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
+    """Vouch for PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
+
+    Formatters and language servers of the project run only when they are vouched for. One that
+    changes is not run until it is vouched for again. What a program loads is not looked at.
+    """
+    from pegboard.cli.render import visible
+    from pegboard.trust import TrustStore
+
+    places = _places()
+    store = TrustStore(places.trust)
+    decision = asyncio.run(_decision(directory, places))
+    if not decision.vouched:
+        raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
+    digests = _program_digests(decision, directory, programs)
+    for name, digest in digests.items():
+        click.echo(visible(f"{name}  {digest[:_SHOWN_DIGITS]}"))
+    if not yes:
+        _confirm(decision, "these programs")
+    _note(places, "program", decision.root, files=sorted(digests), programs=digests)
+    store.allow_programs(decision.root, digests)
+    click.echo(visible(f"vouched for in {decision.root}"))
 
 
 @trust.command("list")
@@ -96,6 +127,24 @@ def lock(directory: Path, file: Path | None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
     click.echo(visible(f"locked {counted(len(decision.files), 'file')} in {target}"))
+
+
+def _program_digests(
+    decision: "Decision", directory: Path, programs: Iterable[Path]
+) -> dict[str, str]:
+    from pegboard.programs import ProgramSearch
+
+    search = ProgramSearch(root=decision.root, directory=directory, vouched=True, env=os.environ)
+    found: dict[str, str] = {}
+    for path in programs:
+        try:
+            digests = search.digests(os.path.normpath(directory / path))  # links stay as they are
+        except OSError as error:
+            raise TrustError(f"{path} cannot be read: {error.strerror}") from error
+        if not digests:
+            raise TrustError(f"{path} is not in {decision.root}, and needs nobody to vouch for it")
+        found |= digests
+    return found
 
 
 def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
@@ -178,11 +227,10 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
         screen.line(Line(text=text, style="warning", indent=1))
 
 
-def _confirm(decision: "Decision") -> None:
+def _confirm(decision: "Decision", what: str) -> None:
     from pegboard.cli.render import visible
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")
-    what = "this code" if decision.files else "installed formatters and language servers"
     if not click.confirm(visible(f"Run {what} of {decision.root}?"), default=False, err=True):
         raise TrustError("not trusted; nothing was stored")

@@ -193,6 +193,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         interactive=engine.questions.interactive,
         trusted=engine.decision.trusted,
         vouched=engine.decision.vouched,
+        allowed=engine.decision.allowed,
         home=engine.home,
         config_dir=engine.config_dir,
         private=engine.private,

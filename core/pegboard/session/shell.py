@@ -1,5 +1,6 @@
 """`!command`: a shell command of the user's own, which the model gets to see."""
 
+import asyncio
 import os
 from collections.abc import Mapping
 
@@ -87,8 +88,9 @@ async def _ran(context: CallContext, command: str) -> ToolResult:
         heard = (heard + text)[-SHOWN_LETTERS:]
         context.progress(metadata={"output": heard})
 
+    bash = await asyncio.to_thread(find_program, "bash", os.environ, root=context.worktree)
     result = await context.run(
-        [find_program("bash", os.environ) or "/bin/sh", "-c", command],
+        [bash or "/bin/sh", "-c", command],
         timeout_s=TIME_LIMIT_S,
         on_output=hear,
     )

@@ -13,6 +13,7 @@ from pegboard.clock import Clock
 from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process, service_process
+from pegboard.programs import ProgramSearch
 from pegboard.schema.event import FileEdited
 from pegboard.schema.permission import ToolReference
 from pegboard.schema.prompt import TextInput
@@ -120,10 +121,16 @@ class CallContext:
         """The user lets the project's own code run, or it brings none."""
         return self._engine.decision.trusted
 
-    @property
-    def vouched(self) -> bool:
-        """The user has said yes to this project, so that programs in it may be run unasked."""
-        return self._engine.decision.vouched
+    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
+        """Where a plugin finds the programs that it starts by itself."""
+        decision = self._engine.decision
+        return ProgramSearch(
+            root=self.worktree,
+            directory=self.directory,
+            vouched=decision.vouched,
+            env=env,
+            allowed=decision.allowed,
+        )
 
     @property
     def stash(self) -> Stash:

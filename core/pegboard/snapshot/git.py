@@ -82,7 +82,7 @@ class ShadowGit:
         self.folder = folder
         self._git_dir = workspace.git_dir
         self._shared = workspace.git_dirs[-1] if workspace.git_dirs else None
-        self._env = _clean(env)
+        self._env = _clean(env, self.worktree)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._running: asyncio.Task[ProgramResult] | None = None
         self._unusable = ""
@@ -266,11 +266,11 @@ def _waited_for(waiting: Future[ProgramResult], word: str) -> ProgramResult:
     return waiting.result()
 
 
-def _clean(env: Mapping[str, str]) -> dict[str, str]:
+def _clean(env: Mapping[str, str], root: Path) -> dict[str, str]:
     """The environment of every process: no setting of git comes through it."""
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env}
     return kept | {
-        "PATH": search_path(env),
+        "PATH": search_path(env, root=root),
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -164,7 +164,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
     cwd = await _requests(context, command, workdir, background=background)
-    argv = [find_program("bash", os.environ) or "/bin/sh", "-c", command]
+    argv = [find_program("bash", os.environ, root=context.worktree) or "/bin/sh", "-c", command]
     if background:
         return await left_running(context, argv, cwd, command=command, description=description)
     live = _Live(context, description)

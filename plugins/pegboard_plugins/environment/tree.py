@@ -40,7 +40,7 @@ async def tree_state(directory: Path) -> str | None:
 
 async def _changes(root: Path) -> list[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    program = await asyncio.to_thread(find_program, "git", env)
+    program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return []
     try:

@@ -12,6 +12,7 @@ from pegboard import (
     App,
     ProcessResult,
     ProgramSearch,
+    StashKey,
     ToolContext,
     ToolError,
     ToolResult,
@@ -31,6 +32,8 @@ CALL_S = 40.0
 HOOK_S = 90.0
 SHOWN_LINES = 60
 REASON_CHARS = 500
+_TOLD = StashKey[set[str]]()
+"""Why programs of the project do not run; each reason is told once."""
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,18 +70,28 @@ async def services(app: App) -> tuple[Service, ...]:
     """The formatters; none before the user trusts the project."""
     if not app.decision.trusted:
         return ()
-    decision = app.decision
-    search = ProgramSearch(root=app.workspace.worktree, vouched=decision.vouched, env=os.environ)
+    search = ProgramSearch(
+        root=app.workspace.worktree,
+        directory=app.workspace.directory,
+        vouched=app.decision.vouched,
+        env=os.environ,
+        allowed=app.decision.allowed,
+    )
     return await asyncio.to_thread(known.services, search, app.config.formatter)
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
     """What the model should know, one note for each formatter that did or tried something."""
-    env = await context.env()
-    search = ProgramSearch(root=context.worktree, vouched=context.vouched, env=env)
+    search = context.programs(await context.env())
     chosen = await asyncio.to_thread(formatters, path, search, context.session.config.formatter)
     notes: list[str] = []
+    told = context.stash.setdefault(_TOLD, set)
     for formatter in chosen:
+        if formatter.refused and formatter.refused not in told:
+            told.add(formatter.refused)
+            notes.append(f"({formatter.name}: {formatter.refused})")
+        if not formatter.command:
+            continue
         async with context.files.writing(path):
             outcome = await _run(context, formatter, path)
         if outcome is None:

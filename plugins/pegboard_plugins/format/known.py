@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import ProgramSearch
+from pegboard import FoundProgram, ProgramSearch
 from pegboard.schema.config import FormatterConfig
 from pegboard.schema.service import Service
 
@@ -22,7 +22,8 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     must be there, in the folder of the file or above it up to the worktree's root.
     `runs_project_code`: it loads code of the project, so it must be named in the configuration.
     One that is `named` there may come from the project's own packages, too. Both want the user's
-    yes to the project.
+    yes to the project. `refused` says why a program of the project does not run; `command` is
+    empty where there is no other.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] | None = None
     runs_project_code: bool = False
     named: bool = False
+    refused: str = ""
 
 
 _WEB = (
@@ -105,16 +107,18 @@ def formatters(
 ) -> tuple[Formatter, ...]:
     """The formatters for this file that are wanted and installed, their programs' paths found.
 
-    `said` is the configuration's table. Reads a few small files.
+    Those that are refused are among them. `said` is the configuration's table. Reads a few files.
     """
     found = []
     for formatter in _configured(said):
         fits = path.suffix.lower() in formatter.extensions
         if not fits or not _declared(formatter, path, search.root):
             continue
-        if program := _program(formatter, path, search):
-            command = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
-            found.append(replace(formatter, command=(program, *command)))
+        program = _program(formatter, path, search)
+        words = tuple(part.replace(FILE, str(path)) for part in formatter.command[1:])
+        command = (program.path, *words) if program.path else ()
+        if command or program.refused:
+            found.append(replace(formatter, command=command, refused=program.refused))
     return tuple(found)
 
 
@@ -127,18 +131,18 @@ def services(search: ProgramSearch, said: Mapping[str, FormatterConfig]) -> tupl
             name=each.name,
             extensions=each.extensions,
             state="ready"
-            if _program(each, path, search) and _declared(each, path, search.root)
+            if _program(each, path, search).path and _declared(each, path, search.root)
             else "absent",
         )
         for each in _configured(said)
     )
 
 
-def _program(formatter: Formatter, path: Path, search: ProgramSearch) -> str | None:
+def _program(formatter: Formatter, path: Path, search: ProgramSearch) -> FoundProgram:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if formatter.runs_project_code and not search.vouched:
-        return None
-    return search.find(formatter.command[0], near=path if formatter.named else None)
+        return FoundProgram()
+    return search.find(formatter.command, near=path if formatter.named else None)
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:

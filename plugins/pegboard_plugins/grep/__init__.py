@@ -79,7 +79,8 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
         counting=folder and output_mode != "content",
     )
     search = Search(here, query, wanted=_expression(include) if folder and include else None)
-    ending = await search.run(await asyncio.to_thread(ripgrep, target))
+    rg = await asyncio.to_thread(ripgrep, target, root=here.worktree)
+    ending = await search.run(rg)
     places = await asyncio.to_thread(_sayable, search.places)
     readable = await asyncio.to_thread(_readable, here, places)
     findings = Findings(

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -20,14 +21,13 @@ from pegboard import (
     ToolContext,
     ToolError,
     ToolResult,
-    find_program,
     hookimpl,
     named_path,
     tool,
 )
 from pegboard.schema.config import Config
 from pegboard.schema.service import Service
-from pegboard_plugins.lsp.known import Launch, can_answer, configured, launch
+from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch
 
 if TYPE_CHECKING:
     from lsprotocol.types import Diagnostic, Position
@@ -63,6 +63,8 @@ ELSEWHERE = "These other files have errors now that they had not before:"
 _ERROR = 1
 """The severity of an error."""
 _SERVERS = StashKey["Servers"]()
+_TOLD = StashKey[set[str]]()
+"""Why programs of the project do not run; each reason is told once."""
 
 
 async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
@@ -124,7 +126,7 @@ async def _servers(context: ToolContext) -> "Servers":
 
 
 async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
-    search = ProgramSearch(root=context.worktree, vouched=context.vouched, env=env)
+    search = context.programs(env)
     return await asyncio.to_thread(launch, path, search, context.session.config.lsp)
 
 
@@ -136,8 +138,12 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     """
     if not context.changed or not context.trusted:
         return None
-    found, broken = await _errors(context)
-    texts = []
+    refused: list[str] = []
+    found, broken = await _errors(context, refused)
+    told = context.stash.setdefault(_TOLD, set)
+    news = [reason for reason in dict.fromkeys(refused) if reason not in told]
+    told.update(news)
+    texts = [f"({reason})" for reason in news]
     for note, errors in ((HERE, found), (ELSEWHERE, broken)):
         blocks = [_block(path, each) for path, each in errors.items() if each]
         texts += [note, *blocks] if blocks else []
@@ -150,15 +156,18 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     )
 
 
-async def _errors(context: ToolContext) -> "tuple[_Found, _Found]":
-    """The errors in the first changed files, and the new ones elsewhere, if known in time."""
+async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _Found]":
+    """The errors in the first changed files, and the new ones elsewhere, if known in time.
+
+    `refused` takes why programs of the project do not run.
+    """
     found: _Found = {}
     broken: _Found = {}
     changed = context.changed
     env = await context.env()
     with suppress(TimeoutError):
         async with asyncio.timeout(WAIT_S):
-            for chosen, paths in await _launches(context, changed[:MOST_FILES], env):
+            for chosen, paths in await _launches(context, changed[:MOST_FILES], env, refused):
                 with suppress(ToolError):  # no edit fails because nobody looks it over
                     servers = await _servers(context)
                     async with servers.using(chosen, env, context.enclosed, changed) as server:
@@ -169,12 +178,18 @@ async def _errors(context: ToolContext) -> "tuple[_Found, _Found]":
 
 
 async def _launches(
-    context: ToolContext, paths: Iterable[Path], env: Mapping[str, str]
+    context: ToolContext, paths: Iterable[Path], env: Mapping[str, str], refused: list[str]
 ) -> list[tuple[Launch, list[Path]]]:
     """Each server of the files, with its files."""
     found: dict[tuple[str, Path], tuple[Launch, list[Path]]] = {}
     for path in paths:
-        if chosen := await _launch(context, path, env):
+        try:
+            chosen = await _launch(context, path, env)
+        except RefusedProgramError as error:
+            refused.append(str(error))
+            continue
+        if chosen is not None:
+            refused += [chosen.refused] if chosen.refused else []
             key = (chosen.language.name, chosen.root)
             found.setdefault(key, (chosen, []))[1].append(path)
     return list(found.values())
@@ -221,7 +236,7 @@ def _place(position: "Position") -> dict[str, int]:
 def register_tools(config: Config) -> list[Tool]:
     """The lsp tool, where a language server is named, or installed, that it could ask."""
     programs = ((each.named, each.command[0]) for each in configured(config.lsp))
-    return [lsp] if any(named or find_program(name, os.environ) for named, name in programs) else []
+    return [lsp] if any(named or shutil.which(name) for named, name in programs) else []
 
 
 @hookimpl
@@ -229,7 +244,13 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
     """The request without the tool, where it could answer nothing."""
     if all(tool.name != lsp.id for tool in request.tools):
         return None
-    search = ProgramSearch(root=session.worktree, vouched=session.vouched, env=os.environ)
+    search = ProgramSearch(
+        root=session.worktree,
+        directory=session.directory,
+        vouched=session.vouched,
+        env=os.environ,
+        allowed=session.allowed,
+    )
     if session.trusted and await asyncio.to_thread(can_answer, search, session.config.lsp):
         return None
     return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))

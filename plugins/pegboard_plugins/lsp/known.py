@@ -1,6 +1,7 @@
 """The language servers that are known, and which of them a file belongs to."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import ProgramSearch
+from pegboard import FoundProgram, ProgramSearch, ToolError
 from pegboard.schema.config import LspConfig
 from pegboard_plugins.lsp.sourcetree import source_files
 
@@ -36,11 +37,19 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     initialization: Mapping[str, Any] | None = None
 
 
+class RefusedProgramError(ToolError):
+    """A language server of the project may not run; the text says what allows it."""
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is started for a project; `language` has the path of its program."""
+    """How a server is started for a project; `language` has the path of its program.
+
+    `refused` says why a program of the project does not run in its place.
+    """
 
     language: Language
     root: Path
+    refused: str = ""
 
 
 _PYTHON = {".py": "python", ".pyi": "python"}
@@ -138,13 +147,22 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
 
 
 def launch(path: Path, search: ProgramSearch, said: Mapping[str, LspConfig]) -> Launch | None:
-    """The first wanted and installed server for this file."""
+    """The first wanted and installed server for this file.
+
+    :raises RefusedProgramError: when there is none but programs of the project that may not run.
+    """
+    refused = ""
     for language in configured(said):
         if path.suffix.lower() not in language.languages:
             continue
-        if program := _program(language, path, search):
-            found = replace(language, command=(program, *language.command[1:]))
-            return Launch(language=found, root=_root(path, search.root, language.markers))
+        root = _root(path, search.root, language.markers)
+        program = _program(language, path, replace(search, directory=root))
+        refused = refused or program.refused
+        if program.path:
+            found = replace(language, command=(program.path, *language.command[1:]))
+            return Launch(language=found, root=root, refused=refused)
+    if refused:
+        raise RefusedProgramError(refused)
     return None
 
 
@@ -158,7 +176,7 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
     anywhere = {
         suffix
         for each in languages
-        if _program(each, search.root / "any", search)
+        if _program(each, search.root / "any", search).path
         for suffix in each.languages
     }
     if not own | anywhere:
@@ -170,17 +188,19 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
             return True
         if suffix in own:
             path = Path(entry.path)
-            if (path.parent, suffix) not in tried and launch(path, search, said):
-                return True
+            if (path.parent, suffix) not in tried:
+                with suppress(RefusedProgramError):
+                    if launch(path, search, said):
+                        return True
             tried.add((path.parent, suffix))
     return next(files, None) is not None
 
 
-def _program(language: Language, path: Path, search: ProgramSearch) -> str | None:
+def _program(language: Language, path: Path, search: ProgramSearch) -> FoundProgram:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
     if language.runs_project_code and not search.vouched:
-        return None
-    return search.find(language.command[0], near=path if language.named else None)
+        return FoundProgram()
+    return search.find(language.command, near=path if language.named else None)
 
 
 def _changed(language: Language, settings: LspConfig) -> Language:

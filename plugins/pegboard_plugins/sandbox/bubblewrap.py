@@ -48,7 +48,7 @@ class Bubblewrap:
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
         """Why it cannot be used: it is not there, or a trial run fails."""
-        if find_program("bwrap", os.environ) is None:
+        if find_program("bwrap", os.environ, root=policy.worktree) is None:
             return "bwrap is not installed"
         try:
             with self.enclose(("/bin/sh", "-c", ":"), policy.worktree, policy) as command:
@@ -71,7 +71,7 @@ class Bubblewrap:
         self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
     ) -> Iterator[Sequence[str]]:
         """The command line of `bwrap`; what is protected and missing is held by empty folders."""
-        program = find_program("bwrap", os.environ)
+        program = find_program("bwrap", os.environ, root=policy.worktree)
         if program is None:
             raise ToolError("bwrap is no longer installed, and nothing runs without it")
         for path in policy.protected:

@@ -166,7 +166,7 @@ def _own_environment() -> dict[str, str]:
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
     """What git prints; nothing when it fails, takes too long, prints too much or is not there."""
-    program = await asyncio.to_thread(find_program, "git", env)
+    program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return ""
     try:

@@ -55,7 +55,7 @@ async def find_text(
     app: Here, pattern: Annotated[str, Query(min_length=1, max_length=1000)]
 ) -> Response:
     """The lines that a regular expression matches."""
-    return answer(await search(app.workspace.directory, pattern))
+    return answer(await search(app.workspace.directory, pattern, root=app.workspace.worktree))
 
 
 @routes.get("/find/file", **operation("find.files", gives=tuple[str, ...]))

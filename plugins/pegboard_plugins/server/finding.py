@@ -66,8 +66,8 @@ def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
     return (3, place - first, len(name))
 
 
-async def search(folder: Path, pattern: str) -> list[Match]:
-    """The lines below a folder that match.
+async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
+    """The lines below a folder of the project `root` that match.
 
     It runs in a process of its own, since an expression may take for ever.
 
@@ -75,7 +75,7 @@ async def search(folder: Path, pattern: str) -> list[Match]:
     """
     if "\0" in pattern:
         raise InvalidInputError("a pattern has no NUL")
-    if rg := await asyncio.to_thread(ripgrep, folder):
+    if rg := await asyncio.to_thread(ripgrep, folder, root=root):
         command = [*rg, "--json"]
         command += [f"--glob=!{each}" for each in OF_THE_SYSTEM if folder == Path("/")]
         command += [f"--max-count={MOST_PER_FILE}", "--regexp", pattern, "--", "."]

@@ -56,6 +56,12 @@ class CommandLine:
         folder.mkdir(exist_ok=True)
         (folder / "opencode.json").write_text(json.dumps(settings))
 
+    def script(self, *steps: dict[str, Any]) -> str:
+        """The name of a model that answers with these steps."""
+        file = self.home / "script.json"
+        file.write_text(json.dumps({"scripts": [{"steps": list(steps)}]}))
+        return f"scripted/{file}"
+
     def environment(self) -> dict[str, str]:
         """The environment of the process: a user's, without keys and colours."""
         folders = {

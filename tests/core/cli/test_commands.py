@@ -188,7 +188,7 @@ async def test_a_person_is_asked_for_trust(pegboard: CommandLine, key: str, code
 
 async def test_a_project_without_code_can_be_vouched_for(pegboard: CommandLine) -> None:
     async with pegboard.terminal("trust", "allow") as terminal:
-        await terminal.see("Run installed formatters and language servers of")
+        await terminal.see("Run what is configured for the code of")
         terminal.type("y\n")
         assert await terminal.end() == 0
 

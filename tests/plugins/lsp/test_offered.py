@@ -19,6 +19,7 @@ from pegboard_plugins.lsp import known, lsp
 from pegboard_plugins.lsp.sourcetree import source_files
 from played import Played, opened, text
 from session_views import MODEL, view
+from tool_context import Context
 
 TOOLS = tuple(
     ToolDefinition(name=name, description="", parameters={}, permission=name)
@@ -36,9 +37,13 @@ class Prompt:
 
 
 async def offered(
-    folder: Path, settings: Config, *, trusted: bool = True, vouched: bool = True
+    folder: Path, settings: Config, *, own: Path | None = None, **facts: bool
 ) -> bool:
-    session = replace(view(folder, config=settings), trusted=trusted, vouched=vouched)
+    context = Context(folder)
+    if own is not None:
+        context.vouch(own)
+    facts = {"trusted": True, "vouched": True, **facts}
+    session = replace(view(folder, config=settings), allowed=context.allowed, **facts)
     request = await plugin.chat_params(session, REQUEST) or REQUEST
     names = [tool.name for tool in request.tools]
     assert names in (["lsp", "read"], ["read"])
@@ -75,8 +80,9 @@ async def test_a_server_of_the_projects_own_packages_counts_where_it_may_run(
     own.parent.mkdir(parents=True)
     shutil.copy(sys.executable, own)
 
-    assert await offered(tmp_path, settings)
-    assert not await offered(tmp_path, settings, vouched=False)
+    assert not await offered(tmp_path, settings)
+    assert await offered(tmp_path, settings, own=own)
+    assert not await offered(tmp_path, settings, own=own, vouched=False)
 
 
 async def test_of_a_big_project_few_files_are_looked_at(

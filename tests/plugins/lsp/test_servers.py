@@ -13,8 +13,8 @@ from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import client, lsp, server, servers, textdocuments
-from pegboard_plugins.lsp.known import KNOWN, launch
-from tool_context import call
+from pegboard_plugins.lsp.known import KNOWN, RefusedProgramError, launch
+from tool_context import Context, call
 from written import until
 
 
@@ -335,21 +335,22 @@ async def test_a_server_that_is_asked_outlives_the_one_that_takes_its_place(proj
 
 
 def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):
-    program = tmp_path / "rust-analyzer"
+    program, project = tmp_path / "rust-analyzer", tmp_path / "project"
     program.write_text("")
     program.chmod(0o755)
-    (tmp_path / "a/b").mkdir(parents=True)
-    (tmp_path / "a/Cargo.toml").touch()
+    (project / "a/b").mkdir(parents=True)
+    (project / "a/Cargo.toml").touch()
 
     def found(said, *, vouched=True):
-        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": str(tmp_path)})
-        return launch(tmp_path / "a/b/c.rs", search, said)
+        env = {"PATH": str(tmp_path)}
+        search = ProgramSearch(root=project, directory=project, vouched=vouched, env=env)
+        return launch(project / "a/b/c.rs", search, said)
 
     assert found({}) is None
     assert found({"rust": LspConfig(disabled=True)}) is None
     assert found({"rust": LspConfig()}, vouched=False) is None
     chosen = found({"rust": LspConfig()})
-    assert (chosen.language.command, chosen.root) == ((str(program),), tmp_path / "a")
+    assert (chosen.language.command, chosen.root) == ((str(program),), project / "a")
 
 
 def test_a_server_that_is_named_may_be_the_projects_own(tmp_path):
@@ -358,12 +359,17 @@ def test_a_server_that_is_named_may_be_the_projects_own(tmp_path):
     program.write_text("")
     program.chmod(0o755)
 
+    context = Context(tmp_path)
+
     def found(said, *, vouched=True):
-        search = ProgramSearch(root=tmp_path, vouched=vouched, env={"PATH": "/none"})
-        return launch(tmp_path / "web/src/a.ts", search, said)
+        context.vouched = vouched
+        return launch(tmp_path / "web/src/a.ts", context.programs({"PATH": "/none"}), said)
 
     assert found({}) is None
     assert found({"typescript": LspConfig()}, vouched=False) is None
+    with pytest.raises(RefusedProgramError, match=r"nobody has vouched for; .*trust program .*"):
+        found({"typescript": LspConfig()})
+    context.vouch(program)
     assert found({"typescript": LspConfig()}).language.command == (str(program), "--stdio")
 
 
