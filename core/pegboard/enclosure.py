@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.autorun import autorun_files
 from pegboard.errors import ConfigError, ToolError
 from pegboard.hooks import Hooks
 from pegboard.paths import Places
@@ -182,7 +183,7 @@ def _protected(site: Site) -> tuple[Path, ...]:
     root, directory = site.workspace.worktree, site.workspace.directory
     found = [root / name for name in _PROTECTED_AT_THE_ROOT]
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
-    found += [root / _TOOLS, directory / _TOOLS]
+    found += [root / _TOOLS, directory / _TOOLS, *autorun_files(root)]
     named = (Path(path).resolve() for path in site.config.plugin_paths)
     found += [path for path in named if os.path.exists(path)]  # noqa: PTH110 - likewise below
     found += [root / path / ".git" for path in _submodules(root)]

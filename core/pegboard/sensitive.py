@@ -4,14 +4,11 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-_PROJECT_FOLDERS = frozenset({".git", ".pegboard", ".opencode"})
-_PROJECT_FILES = frozenset(
-    {"pegboard.toml", "opencode.json", "opencode.jsonc", ".envrc", ".gitmodules", ".mcp.json"}
-)
-_EDITOR_FILES = frozenset({"tasks.json", "launch.json", "settings.json", "extensions.json"})
+from pegboard.autorun import autorun_reason, holds_autorun
+
 _TOOL_FOLDERS = frozenset({"tool", "tools", "plugin", "plugins"})
-_HELD = ("hello.py", "tasks.json")
-"""One of these in a folder of the project is protected, or nothing in it is by its place."""
+_HELD = "hello.py"
+"""It is protected in a folder of tools, whose name says nothing else."""
 _HOME_FILES = re.compile(
     r"\.(bash|zsh|ksh|csh|tcsh|mksh)\w*|\.(profile|login|logout|zprofile|zlogin|kshrc|inputrc)"
     r"|\.(vimrc|exrc|gitconfig|npmrc|yarnrc|pypirc|netrc|pythonrc|Rprofile|xprofile|xsession\w*"
@@ -85,9 +82,9 @@ def protected_path(
     """Why a change of this path could run code later or change what is allowed, None if not.
 
     `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
-    files of Pegboard itself and of git, wherever they are. So are found: the inside of `.git`,
-    Pegboard's configuration and tools in the project, what editors and shells run by themselves,
-    keys, and the folders that hold such things outside of the project.
+    files of Pegboard itself and of git, wherever they are. So are found: what programs run or obey
+    by themselves (`pegboard.autorun`), Pegboard's tools in the project, keys, and the folders that
+    hold such things outside of the project.
     """
     for place in private:
         if path.is_relative_to(place):
@@ -98,9 +95,7 @@ def protected_path(
         return _in_project(path.relative_to(worktree).parts)
     if path.is_relative_to(home):
         return _in_home(path.relative_to(home))
-    if _PROJECT_FOLDERS & {part.lower() for part in path.parts}:
-        return "git or an agent runs what stands there"
-    return None
+    return autorun_reason(str(path))
 
 
 def protected_folder(
@@ -111,12 +106,14 @@ def protected_folder(
     The arguments are those of `protected_path`.
     """
     places = tuple(private)
-    inside = (path / name for name in _HELD)
     reasons = (
         protected_path(each, worktree=worktree, home=home, private=places)
-        for each in (path, *inside)
+        for each in (path, path / _HELD)
     )
-    return next((reason for reason in reasons if reason), None)
+    if found := next((reason for reason in reasons if reason), None):
+        return found
+    below = path.relative_to(worktree) if path.is_relative_to(worktree) else path
+    return "programs run what may stand there" if holds_autorun(str(below)) else None
 
 
 def secret_path(path: Path) -> bool:
@@ -150,13 +147,9 @@ def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
 
 
 def _in_project(parts: tuple[str, ...]) -> str | None:
+    if reason := autorun_reason("/".join(parts)):
+        return reason
     lower = tuple(part.lower() for part in parts)  # a disk may not tell them apart
-    if ".git" in lower:
-        return "git runs what stands there"
-    if _PROJECT_FOLDERS & set(lower) or (lower and lower[-1] in _PROJECT_FILES):
-        return "it decides what Pegboard and others run in this project"
-    if lower[-2:-1] == (".vscode",) and lower[-1] in _EDITOR_FILES:
-        return "an editor runs what it says"
     is_tool = len(lower) == len(("tool", "hello.py")) and lower[0] in _TOOL_FOLDERS
     if is_tool and lower[1].endswith(".py"):
         return "Pegboard may load it as a tool"
@@ -169,9 +162,7 @@ def _in_home(path: Path) -> str | None:
     above = any(Path(folder).is_relative_to(path) for folder in _HOME_FOLDERS)
     if (above and path.parts) or any(path.is_relative_to(folder) for folder in _HOME_FOLDERS):
         return "it decides what may log in, or what runs at a start"
-    if {".git", ".pegboard"} & {part.lower() for part in path.parts}:
-        return "git or Pegboard runs what stands there"
-    return None
+    return autorun_reason(str(path))
 
 
 def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:

@@ -254,6 +254,7 @@ def test_what_runs_by_itself_is_protected_there_or_not(tmp_path: Path) -> None:
     place.write(place.project / ".gitmodules", named)
     place.write(place.project / "lib" / ".git", "gitdir: ../.git/modules/lib\n")
     plugin = place.write(place.project / "house" / "rules.py", "")
+    place.write(place.project / ".husky" / "pre-commit", "")
 
     found = policy(place, plugin_paths=(str(plugin), "/elsewhere/x.py", "x" * 300))
 
@@ -262,7 +263,7 @@ def test_what_runs_by_itself_is_protected_there_or_not(tmp_path: Path) -> None:
         *(".git", ".gitmodules", ".envrc", ".mcp.json", ".vscode", "tool", "sub/tool"),
         *(".pegboard", ".opencode", "pegboard.toml", "opencode.json", "opencode.jsonc"),
         *("sub/.pegboard", "sub/.opencode", "sub/pegboard.toml", "sub/opencode.json"),
-        *("sub/opencode.jsonc", "lib/.git", "house/rules.py"),
+        *("sub/opencode.jsonc", "lib/.git", "house/rules.py", ".husky"),
     }
 
 

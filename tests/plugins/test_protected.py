@@ -235,6 +235,8 @@ async def test_no_tool_changes_what_runs_by_itself(tmp_path: Path, make: Any, mo
         *(project / "tool/x.py", project / "pegboard.toml", project / ".vscode/tasks.json"),
         *(tmp_path / "data/pegboard.db", project / ".git", project / ".opencode/opencode.json"),
         *(tmp_path / ".ssh/authorized_keys", tmp_path / "cache/x", project / ".PEGBOARD/x"),
+        *(project / ".cursor/mcp.json", project / ".husky/pre-commit", project / ".npmrc"),
+        *(project / ".venv/lib/python3.11/site-packages/x.pth", tmp_path / "other/.idea/x.xml"),
     ]
     before = tree(tmp_path)
 

@@ -130,6 +130,10 @@ async def test_a_rule_of_the_users_own_allows_just_that(project):
         "pegboard.toml",
         "tool/hello.py",
         ".vscode/tasks.json",
+        ".claude/settings.json",
+        "web/.husky/pre-commit",
+        ".venv/bin/ruff",
+        "../other/.cursor/mcp.json",
         "../../.bashrc",
         "../../.ssh/authorized_keys",
         "../../.config/pegboard/pegboard.toml",
@@ -142,7 +146,10 @@ async def test_what_runs_by_itself_is_asked_for_every_time(project, path):
     assert (verdict.action, verdict.firm) == ("ask", True)
 
 
-@pytest.mark.parametrize("path", ["src/main.py", "tool/data.json", "src/tool/x.py", ".gitignore"])
+@pytest.mark.parametrize(
+    "path",
+    ["src/main.py", "tool/data.json", "src/tool/x.py", ".gitignore", "node_modules", "conftest.py"],
+)
 async def test_other_files_are_not_its_business(project, path):
     assert await said(project, "edit", [path]) is None
 
