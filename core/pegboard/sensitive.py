@@ -73,7 +73,13 @@ _HOME_SECRETS = (
     *("Library/Keychains", ".bash_history", ".zsh_history", ".python_history"),
     *(".psql_history", ".mysql_history", ".node_repl_history"),
 )
-_PROCESS_SECRETS = re.compile(r"/proc/[^/]+/(task/[^/]+/)?(environ|mem|auxv|maps)")
+_PROCESS_SECRETS = re.compile(
+    r"/proc/[^/]+/(task/[^/]+/)?"
+    r"(environ|cmdline|mem|auxv|(numa_)?maps|smaps(_rollup)?|pagemap|stack|syscall"
+    r"|(fd|fdinfo)/\d+|(map_files|root|cwd)/.+)"
+    r"|/proc/k(core|allsyms)|/dev/k?mem"
+)
+"""What tells of a process: its variables, words, memory and open files (proc(5))."""
 
 
 def protected_path(

@@ -91,6 +91,22 @@ READS: list[Call] = [
 ]
 
 
+OF_PROCESSES: list[Call] = [
+    *(("bash", {"command": f"cat /proc/1/{name}"}) for name in ("cmdline", "fd/0", "maps")),
+    *(
+        ("read", {"filePath": f"/proc/{name}"})
+        for name in ("self/environ", "1/environ", "self/task/1/environ", "self/cmdline")
+    ),
+    *(("read", {"filePath": f"/proc/self/{name}"}) for name in ("maps", "smaps", "mem", "fd/0")),
+]
+
+
+async def test_no_tool_tells_of_a_process(tmp_path: Path, project: Path) -> None:
+    parts = await outcomes(tmp_path, *OF_PROCESSES)
+
+    assert failed(parts) == [True] * len(OF_PROCESSES)
+
+
 async def test_no_tool_reads_a_secret(tmp_path: Path, project: Path) -> None:
     *parts, free = await outcomes(tmp_path, *READS, ("read", {"filePath": "notes.txt"}))
 
@@ -139,6 +155,14 @@ async def test_searches_and_listings_leave_secrets_out(tmp_path: Path, project: 
     assert [name in each for name in (".env", "server.pem") for each in texts[2:]] == [False] * 8
     assert ["notes.txt" in each for each in texts] == [True, False, True, False, True, True]
     assert "(5 that look like secrets are left out: read would ask)" in texts[2]
+
+
+async def test_a_search_does_not_tell_what_pegboard_itself_was_given(
+    tmp_path: Path, project: Path
+) -> None:
+    (part,) = await outcomes(tmp_path, ("grep", {"pattern": ".", "path": "/proc/self/environ"}))
+
+    assert "PATH=" not in shown(part)
 
 
 async def test_a_rule_about_the_file_opens_it_for_reading_and_listing(

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,6 +23,7 @@ from pegboard import (
     ToolError,
     ToolResult,
     hookimpl,
+    may_read,
     named_path,
     tool,
 )
@@ -69,9 +71,22 @@ _TOLD = StashKey[set[str]]()
 
 async def _requests(context: ToolContext, operation: Operation, filePath: str) -> Path:
     """The file with links resolved, once its server may be asked."""
-    path = await context.ask_path(named_path(context, filePath))
+    given = named_path(context, filePath)
+    path = await context.ask_path(given)
+    # The server reads the file and tells what is in it.
+    patterns = list(dict.fromkeys((os.path.normpath(given), str(path))))  # noqa: ASYNC240 - texts
+    await context.ask("read", patterns, always=["*"], metadata={"filepath": str(path)})
     await context.ask("lsp", ["*"], always=["*"], metadata={"operation": operation})
     return path
+
+
+def _may_show(context: ToolContext, path: str) -> bool:
+    """Whether `read` would show this file without a question."""
+    real = os.path.realpath(path)
+    session = context.session
+    return Path(real).is_relative_to(context.worktree) and all(
+        may_read(session.rulesets, each, home=session.home) for each in dict.fromkeys((path, real))
+    )
 
 
 @tool(asks=_requests)
@@ -100,7 +115,12 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     from pegboard_plugins.lsp.operations import OPERATIONS, Question  # like the servers
 
     question = Question(
-        path=path, line=line, character=character, query=query, folder=context.worktree
+        path=path,
+        line=line,
+        character=character,
+        query=query,
+        folder=context.worktree,
+        may_show=partial(_may_show, context),
     )
     async with servers.using(chosen, env, context.enclosed) as server:
         lines = await OPERATIONS[operation](server, question)

@@ -13,18 +13,24 @@ from pegboard_plugins.lsp.columns import to_letters, to_units
 from pegboard_plugins.lsp.server import Server, path_of
 
 LONGEST_LINE = 200
+_NOT_SHOWN = "(not shown: read would ask)"
 _SHOWN_BYTES = 2 << 20
 """Longer files are not read to show the line of a place in them."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a file, counted from 1 in lines and letters, or the text of a symbol's name."""
+    """A place in a file, counted from 1 in lines and letters, or the text of a symbol's name.
+
+    `may_show` says whether the lines of a file may be shown without a question: it is the server
+    that names the files of an answer.
+    """
 
     path: Path
     line: int
     character: int
     query: str
     folder: Path
+    may_show: Callable[[str], bool]
 
 
 async def hover(server: Server, question: Question) -> list[str]:
@@ -39,14 +45,14 @@ async def definition(server: Server, question: Question) -> list[str]:
     """Where the thing is defined."""
     params = types.DefinitionParams(*await _asked(server, question))
     found = await server.client.text_document_definition_async(params)
-    return _placed(server, found, question.folder)
+    return _placed(server, found, question)
 
 
 async def implementation(server: Server, question: Question) -> list[str]:
     """Where the thing is implemented."""
     params = types.ImplementationParams(*await _asked(server, question))
     found = await server.client.text_document_implementation_async(params)
-    return _placed(server, found, question.folder)
+    return _placed(server, found, question)
 
 
 async def references(server: Server, question: Question) -> list[str]:
@@ -54,7 +60,7 @@ async def references(server: Server, question: Question) -> list[str]:
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
     found = await server.client.text_document_references_async(params)
-    return _placed(server, found, question.folder)
+    return _placed(server, found, question)
 
 
 async def document_symbols(server: Server, question: Question) -> list[str]:
@@ -139,17 +145,21 @@ def _position(server: Server, question: Question) -> types.Position:
 def _placed(
     server: Server,
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
-    folder: Path,
+    question: Question,
 ) -> list[str]:
-    """Each place with the line that stands there."""
-    texts: dict[str, list[str]] = {}
+    """Each place with the line that stands there, if that may be shown."""
+    texts: dict[str, list[str] | None] = {}
     placed = []
     for each in [found] if isinstance(found, types.Location) else found or ():
         path, start = _start(each)
-        lines = texts.setdefault(path, _lines(path))
-        text = lines[start.line] if start.line < len(lines) else ""
-        place = f"{start.line + 1}:{to_letters(text, start.character, server.encoding) + 1}"
-        placed.append(f"{_shown(path, folder)}:{place}: {text.strip()[:LONGEST_LINE]}")
+        if path not in texts:
+            texts[path] = _lines(path) if question.may_show(path) else None
+        lines = texts[path]
+        text = lines[start.line] if lines is not None and start.line < len(lines) else ""
+        letter = to_letters(text, start.character, server.encoding) if text else start.character
+        shown = _NOT_SHOWN if lines is None else text.strip()[:LONGEST_LINE]
+        place = f"{_shown(path, question.folder)}:{start.line + 1}:{letter + 1}"
+        placed.append(f"{place}: {shown}")
     return placed
 
 
