@@ -211,7 +211,8 @@ class SessionBackground:
     ) -> AbstractAsyncContextManager[Sequence[str]]:
         if self._enclosure is None:
             return nullcontext(argv)
-        return self._enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath))
+        search, reads = env.get("PATH", os.defpath), (self._output_dir,)
+        return self._enclosure.around(argv, cwd=cwd, search=search, reads=reads)
 
 
 def _ending(result: ProcessResult) -> str:

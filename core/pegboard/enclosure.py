@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -35,8 +35,16 @@ _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
 class Enclosure:
     """Where the processes of an App's tools run; made by `enclosure_for`."""
 
-    def __init__(self, box: Sandbox, policy: SandboxPolicy, proxy: Proxy | None = None) -> None:
+    def __init__(
+        self,
+        box: Sandbox,
+        policy: SandboxPolicy,
+        *,
+        secrets: Sequence[Path] = (),
+        proxy: Proxy | None = None,
+    ) -> None:
         self._box = box
+        self._secrets = tuple(secrets)
         self._policy = policy
         self._proxy = proxy
 
@@ -66,16 +74,13 @@ class Enclosure:
         """The command line that runs `argv` enclosed; the context lasts as long as the process.
 
         `search` is the PATH on which the program is looked for. `reads` are files and folders
-        that it has to see wherever they are.
+        that it has to see wherever they are; what is missing is made as a folder.
 
         :raises ToolError: when there is no such program, or the policy cannot be held.
         """
-        policy = msgspec.structs.replace(
-            self._policy, visible=(*self._policy.visible, *reads, Path(argv[0]))
-        )
         with ExitStack() as stack:
             entering = asyncio.ensure_future(
-                asyncio.to_thread(_entered, stack, self._box, argv, cwd, policy, search)
+                asyncio.to_thread(self._entered, stack, argv, cwd, search, tuple(reads))
             )
             try:
                 yield await asyncio.shield(entering)
@@ -90,24 +95,30 @@ class Enclosure:
             await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
 
+    def _entered(
+        self, stack: ExitStack, argv: Sequence[str], cwd: Path, search: str, reads: Iterable[Path]
+    ) -> Sequence[str]:
+        name = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=search)
+        if name is None or not cwd.is_dir():
+            why = "there is no such program" if name is None else "there is no such directory"
+            raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {why}")
+        program = cwd / name
+        seen = (*self._policy.visible, *map(_made, reads), program, program.resolve())
+        hidden = (*self._policy.hidden, *_there(self._secrets))  # a key may have come since
+        policy = msgspec.structs.replace(
+            self._policy,
+            visible=tuple(dict.fromkeys(seen)),
+            hidden=tuple(dict.fromkeys(hidden)),
+        )
+        return stack.enter_context(self._box.enclose((str(program), *argv[1:]), cwd, policy))
 
-def _entered(  # noqa: PLR0913, PLR0917 - the facts of a process
-    stack: ExitStack,
-    box: Sandbox,
-    argv: Sequence[str],
-    cwd: Path,
-    policy: SandboxPolicy,
-    search: str,
-) -> Sequence[str]:
-    name = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=search)
-    if name is None or not cwd.is_dir():
-        why = "there is no such program" if name is None else "there is no such directory"
-        raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {why}")
-    program = cwd / name
-    policy = msgspec.structs.replace(
-        policy, visible=tuple(dict.fromkeys((*policy.visible[:-1], program, program.resolve())))
-    )
-    return stack.enter_context(box.enclose((str(program), *argv[1:]), cwd, policy))
+
+def _made(path: Path) -> Path:
+    """The path with links resolved, as a folder if there is nothing."""
+    with suppress(OSError):  # what cannot be made is not seen
+        if not path.exists():
+            path.mkdir(parents=True, mode=0o700)
+    return path.resolve()
 
 
 async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
@@ -120,7 +131,8 @@ async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
     try:
         if proxy is not None:
             policy = msgspec.structs.replace(policy, proxy=await proxy.open())
-        return Enclosure(await _able(hooks, policy), policy, proxy)
+        box = await _able(hooks, policy)
+        return Enclosure(box, policy, secrets=_secrets(site, site.home.resolve()), proxy=proxy)
     except BaseException:
         if proxy is not None:
             await proxy.aclose()
@@ -150,7 +162,9 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def policy_of(site: Site) -> SandboxPolicy:
-    """What processes may reach; the folder for their temporary files is made.
+    """What processes may reach; the folder for their temporary files is made, and Pegboard's own.
+
+    What is not there yet could not be hidden from a process that lives when it comes to be.
 
     :raises ConfigError: when the project holds the home folder, which then could not be guarded.
     """
@@ -162,14 +176,17 @@ def policy_of(site: Site) -> SandboxPolicy:
             ' work in a folder of its own, or set sandbox = "off"',
             key="sandbox",
         )
-    hidden = _hidden(site, home)
+    for folder in site.places.kept:
+        with suppress(OSError):  # then nobody can keep anything there
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    hidden = _there(_secrets(site, home))
     network = site.config.sandbox_network
     return SandboxPolicy(
         level=level,
         worktree=root,
         protected=_protected(site),
         hidden=hidden,
-        visible=(*_our_code(home, hidden), site.places.tool_output.resolve()),
+        visible=_our_code(home, hidden),
         home=home,
         temp=Path(tempfile.mkdtemp(prefix="pegboard-sandbox-")).resolve(),
         keep=site.places.state.resolve() / "sandbox",
@@ -199,11 +216,16 @@ def _submodules(root: Path) -> list[str]:
     return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long
 
 
-def _hidden(site: Site, home: Path) -> tuple[Path, ...]:
-    """What is there and nobody's business: keys, and all that Pegboard keeps."""
+def _secrets(site: Site, home: Path) -> tuple[Path, ...]:
+    """What is nobody's business, there or not: keys, and all that Pegboard keeps."""
     own = [path for path in site.private if path not in site.workspace.git_dirs]
     machine = (Path(path) for path in _MACHINE_SECRETS)
-    found = (path.resolve() for path in (*home_secrets(home), *own, *machine))
+    return (*home_secrets(home), *own, *machine)
+
+
+def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Those that are there now, with links resolved."""
+    found = (path.resolve() for path in paths)
     return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))  # noqa: PTH110 - no error where it may not look
 
 

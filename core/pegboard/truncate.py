@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.ids import PREFIXES
 from pegboard.tools import ToolResult
 
 MAX_LINES = 2000
@@ -28,6 +29,7 @@ SWEEP_EVERY_S = 3600.0
 LONGEST_OWN_CUT_BYTES = 4 * MAX_BYTES
 """A tool that says to have cut its output has not, if it is longer; line numbers take room."""
 
+_OF_A_SESSION = f"{PREFIXES['session']}_"
 _BEGINNINGS = ("tool_", "run_")
 """How the names of stored outputs begin: those of tools, and those of processes."""
 
@@ -197,9 +199,10 @@ async def sweep(folder: Path) -> None:
 
 
 def remove_old(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
-    """Remove the outputs in this folder that were written before that instant (in seconds).
+    """Remove the outputs that were written before that instant (in seconds).
 
-    Of those that are left the newest stay, as many as have `most_bytes` together.
+    They are in `folder`, and in those of sessions in it, which go when they are empty and old. Of
+    those that are left the newest stay, as many as have `most_bytes` together.
     """
     kept = 0
     for path, facts in sorted(_outputs(folder), key=lambda each: -each[1].st_mtime):
@@ -207,20 +210,41 @@ def remove_old(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> 
         if facts.st_mtime < before or kept > most_bytes:
             with suppress(OSError):  # another process sweeps too, or the file is not ours
                 path.unlink()
+    for each in _folders(folder):
+        with suppress(OSError):  # it is not empty
+            if each.stat().st_mtime < before:
+                each.rmdir()
+
+
+def is_output(path: Path, folder: Path) -> bool:
+    """Whether it is the path of an output in the folder of all outputs."""
+    return folder in (path.parent, path.parent.parent) and path.name.startswith(_BEGINNINGS)
 
 
 def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
-    """The regular files that tools and processes have left."""
+    """The regular files that tools and processes have left, in the folder and those below it."""
     found = []
-    with suppress(OSError), os.scandir(folder) as entries:
-        for entry in entries:
-            if not (entry.name.startswith(_BEGINNINGS) and entry.name.endswith(".txt")):
-                continue
-            with suppress(OSError):
-                facts = entry.stat(follow_symlinks=False)
-                if stat.S_ISREG(facts.st_mode):
-                    found.append((Path(entry), facts))
+    for each in (folder, *_folders(folder)):
+        with suppress(OSError), os.scandir(each) as entries:
+            for entry in entries:
+                if not (entry.name.startswith(_BEGINNINGS) and entry.name.endswith(".txt")):
+                    continue
+                with suppress(OSError):
+                    facts = entry.stat(follow_symlinks=False)
+                    if stat.S_ISREG(facts.st_mode):
+                        found.append((Path(entry), facts))
     return found
+
+
+def _folders(folder: Path) -> list[Path]:
+    """Those of sessions."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return [
+            Path(entry)
+            for entry in entries
+            if entry.name.startswith(_OF_A_SESSION) and entry.is_dir(follow_symlinks=False)
+        ]
+    return []
 
 
 def _store(folder: Path, text: str) -> Path:

@@ -277,8 +277,9 @@ def test_keys_and_what_pegboard_keeps_are_hidden(tmp_path: Path) -> None:
     found = policy(place)
 
     inside = {path for path in found.hidden if path.is_relative_to(tmp_path)}
-    assert inside == {place.home / "data", place.home / ".netrc", elsewhere.parent}
-    assert place.home / "data" / "tool-output" in found.visible
+    own = {place.home / name for name in ("config", "data", "state", "cache")}
+    assert inside == {*own, place.home / ".netrc", elsewhere.parent}
+    assert not any(path.is_relative_to(tmp_path) for path in found.visible)
     assert Path(sys.prefix).resolve() in found.visible
 
 

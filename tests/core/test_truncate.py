@@ -160,6 +160,23 @@ def test_a_folder_that_is_not_there_has_nothing_to_remove(tmp_path):
     remove_old(tmp_path / "none", before=time.time())
 
 
+def test_outputs_of_sessions_go_with_their_folders(tmp_path):
+    for name in ("ses_old", "ses_new", "mine"):
+        (tmp_path / name).mkdir()
+    outputs(tmp_path / "ses_old", tool_a=KEPT_S + 60)
+    outputs(tmp_path / "ses_new", tool_b=60)
+    outputs(tmp_path / "mine", tool_c=KEPT_S + 60)
+
+    remove_old(tmp_path, before=time.time() - KEPT_S)
+    os.utime(tmp_path / "ses_old", (0, 0))
+    os.utime(tmp_path / "ses_new", (0, 0))
+    remove_old(tmp_path, before=time.time() - KEPT_S)
+
+    assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
+        *("mine", "mine/tool_c.txt", "ses_new", "ses_new/tool_b.txt")
+    ]
+
+
 def test_what_is_no_output_of_ours_is_left_alone(tmp_path):
     (tmp_path / "precious").write_text("x")
     (tmp_path / "tool_link.txt").symlink_to("precious")

@@ -117,13 +117,11 @@ async def _collected(directory: Path, places: "Places") -> dict[str, int]:
 
 def _drop_outputs(folder: Path) -> int:
     """The bytes of the old files that were dropped."""
-    freed = 0
-    for path in _entries(folder):
-        status = path.lstat()
-        if status.st_mtime < time.time() - KEPT_S and path.is_file():
-            path.unlink(missing_ok=True)
-            freed += status.st_size
-    return freed
+    from pegboard.truncate import remove_old
+
+    before = _size(folder)
+    remove_old(folder, before=time.time() - KEPT_S)
+    return before - _size(folder)
 
 
 def _drop_orphans(folder: Path, directories: Iterable[str]) -> int:

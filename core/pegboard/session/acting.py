@@ -77,7 +77,7 @@ async def _call(
     run: Run, call: UserCall, context: CallContext, processor: Processor, *, agent: str
 ) -> None:
     """Do the work; what it answers, or why it failed, goes to the processor."""
-    output_dir = run.engine.output_dir
+    output_dir = run.engine.outputs(run.session.id)
     try:
         await run.writer.barrier()  # the call is stored before it can have an effect
         await _record(run, call, agent=agent)

@@ -74,6 +74,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     background: Background = msgspec.field(default_factory=Background)
     lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
 
+    def outputs(self, session_id: str) -> Path:
+        """Where outputs of this session that are too long go; made with the first of them."""
+        return self.output_dir / session_id
+
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish whether a session runs; a rest has the protocol's older event too."""
         told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]

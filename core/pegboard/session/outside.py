@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pegboard.errors import ToolError
 from pegboard.session.engine import Engine
+from pegboard.truncate import is_output
 
 
 async def asked_path(engine: Engine, path: Path, ask: Callable[..., Awaitable[None]]) -> Path:
@@ -42,8 +43,8 @@ def _placed(engine: Engine, path: Path) -> tuple[Path, Path | None]:
         raise ToolError(f"{str(path)!r} is no path: {error}") from error
     if real.is_relative_to(workspace.directory) or real.is_relative_to(workspace.worktree):
         return real, None
-    # An output is for who was told its name: the folder has those of all projects.
-    if real.parent == engine.output_dir.resolve():
+    # An output is for who was told its name: the folders have those of all projects.
+    if is_output(real, engine.output_dir.resolve()):
         return real, None
     is_folder = os.path.isdir(real)  # noqa: PTH112 - no error where the name is too long for one
     return real, real if is_folder else real.parent

@@ -118,7 +118,8 @@ class Caller:
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
         """Tell the model why."""
-        cut = await kept_error(text, output_dir=self._run.engine.output_dir, hint=self._hint())
+        outputs = self._run.engine.outputs(self._view.id)
+        cut = await kept_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
     def _repaired(self, call: ToolCall) -> _Plan:
@@ -195,7 +196,8 @@ class Caller:
             result = await engine.hooks.tool_execute_after(
                 session=self._view, call=pending, result=result, context=context
             )
-        return await kept_result(result, output_dir=engine.output_dir, hint=self._hint())
+        outputs = engine.outputs(self._view.id)
+        return await kept_result(result, output_dir=outputs, hint=self._hint())
 
     def _hint(self) -> str:
         return f"{CUT_HINT} {DELEGATE_HINT}" if "task" in self._offered else CUT_HINT

@@ -111,7 +111,7 @@ class CallContext:
         self._say_level()
         return engine.background.view(
             self._view.id,
-            output_dir=engine.output_dir,
+            output_dir=engine.outputs(self._view.id),
             enclosure=engine.enclosure,
             bounds=engine.bounds,
         )
@@ -219,7 +219,9 @@ class CallContext:
     ) -> ProcessResult:
         """How the process ended; with its group it never outlives the call."""
         where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
-        async with self._enclosed(argv, cwd=where, env=variables, reads=reads) as command:
+        outputs = self._engine.outputs(self._view.id)
+        seen = (*reads, outputs)
+        async with self._enclosed(argv, cwd=where, env=variables, reads=seen) as command:
             return await run_process(
                 command,
                 cwd=where,
@@ -227,7 +229,7 @@ class CallContext:
                 timeout_s=timeout_s,
                 limit_bytes=limit_bytes,
                 on_output=on_output,
-                spill_dir=self._engine.output_dir,
+                spill_dir=outputs,
                 bounds=self._engine.bounds,
             )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard import SandboxPolicy, ToolError, find_program
-from pegboard_plugins.sandbox import relay
+from pegboard_plugins.sandbox import confine, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 
@@ -27,6 +27,8 @@ _NEEDED_OF_RUN = (
 )
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - replaced by a private one
 _USERS = ("/home", "/root")
+_FILTER_NUMBER = "9"
+_WITH_FILTER = f'exec "$@" {_FILTER_NUMBER}<"$0"'
 _PROXY, _RELAY = "/run/pegboard-proxy", "/run/pegboard-relay.py"
 """Where the way to the proxy is found inside."""
 PORT = 61743
@@ -81,7 +83,20 @@ class Bubblewrap:
                 )
         with placeholders(policy):
             options = (*_options(policy), "--chdir", str(cwd), "--")
-            yield (program, *options, *_relayed(policy), *argv)
+            yield (*_filtered(policy, program), *options, *_relayed(policy), *argv)
+
+
+def _filtered(policy: SandboxPolicy, program: str) -> Sequence[str]:
+    """`bwrap` with a filter for system calls, which it reads from a file that a shell opens."""
+    content = confine.keyring_filter()
+    if not content:
+        return (program,)
+    file = policy.keep / "keyrings.bpf"
+    if not file.exists() or file.read_bytes() != content:
+        draft = file.with_name(f"{file.name}.{os.urandom(6).hex()}")
+        draft.write_bytes(content)
+        draft.replace(file)
+    return ("/bin/sh", "-c", _WITH_FILTER, str(file), program, "--seccomp", _FILTER_NUMBER)
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:

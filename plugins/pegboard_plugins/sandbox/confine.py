@@ -3,7 +3,8 @@
 It is run by a bare interpreter (`python -I -S`) and therefore uses the standard library alone.
 Landlock lists what may be reached, and has no exceptions within what it allows: so each folder
 above something that may not be reached is listed entry by entry. seccomp keeps from sockets,
-which Landlock knows only in part. Whatever goes wrong ends the program before it becomes another.
+which Landlock knows only in part, and from the kernel's keyrings. Whatever goes wrong ends the
+program before it becomes another.
 
 Kernel documentation: userspace-api/landlock.rst, userspace-api/seccomp_filter.rst.
 """
@@ -50,6 +51,13 @@ _LOAD, _EQUAL, _AT_LEAST, _ANSWER = 0x20, 0x15, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000 | 1
 _NUMBER, _MACHINE, _FIRST_ARGUMENT = 0, 4, 16
 _FOREIGN_NUMBERS = 0x40000000
+_AND = 0x54
+_ABOVE = 0x25
+_KEYRINGS = {
+    "x86_64": ((0xC000003E, 248), (0x40000003, 286)),
+    "aarch64": ((0xC00000B7, 217), (0x40000028, 309)),
+}
+"""By machine: its architectures, each with the number of add_key; request_key and keyctl follow."""
 _UNIX, _VSOCK = 1, 40
 
 
@@ -71,6 +79,7 @@ def main(said: str, argv: Sequence[str]) -> None:
         _drop_capabilities()
     _restrict_files(policy)
     _restrict_sockets(network=policy["network"])
+    _filter(keyring_filter())
     temp = policy["temp"]
     for name in ("SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST"):
         os.environ.pop(name, None)
@@ -197,9 +206,37 @@ def _restrict_sockets(*, network: bool) -> None:
             allow,
         ]
     program.append(refuse)
-    code = ctypes.create_string_buffer(b"".join(program))
-    filtered = struct.pack("@HP", len(program), ctypes.addressof(code))
+    _filter(b"".join(program))
+
+
+def keyring_filter() -> bytes:
+    """A seccomp program that refuses the kernel's keyrings; empty where the machine is not known.
+
+    The keys of a login (Kerberos, a mounted home) are in the session's keyring, which every process
+    of the user inherits, in whatever namespaces it is (keyrings(7)).
+    """
+    refuse, allow = _step(_ANSWER, _REFUSE), _step(_ANSWER, _ALLOW)
+    program = [_step(_LOAD, _MACHINE)]
+    for machine, first in _KEYRINGS.get(platform.machine(), ()):
+        program += [
+            _step(_EQUAL, machine, 0, 6),
+            _step(_LOAD, _NUMBER),
+            _step(_AND, ~_FOREIGN_NUMBERS & 0xFFFFFFFF),
+            _step(_AT_LEAST, first, 0, 2),
+            _step(_ABOVE, first + 2, 1, 0),
+            refuse,
+            allow,
+        ]
+    return b"".join([*program, allow]) if len(program) > 1 else b""
+
+
+def _filter(program: bytes) -> None:
+    code = ctypes.create_string_buffer(program)
+    filtered = struct.pack("@HP", len(program) // _STEP_BYTES, ctypes.addressof(code))
     _call("prctl", _SET_SECCOMP, _FILTER, filtered, 0, 0)
+
+
+_STEP_BYTES = 8
 
 
 def _step(code: int, value: int, when: int = 0, otherwise: int = 0) -> bytes:

@@ -166,10 +166,10 @@ async def test_gc_drops_old_outputs_and_du_shows_sizes(pegboard: CommandLine) ->
     orphan = snapshots / ("0" * 40)
     (orphan / "objects").mkdir(parents=True)
     (orphan / "objects" / "x").write_bytes(b"x" * 2048)
-    (outputs / "old.txt").write_bytes(b"x" * 1024)
-    (outputs / "new.txt").write_bytes(b"x" * 1024)
+    (outputs / "tool_old.txt").write_bytes(b"x" * 1024)
+    (outputs / "tool_new.txt").write_bytes(b"x" * 1024)
     week_ago = time.time() - 8 * 24 * 3600
-    for path in (outputs / "old.txt", orphan):
+    for path in (outputs / "tool_old.txt", orphan):
         os.utime(path, (week_ago, week_ago))
 
     sizes = json.loads((await pegboard("session", "du", "--format", "json")).out)

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -107,12 +106,12 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     project = tmp_path / "project"
     project.mkdir()
     (project / "a.x").write_text("one\n")
-    server = shutil.copy(SERVER, project)  # the tests may lie where a sandbox shows nothing
+    server = tmp_path / "server"  # the tests may lie where a sandbox shows nothing
+    server.write_text(f"#!{sys.executable}\n{SERVER.read_text()}")
+    server.chmod(0o755)
     arguments = {"operation": "hover", "filePath": "a.x", "line": 1, "character": 1}
     provider = Played(calls(call("lsp", json.dumps(arguments))), text("done"))
-    config = {
-        "lsp": {"own": {"command": [sys.executable, str(server), "none"], "extensions": [".x"]}}
-    }
+    config = {"lsp": {"own": {"command": [str(server), "none"], "extensions": [".x"]}}}
 
     async with engine(tmp_path, box, provider, lsp_plugin, config=config) as app:
         session = await app.create_session()
@@ -123,6 +122,61 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     assert "at " in part.state.output
     assert part.state.metadata["sandbox"] == "workspace"
     assert alive(str(server)) == []
+
+
+async def test_a_process_sees_the_long_outputs_of_its_own_session_alone(
+    tmp_path: Path, box: str
+) -> None:
+    look = f"cat {tmp_path}/data/tool-output/*/* {tmp_path}/data/tool-output/* | tail -2"
+    (tmp_path / "project").mkdir()
+    provider = Played(
+        calls(call("words", json.dumps({"command": "seq 1 30000 | sed 's/^/OF-THE-FIRST /'"}))),
+        calls(call("words", json.dumps({"command": look}))),
+        text("done"),
+        calls(call("words", json.dumps({"command": look}))),
+        text("done"),
+    )
+
+    async with engine(tmp_path, box, provider, ToolsPlugin(words)) as app:
+        first, second = await app.create_session(), await app.create_session()
+        await app.prompt(first.id, HI)
+        await app.prompt(second.id, HI)
+        own = str(tools_of(await app.turns(first.id))[1].state)
+        strange = str(tools_of(await app.turns(second.id))[0].state)
+
+    assert "OF-THE-FIRST 30000" in own
+    assert "OF-THE-FIRST" not in strange
+
+
+async def test_what_pegboard_keeps_is_hidden_in_the_first_run_of_all(
+    tmp_path: Path, box: str
+) -> None:
+    (tmp_path / "project").mkdir()
+    look = {"command": f"cat {tmp_path}/state/* {tmp_path}/config/* {tmp_path}/cache/*"}
+    provider = Played(calls(call("words", json.dumps(look))), text("done"))
+
+    async with engine(tmp_path, box, provider, ToolsPlugin(words)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert "words" in (tmp_path / "state" / "audit.jsonl").read_text()
+    assert '"kind"' not in str(part.state)
+
+
+async def test_a_key_that_comes_while_an_app_is_open_is_hidden(tmp_path: Path, box: str) -> None:
+    (tmp_path / "project").mkdir()
+    look = json.dumps({"command": "cat ~/.netrc"})
+    provider = Played(calls(call("words", look)), text("done"))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+
+    async with engine(tmp_path, box, provider, ToolsPlugin(words), env=env) as app:
+        (tmp_path / ".netrc").write_text(SECRET)
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+
+    assert SECRET not in str(part.state)
 
 
 async def verdicts(app: App, *commands: str) -> list[str]:

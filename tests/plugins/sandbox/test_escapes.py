@@ -14,6 +14,13 @@ WORKSPACE = Config(sandbox="workspace")
 STRICT = Config(sandbox="strict")
 CONNECT = """perl -MSocket -e '
     socket(S, PF_UNIX, SOCK_STREAM, 0) && connect(S, sockaddr_un($ENV{AT})) && print "IN"'"""
+NUMBER = {"x86_64": 248, "aarch64": 217}.get(os.uname().machine, 0)
+KEYRING = (
+    f"""($t, $d, $v, $b) = ("user", "pegboard-test", "IN", " " x 9);"""
+    f"""$k = syscall({NUMBER}, $t, $d, $v, 2, -3);"""
+    f"""syscall({NUMBER + 2}, 11, $k, $b, 9) == 2 && print substr($b, 0, 2)"""
+)
+"""Puts a key into the session's keyring, and reads it (add_key(2), keyctl(2))."""
 ATTEMPTS = {
     "write outside": "echo x > $OUT/file; echo x > $OUT/new; mkdir $OUT/folder; rm -f $OUT/file",
     "write in the home": "echo x >> ~/.bashrc; mkdir -p ~/.config/pegboard; echo x > ~/new",
@@ -35,6 +42,7 @@ ATTEMPTS = {
     "stop another process": "kill -9 $VICTIM; kill -STOP $VICTIM",
     "read another process": "cat /proc/$VICTIM/environ /proc/*/environ | tr '\\0' '\\n'",
     "see a provider's key": "env; cat /proc/self/environ",
+    "use the keys of the session": f"perl -e '{KEYRING}'",
     "change the machine": "for file in /proc/sys/kernel/core_pattern /proc/sysrq-trigger; do "
     "cat $file > $file && echo IN; done; mknod sub/disk b 254 0 && head -c 512 sub/disk && echo IN",
     "take the walls away": "mount -o remount,rw,bind / / && echo IN; umount -l ~/.ssh && echo IN; "

@@ -79,7 +79,7 @@ async def listed(
     if proxy is not None:
         policy = msgspec.structs.replace(policy, proxy=await proxy.open())
     box = KINDS["bubblewrap"]()
-    found = Enclosure(box, policy, proxy)
+    found = Enclosure(box, policy, proxy=proxy)
     own = {"WEB_PORT": port, "PYTHON": sys.executable}
     plain = {name: each for name, each in os.environ.items() if name[:3] not in ("LC_", "LAN")}
     env = child_env({**plain, **place.variables(), **own})
