@@ -181,7 +181,7 @@ async def test_gc_drops_old_outputs_and_du_shows_sizes(pegboard: CommandLine) ->
     assert sizes["snapshots"] >= 2048
     assert freed.code == 0
     assert freed.out.splitlines()[0].split() == ["1.0", "KiB", "outputs", "of", "tools"]
-    assert [path.name for path in outputs.iterdir()] == ["new.txt"]
+    assert [path.name for path in outputs.iterdir()] == ["tool_new.txt"]
     assert not orphan.exists()
     assert str(pegboard.project) in table.out
     assert session in table.out
