@@ -168,7 +168,11 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
-            audit=Audit(self._places.audit, secrets=_secrets(self._env, config, providers)),
+            audit=Audit(
+                self._places.audit,
+                secrets=_secrets(self._env, config, providers),
+                witness=self._places.audit_witness,
+            ),
             tools=tools,
             agents=await _agents(hooks, config),
             providers=providers,

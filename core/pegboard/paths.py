@@ -62,6 +62,11 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "audit.jsonl"
 
     @property
+    def audit_witness(self) -> Path:
+        """A file elsewhere by which it is known that there was a log of what was decided."""
+        return self.data / "audit.known"
+
+    @property
     def trust(self) -> Path:
         """Which projects' code may run."""
         return self.state / "trust.json"

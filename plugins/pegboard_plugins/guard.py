@@ -50,9 +50,10 @@ _GLOB = re.compile(r"[*?\[]")
 _HOMES = (Path("/home"), Path("/Users"))
 _OWN = re.compile(
     r"(?:\S*/)?(?:pegboard|python[\d.]* (?:-\w+ )*-m ?pegboard\S*)"
-    r" (?!(?:explain|models|demo|audit|--version|--help|-h"
-    r"|(?:trust|permission|plugins) list|plugins doctor|session (?:list|show)|config show)(?: |$)"
-    r"|(?:trust|permission|plugins|session|config)$)"
+    r" (?!(?:explain|models|demo|--version|--help|-h"
+    r"|(?:trust|permission|plugins) list|plugins doctor|session (?:list|show)"
+    r"|config show|audit verify)(?: |$)"
+    r"|(?:trust|permission|plugins|session|config|audit)$)"
 )
 _DECIDES = "a command of Pegboard itself could change what is allowed, or go around it"
 _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|zd)")

@@ -11,6 +11,7 @@ power cut may take the last lines, but leaves a chain that is whole.
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,15 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.audit.chain import (
+    LONGEST_LINE_BYTES,
     ZERO,
     Link,
+    cut_note,
     first_link,
     full_file,
     full_files,
-    last_link,
     line_after,
+    newest_link,
     read_line,
 )
 from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
@@ -36,8 +39,6 @@ FULL_BYTES = 16 << 20
 """A file of this size is full: some 40,000 lines."""
 KEPT_FILES = 8
 """Full files that are kept; the oldest goes first."""
-LONGEST_LINE_BYTES = 256 << 10
-"""So far from the end of a file its last line begins at the most."""
 SYNC_AFTER_S = 0.5
 """So long a line may be in the system's memory alone; with a sync for each, a call waits 1 ms."""
 LONGEST_TEXT = 500
@@ -48,11 +49,15 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """Where the log goes on, and what was found on the way there; `cut` is where it is torn."""
+    """Where the log goes on, and what was found on the way there.
+
+    `cut` is where it is torn, `lost` whether something is gone that no crash takes.
+    """
 
     last: Link
     found: tuple[str, ...] = ()
     cut: int | None = None
+    lost: bool = False
 
 
 @dataclass(slots=True)
@@ -70,6 +75,7 @@ class Audit:
 
     `secrets` are texts that must not be in it; what looks like a secret is left out anyway. Who
     can write the files can make whole new ones: keep the last digest elsewhere to notice that.
+    `witness` is a file in another folder, by which it is known that there was a log.
     """
 
     def __init__(
@@ -77,11 +83,13 @@ class Audit:
         path: Path,
         *,
         secrets: Sequence[str] = (),
+        witness: Path | None = None,
         full_bytes: int = FULL_BYTES,
         kept_files: int = KEPT_FILES,
     ) -> None:
         self._path = path
         self._secrets = tuple(secrets)
+        self._witness = witness
         self._full_bytes = full_bytes
         self._kept_files = kept_files
         self._waiting: list[_Entry] = []
@@ -167,15 +175,27 @@ class Audit:
                 os.truncate(self._path, end.cut)
             if head is None:
                 head = Head(base=self._oldest())
+                if not end.last.seq and not end.found:
+                    write_head(number, head)  # from here on a log without a record has lost it
+            if end.lost and not head.lost:
+                head = replace(head, lost=end.last.seq + 1)
             if _size(self._path) >= self._full_bytes:
                 head = self._turn_over(number, replace(head, last=end.last, turn=head.turn + 1))
             at_once = written is None or bool(end.found) or self._sync_failed
             last = self._put(end, entries, sync=at_once)
+            self._testify()
             head = replace(head, last=last, size=_size(self._path), turn=head.turn + 1)
             if at_once:
                 write_head(number, head)
                 self._synced, self._sync_failed = last.seq, False
             self._known = head
+
+    def _testify(self) -> None:
+        """Make the witness; without it the log is as good, but for its loss as a whole."""
+        if self._witness is not None and not self._known.turn:
+            with suppress(OSError):
+                self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._witness.touch(mode=0o600)
 
     def _newer(self, head: Head | None) -> Head | None:
         """The end as this process has left it, if the head does not know of it yet."""
@@ -216,7 +236,8 @@ class Audit:
             full = full_files(self._path)
             if not size and full and full[-1][0] == head.last.seq:
                 return _End(head.last)  # it ended after the file was renamed
-            return _End(head.last, (f"{head.size - size} bytes are gone from the log's end",))
+            found = f"{head.size - size} bytes are gone from the log's end"
+            return _End(head.last, (found,), lost=True)
         return self._end_behind(head)
 
     def _end_behind(self, head: Head) -> _End:
@@ -230,18 +251,16 @@ class Audit:
             last = read_line(text, last).link  # one with a fault stays, and `verify` names it
         if sound == rest:
             return _End(last)
-        found = f"a line that was cut after {len(rest) - len(sound)} bytes was taken out"
+        found = cut_note(len(rest) - len(sound))
         return _End(last, (found,), cut=head.size + len(sound))
 
     def _end_without_head(self, size: int) -> _End:
-        full = full_files(self._path)
-        if not size and not full:
-            return _End(Link())
-        path = self._path if size else full[-1][1]
-        with path.open("rb") as file:
-            file.seek(max(0, _size(path) - LONGEST_LINE_BYTES))
-            last = last_link(file.read())
-        return _End(last, ("the record of the log's end was missing",))
+        if size or full_files(self._path):
+            found = "the record of the log's end was missing"
+            return _End(newest_link(self._path), (found,), lost=True)
+        if self._witness is not None and self._witness.exists():
+            return _End(Link(), ("the log before this one is gone as a whole",), lost=True)
+        return _End(Link())
 
     def _oldest(self) -> Link:
         """What the oldest line follows."""

@@ -1,4 +1,10 @@
-"""The lines of the audit log, each of which has the digest of the one before it."""
+"""The lines of the audit log, each of which has the digest of the one before it.
+
+A line begins with `{"v":2,` and ends with `,"hash":"..."}`, where the digest is that of the bytes
+before this end: a blank, an escape or a key that occurs twice is a change. Lines that were written
+before there was a version have the digest of their values, in the order of their keys; of these the
+bytes are compared with what the values are written as.
+"""
 
 import hashlib
 import time
@@ -10,6 +16,12 @@ import msgspec
 
 FIRST_DIGEST = "0" * 64
 """Stands for the line before the first."""
+LONGEST_LINE_BYTES = 256 << 10
+"""So far from the end of a file its last line begins at the most."""
+_VERSION = 2
+_BEGINNING = b'{"v":2,'
+_CUT = "a line that was cut"
+"""Begins the note about a line that a crash, and nobody's hand, has left half-written."""
 ZERO = b"\0"
 """No line has one; a power cut may leave some in the place of a line that was not on the disk."""
 
@@ -24,40 +36,52 @@ class Link(msgspec.Struct, frozen=True):
 class Line(msgspec.Struct, frozen=True, kw_only=True):
     """A line as it was read: its own link, and what is wrong with it, if anything is.
 
-    `note` is what a line says that was written because something was found damaged.
+    `note` is what a line says that was written because a crash had cut another, `loss` what one
+    says that was written because something was gone.
     """
 
     link: Link
     fault: str = ""
     note: str = ""
+    loss: str = ""
 
 
 def line_after(before: Link, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, Link]:
     """The next line, with its end, and its link."""
     entry = {
+        "v": _VERSION,
         "seq": before.seq + 1,
         "at": time.time_ns() // 1_000_000,
         "kind": kind,
         **facts,
         "prev": before.digest,
     }
-    digest = _digest(entry)
-    return msgspec.json.encode({**entry, "hash": digest}) + b"\n", Link(before.seq + 1, digest)
+    body = msgspec.json.encode(entry)[:-1]
+    digest = hashlib.sha256(body).hexdigest()
+    return body + _ending(digest) + b"\n", Link(before.seq + 1, digest)
+
+
+def cut_note(count: int) -> str:
+    """What is said of a line of which a crash has left so many bytes."""
+    return f"{_CUT} after {count} bytes was taken out"
 
 
 def read_line(line: bytes, before: Link) -> Line:
-    """The line that should follow `before`."""
+    """The line that should follow `before`; its end may be there or not."""
+    text = line.removesuffix(b"\n")
     try:
-        entry = msgspec.json.decode(line)
-        digest = entry.pop("hash")
+        entry = msgspec.json.decode(text)
+        digest = str(entry.pop("hash"))
     except (msgspec.DecodeError, KeyError, AttributeError, TypeError):
         return Line(link=before, fault="it is not a line of this log")
     if entry.get("seq") != before.seq + 1 or entry.get("prev") != before.digest:
         return Line(link=before, fault="it does not follow the line before it")
-    if digest != _digest(entry):
+    if not _is_as_written(text, entry, digest):
         return Line(link=before, fault="it was changed")
-    note = str(entry.get("found", "")) if entry.get("kind") == "repaired" else ""
-    return Line(link=Link(before.seq + 1, digest), note=note)
+    link, found = Link(before.seq + 1, digest), str(entry.get("found", ""))
+    if entry.get("kind") != "repaired":
+        return Line(link=link)
+    return Line(link=link, note=found) if found.startswith(_CUT) else Line(link=link, loss=found)
 
 
 def last_link(tail: bytes) -> Link:
@@ -102,5 +126,26 @@ def _numbered(log: Path) -> Iterator[tuple[int, Path]]:
             yield int(number), path
 
 
-def _digest(entry: Mapping[str, Any]) -> str:
-    return hashlib.sha256(msgspec.json.encode(entry, order="sorted")).hexdigest()
+def newest_link(log: Path) -> Link:
+    """The link of the last line that is there."""
+    full = full_files(log)
+    path = log if not full or (log.exists() and log.stat().st_size) else full[-1][1]
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LONGEST_LINE_BYTES))
+            return last_link(file.read())
+    except FileNotFoundError:
+        return Link()
+
+
+def _ending(digest: str) -> bytes:
+    return f',"hash":"{digest}"}}'.encode()
+
+
+def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
+    """Whether the bytes are those of which the digest was made; `entry` is without it."""
+    if text.startswith(_BEGINNING):
+        body = text.removesuffix(_ending(digest))
+        return body != text and digest == hashlib.sha256(body).hexdigest()
+    values = hashlib.sha256(msgspec.json.encode(entry, order="sorted")).hexdigest()
+    return digest == values and text == msgspec.json.encode({**entry, "hash": digest})

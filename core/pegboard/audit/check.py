@@ -15,7 +15,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     `broken` counts the lines of `file` from 1, one behind the last for lines that are gone from
     the end. `notes` is what was found and repaired while the log was written, such as a line
-    that a crash had cut.
+    that a crash had cut. `lost` is what was gone when it was written, and nobody has acknowledged.
     """
 
     lines: int
@@ -23,9 +23,17 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     file: Path | None = None
     notes: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def fault(self) -> str:
+        """What a person has to look at, in one line; empty for a sound log."""
+        if self.broken is not None:
+            return f"{self.file}, line {self.broken}: {self.reason}"
+        return "; ".join(self.lost)
 
 
-def verify(path: Path) -> Audited:
+def verify(path: Path, *, witness: Path | None = None) -> Audited:
     """Whether no line is changed, added, taken out, moved, or gone from the end.
 
     Processes may write the log meanwhile; what they add is not looked at. Full files that are
@@ -36,7 +44,8 @@ def verify(path: Path) -> Audited:
     with ExitStack() as held:
         head, files = _opened(path, held)
         if not files and head is None:
-            return Audited(lines=0)
+            gone = witness is not None and witness.exists()
+            return Audited(lines=0, lost=("the log is gone as a whole",) if gone else ())
         return _Reading(head, path).read(files)
 
 
@@ -62,6 +71,9 @@ class _Reading:
         self._last = head.base if head else Link()
         self._first = self._last.seq
         self._notes: list[str] = []
+        self._lost: list[str] = []
+        if head and 0 < head.lost <= head.base.seq:
+            self._lost.append(f"line {head.lost}, too old to be kept, said that something is gone")
         self._torn = False
 
     def read(self, files: list[tuple[Path, BinaryIO, int]]) -> Audited:
@@ -80,7 +92,8 @@ class _Reading:
             gone = self._head.last.seq - self._last.seq
             reason = f"it is gone, with all behind it: {gone} in all"
             return self._broken(reason, self._path, count + 1)
-        return Audited(lines=self._last.seq - self._first, notes=tuple(self._notes))
+        lines = self._last.seq - self._first
+        return Audited(lines=lines, notes=tuple(self._notes), lost=tuple(self._lost))
 
     def _fault(self, text: bytes) -> str:
         head = self._head
@@ -91,16 +104,18 @@ class _Reading:
             self._torn = True
             return ""
         line = read_line(text, self._last)
-        if line.fault:
-            return line.fault
+        if line.fault or not text.endswith(b"\n"):
+            return line.fault or "it was changed"
         self._last = line.link
         if head and line.link.seq == head.last.seq and line.link != head.last:
             return "it is not the one that the record of the log's end knows"
         if line.note:
             self._notes.append(f"line {line.link.seq} says: {line.note}")
+        if line.loss:
+            self._lost.append(f"line {line.link.seq} says: {line.loss}")
         return ""
 
     def _broken(self, reason: str, file: Path, number: int) -> Audited:
         lines = self._last.seq - self._first
-        notes = tuple(self._notes)
-        return Audited(lines=lines, broken=number, reason=reason, file=file, notes=notes)
+        notes, lost = tuple(self._notes), tuple(self._lost)
+        return Audited(lines=lines, broken=number, reason=reason, file=file, notes=notes, lost=lost)

@@ -27,13 +27,15 @@ _SLOTS = 2
 class Head(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the log: the last line, and the size of the file that it ends.
 
-    `base` is the line before the oldest that is kept. `turn` counts the records.
+    `base` is the line before the oldest that is kept. `turn` counts the records. `lost` is the
+    first line that tells of a loss which nobody has acknowledged, 0 if there is none.
     """
 
     last: Link = Link()
     size: int = 0
     base: Link = Link()
     turn: int = 0
+    lost: int = 0
 
 
 def head_file(log: Path) -> Path:

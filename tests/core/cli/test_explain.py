@@ -295,5 +295,32 @@ async def test_the_audit_log_can_be_checked(pegboard: CommandLine) -> None:
     assert bad.code != 0
     assert "line 1: it was changed" in bad.err
     log.write_text("")
+    unasked = await pegboard("audit", "acknowledge")
+    known = await pegboard("audit", "acknowledge", "--yes")
+    again = await pegboard("audit", "verify")
+    assert (unasked.code != 0, known.code, again.code) == (True, 0, 0)
+    assert "nobody is there to be asked" in unasked.err
+    assert (await pegboard("audit", "acknowledge")).out == "nothing to acknowledge\n"
+    log.write_text("")
     gone = await pegboard("audit", "verify")
     assert "it is gone, with all behind it" in gone.err
+
+
+async def test_a_log_that_is_gone_as_a_whole_is_missed_until_a_person_knows(
+    pegboard: CommandLine,
+) -> None:
+    run = ("run", "--trust", "-m", "scripted/demo", "hello")
+    await pegboard(*run)
+    assert (await pegboard("audit", "verify")).code == 0
+
+    for name in ("audit.jsonl", "audit.head"):
+        (pegboard.home / "state" / name).unlink(missing_ok=True)
+    before = await pegboard("audit", "verify")
+    await pegboard(*run)
+    after = await pegboard("audit", "verify")
+    await pegboard("audit", "acknowledge", "--yes")
+    known = await pegboard("audit", "verify")
+
+    assert (before.code != 0, after.code != 0, known.code) == (True, True, 0)
+    assert "the log is gone as a whole; `pegboard audit acknowledge`" in before.err
+    assert "says: the log before this one is gone as a whole" in after.err

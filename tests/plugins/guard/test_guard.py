@@ -251,6 +251,7 @@ async def test_neither_are_they_replaced_with_their_parents(project, tmp_path, p
             "/usr/bin/pegboard permission revoke 1",
             "python3 -m pegboard run x",
         ),
+        *("pegboard audit acknowledge -y", "pegboard trust program x --yes"),
         *("ls && pegboard trust lock", "sh -c 'pegboard run --trust x'", "pegboard config set a b"),
         *("timeout 9 pegboard trust revoke", "python -I -m pegboard.cli trust allow"),
     ],
@@ -266,7 +267,12 @@ async def test_no_agent_decides_for_itself_with_pegboards_own_commands(project, 
     [
         *("pegboard explain 'ls'", "pegboard trust list", "pegboard plugins list", "pegboard"),
         *("pegboard --version", "pip install pegboard", "pegboard-bench run", "cat pegboard.toml"),
-        *("pytest -q tests/pegboard run", "pegboard audit verify", "pegboard config"),
+        *(
+            "pytest -q tests/pegboard run",
+            "pegboard audit verify",
+            "pegboard config",
+            "pegboard audit",
+        ),
     ],
 )
 async def test_pegboards_commands_that_only_show_are_not_asked_for(project, command):

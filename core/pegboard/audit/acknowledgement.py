@@ -1,0 +1,46 @@
+"""A person knows of what is wrong with the audit log: the log is set aside, and a chain goes on."""
+
+import os
+import time
+from pathlib import Path
+
+from pegboard.audit.chain import full_files, line_after, newest_link
+from pegboard.audit.check import verify
+from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
+
+
+def acknowledge(path: Path, *, witness: Path | None = None) -> Path | None:
+    """Where the files of a log with a fault are from now on; None for a sound one, which stays.
+
+    The next line goes on with their numbers and follows their last. It says what was found, and
+    where they are.
+
+    :raises OSError: when they cannot be moved, or the line cannot be written.
+    """
+    fault = verify(path, witness=witness).fault
+    if not fault:
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with locked(path, writing=True) as number:
+        head = read_head(number) or Head()
+        last = max(head.last, newest_link(path), key=lambda link: link.seq)
+        aside = path.with_name(f"{path.stem}-set-aside-{time.time_ns() // 1_000_000}")
+        aside.mkdir(mode=0o700)
+        for file in (*(name for _, name in full_files(path)), path):
+            if os.path.lexists(file):
+                file.rename(aside / file.name)
+        facts = {"by": "user", "found": fault, "aside": str(aside)}
+        line, link = line_after(last, "acknowledged", facts)
+        _write_new(path, line)
+        write_head(number, Head(last=link, size=len(line), base=last, turn=head.turn + 1))
+    return aside
+
+
+def _write_new(path: Path, line: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    number = os.open(path, flags, 0o600)
+    try:
+        os.write(number, line)
+        to_disk(number)
+    finally:
+        os.close(number)
