@@ -77,8 +77,8 @@ def house_of(connection: HTTPConnection) -> House:
 Served = Annotated[House, Depends(house_of)]
 
 
-def asked_directory(connection: HTTPConnection, house: House) -> Path:
-    """The directory that a request names: by query, by header, or not at all.
+def named_directory(connection: HTTPConnection) -> str:
+    """The directory that a request names by query or header; empty if it does not.
 
     Newer clients percent-encode the header, older ones do not.
     """
@@ -86,6 +86,12 @@ def asked_directory(connection: HTTPConnection, house: House) -> Path:
     named = query.get("directory") or query.get("location[directory]")
     if named is None and (header := connection.headers.get("x-opencode-directory")):
         named = _unquoted(header)
+    return named or ""
+
+
+def asked_directory(connection: HTTPConnection, house: House) -> Path:
+    """The directory that a request means: the one that it names, or the server's own."""
+    named = named_directory(connection)
     if not named:
         return house.directory
     if "\0" in named:

@@ -3,13 +3,20 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pegboard import App
+from pegboard import App, NotFoundError
 from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest
 from pegboard_plugins.server.answers import answer, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import AtSession, Here, House, Served, checked
+from pegboard_plugins.server.house import (
+    AtSession,
+    Here,
+    House,
+    Served,
+    checked,
+    named_directory,
+)
 
 routes = APIRouter()
 
@@ -28,7 +35,7 @@ async def reply(request: Request, requestID: str, app: Here, house: Served) -> R
     """True, when the request is answered."""
     body = await body_of(request, ReplyBody)
     request_id = checked("permission", requestID)
-    asked_in = _permission_app(house, app, request_id)
+    asked_in = _permission_app(_apps(request, house, app), request_id)
     if body.reply == "always":
         asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
     else:
@@ -43,7 +50,11 @@ async def reply(request: Request, requestID: str, app: Here, house: Served) -> R
 async def respond(request: Request, place: AtSession, permissionID: str) -> Response:
     """True, when the request is answered; the way of older clients."""
     body = await body_of(request, ResponseBody)
-    await place.app.reply(checked("permission", permissionID), body.response)
+    request_id = checked("permission", permissionID)
+    waiting = place.app.permissions.pending(place.session.id)
+    if not any(each.id == request_id for each in waiting):
+        raise NotFoundError("Permission", request_id)
+    await place.app.reply(request_id, body.response)
     return answer(value=True)
 
 
@@ -61,32 +72,43 @@ async def answer_question(request: Request, requestID: str, app: Here, house: Se
     """True, when the questions are answered."""
     body = await body_of(request, AnswersBody)
     request_id = checked("question", requestID)
-    await _question_app(house, app, request_id).answer(request_id, body.answers)
+    asked_in = _question_app(_apps(request, house, app), request_id)
+    await asked_in.answer(request_id, body.answers)
     return answer(value=True)
 
 
 @routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
-async def reject_question(requestID: str, app: Here, house: Served) -> Response:
+async def reject_question(request: Request, requestID: str, app: Here, house: Served) -> Response:
     """True, when the questions will not be answered."""
     request_id = checked("question", requestID)
-    await _question_app(house, app, request_id).reject_question(request_id)
+    await _question_app(_apps(request, house, app), request_id).reject_question(request_id)
     return answer(value=True)
 
 
-def _permission_app(house: House, app: App, request_id: str) -> App:
-    """The App that the request waits in; clients do not always name its directory."""
-    for each in _apps(house, app):
+def _permission_app(apps: tuple[App, ...], request_id: str) -> App:
+    for each in apps:
         if any(waiting.id == request_id for waiting in each.permissions.pending()):
             return each
-    return app
+    return apps[0]
 
 
-def _question_app(house: House, app: App, request_id: str) -> App:
-    for each in _apps(house, app):
+def _question_app(apps: tuple[App, ...], request_id: str) -> App:
+    for each in apps:
         if any(waiting.id == request_id for waiting in each.questions.pending()):
             return each
-    return app
+    return apps[0]
 
 
-def _apps(house: House, app: App) -> tuple[App, ...]:
-    return (app, *(member.app for member in house.pool.members()))
+def _apps(request: Request, house: House, app: App) -> tuple[App, ...]:
+    """Those in which a request may wait that the client means.
+
+    They are those of the project that it names. Some clients name none, and mean any.
+    """
+    others = (member.app for member in house.pool.members())
+    if named_directory(request):
+        others = (each for each in others if _project(each) == _project(app))
+    return (app, *others)
+
+
+def _project(app: App) -> str:
+    return app.workspace.project_id

@@ -234,6 +234,49 @@ def test_a_question_is_answered_with_labels(server, client, session):
     assert client.get("/question").json() == []
 
 
+def test_a_request_is_answered_in_its_own_project_only(server, client, session, tmp_path):
+    strange = client.post("/session", params={"directory": str(tmp_path)}).json()["id"]
+    elsewhere = {"directory": str(tmp_path)}
+    said = {"reply": "once"}
+    with heard(server) as events:
+        client.post(f"/session/{session}/prompt_async", json=prompt("x;;%bash touch ran"))
+        asked = until(events, "permission.asked")["properties"]["id"]
+        other = client.post("/session").json()["id"]
+        refused = [
+            client.post(f"/permission/{asked}/reply", params=elsewhere, json=said),
+            client.post(f"/session/{other}/permissions/{asked}", json={"response": "once"}),
+            client.post(
+                f"/session/{strange}/permissions/{asked}",
+                params=elsewhere,
+                json={"response": "once"},
+            ),
+        ]
+        waiting = [each["id"] for each in client.get("/permission").json()]
+        client.post(f"/session/{session}/permissions/{asked}", json={"response": "reject"})
+        until(events, "session.idle")
+
+    assert [each.status_code for each in refused] == [404] * 3
+    assert waiting == [asked]
+    assert not (server.directory / "ran").exists()
+
+
+def test_a_question_is_answered_in_its_own_project_only(server, client, session, tmp_path):
+    elsewhere = {"directory": str(tmp_path)}
+    with heard(server) as events:
+        client.post(f"/session/{session}/prompt_async", json=prompt("x;;%question Color?|Red|Blue"))
+        asked = until(events, "question.asked")["properties"]["id"]
+        answered = client.post(
+            f"/question/{asked}/reply", params=elsewhere, json={"answers": [["Red"]]}
+        )
+        rejected = client.post(f"/question/{asked}/reject", params=elsewhere)
+        waiting = [each["id"] for each in client.get("/question").json()]
+        client.post(f"/question/{asked}/reject")
+        until(events, "session.idle")
+
+    assert (answered.status_code, rejected.status_code) == (404, 404)
+    assert waiting == [asked]
+
+
 def test_a_failing_model_is_told_in_the_answer(client, session):
     answer = client.post(f"/session/{session}/message", json=prompt("x;;%err 400"))
 
