@@ -19,6 +19,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 from pegboard.diffs import diff_texts
 from pegboard.schema.session import FileDiff
+from pegboard.sensitive import secret_path
 from pegboard.snapshot.claims import Claims, Writing
 from pegboard.snapshot.git import GitUnusableError, ShadowGit
 from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
@@ -36,7 +37,7 @@ MOST_FAILURES = 3
 MOST_WATCHED = 500
 """More files are found faster by git than one by one."""
 
-_Reason = Literal["same", "changed", "lost", "failed"]
+_Reason = Literal["same", "changed", "lost", "failed", "secret"]
 _Arguments = ParamSpec("_Arguments")
 _Value = TypeVar("_Value")
 
@@ -164,8 +165,8 @@ class Snapshots:
     async def diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
         """What became of files, as unified diffs; files without a difference are left out.
 
-        Binary and very long files have no text and no counts. What cannot be looked up any
-        more is left out.
+        Binary and very long files, and those of secrets, have no text and no counts. What cannot
+        be looked up any more is left out.
         """
         return await self._beside(self._diff, ways)
 
@@ -173,7 +174,8 @@ class Snapshots:
         """Put files that are as in `before` into their state of `after`.
 
         A file that is in neither state has been changed by somebody: it is left, and so is one
-        of which a state is not known any more. A file goes only where `after` has none.
+        of which a state is not known any more. A file goes only where `after` has none. A file of
+        secrets is put back only from the user's repository, and does not go.
         """
         return await self._beside(self._restore, ways)
 
@@ -275,8 +277,9 @@ class Snapshots:
         if found != move.expected:
             return "changed"
         content = b"" if move.wanted is None else contents.get(move.wanted.oid)
-        if content is None:
-            return "lost"
+        is_secret = _is_secret(move)
+        if content is None or (is_secret and move.wanted is None):
+            return "secret" if is_secret else "lost"
         try:
             put_back(self._root, move.path, move.wanted, content)
         except OSError:
@@ -303,9 +306,13 @@ class Snapshots:
 
     def _contents(self, moves: Sequence[Move], *, both: bool) -> dict[bytes, bytes]:
         """The contents that the moves need, by id; those that are gone are missing."""
-        entries = [move.wanted for move in moves if move.expected != move.wanted]
+        different = [move for move in moves if move.expected != move.wanted]
+        secrets = {move.wanted.oid for move in different if _is_secret(move) and move.wanted}
+        if both:  # to be shown
+            different = [move for move in different if not _is_secret(move)]
+        entries = [move.wanted for move in different]
         if both:
-            entries += [move.expected for move in moves if move.expected != move.wanted]
+            entries += [move.expected for move in different]
         found: dict[bytes, bytes] = {}
         elsewhere = set()
         for oid in {entry.oid for entry in entries if entry is not None}:
@@ -317,7 +324,8 @@ class Snapshots:
         for oid, content in self._git.contents(tuple(elsewhere)).items():
             # Ours from here on: the user's repository may drop it, and it is soon asked for again.
             found[oid] = content
-            self._objects.put("blob", content)
+            if oid not in secrets:
+                self._objects.put("blob", content)
         return found
 
     def _path(self, path: bytes) -> Path:
@@ -340,6 +348,10 @@ def _refusal(worktree: Path, env: Mapping[str, str]) -> str:
     if home.is_relative_to(worktree):
         return f"{worktree} is a home folder or above one, of which no snapshots are taken"
     return ""
+
+
+def _is_secret(move: Move) -> bool:
+    return secret_path(Path(os.fsdecode(move.path)))
 
 
 def _file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:

@@ -27,10 +27,13 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`."""
+    """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`.
+
+    Of a `secret` no copy is kept: it can neither be put back nor, once it is removed, come again.
+    """
 
     path: Path
-    reason: Literal["changed", "lost", "failed"]
+    reason: Literal["changed", "lost", "failed", "secret"]
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):

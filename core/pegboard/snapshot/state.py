@@ -4,9 +4,11 @@ import os
 import stat
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
+from pegboard.sensitive import secret_path
 from pegboard.snapshot.git import Listing, ShadowGit
 from pegboard.snapshot.objects import (
     EXECUTABLE,
@@ -48,7 +50,8 @@ class TooMuchError(Exception):
 class WorktreeState:
     """The files of a worktree as they were at the last look. Its methods block.
 
-    Files that git takes for unchanged are not read: their ids come from the user's index.
+    Files that git takes for unchanged are not read: their ids come from the user's index. Of files
+    of secrets the ids alone are kept, as of very long ones.
     """
 
     def __init__(self, git: ShadowGit, objects: Objects) -> None:
@@ -185,7 +188,8 @@ class WorktreeState:
         if not tracked and path not in self._files and facts.st_size > NEW_FILE_LIMIT_BYTES:
             return None
         looked_at = time.time_ns()
-        entry, read = _entry_of(name, self._objects)
+        hidden = secret_path(Path(os.fsdecode(path)))  # a copy would lie where nobody expects it
+        entry, read = _entry_of(name, None if hidden else self._objects)
         if entry is None or read is None:
             return None
         sure = looked_at - max(read.st_mtime_ns, read.st_ctime_ns) > _RACY_NS
