@@ -38,7 +38,9 @@ async def test_a_secret_that_git_does_not_ignore_is_copied_nowhere(
             (project / "sub" / "server.pem").write_bytes(SECRET)
             (project / "plain.txt").write_bytes(b"plain")
         after = await snapshots.track()
-        assert before and after and before != after
+        assert before
+        assert after
+        assert before != after
         ways = {
             project / name: Way(before=before, after=after)
             for name in (".env", "sub/server.pem", "plain.txt")
@@ -76,13 +78,13 @@ async def test_a_secret_that_git_tracks_comes_back_from_there_alone(
         with writing(snapshots):
             (project / ".env").write_bytes(SECRET * 2)
         after = await snapshots.track()
-        assert before and after
+        assert before
+        assert after
         back = await snapshots.restore({project / ".env": Way(before=after, after=before)})
 
     assert back == Restored(changed=(project / ".env",))
     assert (project / ".env").read_bytes() == SECRET
-    own = [each for each in tmp_path.iterdir() if each != project]
-    assert not any(b"topsecret" in kept(folder) for folder in own)
+    assert b"topsecret" not in kept(tmp_path / "data")
 
 
 async def test_a_run_copies_no_secret(pegboard: CommandLine) -> None:

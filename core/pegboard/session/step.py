@@ -47,7 +47,7 @@ from pegboard.session.failures import failure_of
 from pegboard.session.processor import Processor
 from pegboard.session.retry import EmptyAnswerError
 from pegboard.session.run import Run
-from pegboard.session.stream import run_step
+from pegboard.session.stream import run_step, within_bounds
 from pegboard.session.toolcall import STOPPED, Caller
 from pegboard.session.usage import cost_of, tokens_of
 from pegboard.storage.changes import DropMessage, DropPart, Emit, PutMessage
@@ -170,7 +170,7 @@ class Step:
         self._said, self._heard, self._paid = False, None, (0.0, Tokens())
         try:
             finish = await run_step(
-                await self._answer(request),
+                within_bounds(await self._answer(request), caller.refuse),
                 on_event=self._take,
                 run_tool=caller,
                 idle_timeout_s=request.idle_timeout_s,

@@ -7,16 +7,33 @@ model still writes; the step ends when the answer and every tool have ended.
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
 from pegboard.errors import ProviderError
-from pegboard.providers import StreamEvent, StreamFinish, ToolCall
+from pegboard.providers import (
+    StreamEvent,
+    StreamFinish,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputStart,
+)
 from pegboard.tools import ToolResult
 
+LONGEST_INPUT_BYTES = 8 << 20
+"""A call with longer arguments is refused; what a tool writes at once is much shorter."""
+MOST_CALLS = 256
+"""An answer with more calls is not heard to its end."""
+TOO_LONG_INPUT = (
+    f"This call was not made: the arguments of a call of the answer are over"
+    f" {LONGEST_INPUT_BYTES >> 20} MB. Write less at once, a long file in several pieces."
+)
+TOO_MANY_CALLS = (
+    f"This call was not made: the answer makes more than {MOST_CALLS} calls. Make fewer at once."
+)
 _WATCH_STEP_S = 1.0
 """The limit on silence is this coarse, so that a delta does not move a timer."""
 
@@ -97,6 +114,67 @@ async def run_step(
     if finish is None:
         raise ProviderError("the answer ended without saying that it is complete", retryable=True)
     return finish
+
+
+async def within_bounds(
+    answer: AsyncIterator[StreamEvent], refuse: Callable[[ToolInputStart, str], None]
+) -> AsyncGenerator[StreamEvent, None]:
+    """The answer as far as no call of it is too long, and there are not too many.
+
+    What comes behind that is not heard: it ends there, as an answer with calls. Each call that is
+    not complete goes to `refuse`, with the reason.
+    """
+    calls = _Calls()
+    async with closing(answer):
+        async for event in answer:
+            if reason := calls.excess(event):
+                for call in calls.incomplete():
+                    refuse(call, reason)
+                yield StreamFinish("tool-calls")
+                return
+            yield event
+
+
+class _Calls:
+    """The calls of an answer, with the lengths of their arguments so far."""
+
+    def __init__(self) -> None:
+        self._begun: dict[str, ToolInputStart] = {}
+        self._sizes: dict[str, int] = {}
+        self._complete: set[str] = set()
+
+    def excess(self, event: StreamEvent) -> str:
+        """Why the answer is not heard from this event on; empty as long as it is."""
+        match event:
+            case ToolInputStart():
+                return self._begin(event)
+            case ToolInputDelta():
+                size = self._sizes.get(event.id, 0) + _bytes_of(event.text)
+                self._sizes[event.id] = size
+                return TOO_LONG_INPUT if size > LONGEST_INPUT_BYTES else ""
+            case ToolCall():
+                reason = self._begin(ToolInputStart(event.id, event.name))
+                if not reason and _bytes_of(event.input) > LONGEST_INPUT_BYTES:
+                    reason = TOO_LONG_INPUT
+                if not reason:
+                    self._complete.add(event.id)
+                return reason
+            case _:
+                return ""
+
+    def incomplete(self) -> tuple[ToolInputStart, ...]:
+        """Those that have begun and cannot be made."""
+        return tuple(call for name, call in self._begun.items() if name not in self._complete)
+
+    def _begin(self, call: ToolInputStart) -> str:
+        if call.id not in self._begun and len(self._begun) >= MOST_CALLS:
+            return TOO_MANY_CALLS
+        self._begun.setdefault(call.id, call)
+        return ""
+
+
+def _bytes_of(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 @asynccontextmanager

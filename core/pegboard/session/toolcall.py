@@ -17,7 +17,7 @@ from pegboard.errors import (
     QuestionRejectedError,
     ToolError,
 )
-from pegboard.providers import ToolCall
+from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
@@ -71,6 +71,12 @@ class Caller:
     async def __call__(self, call: ToolCall) -> None:
         """Run a call; its outcome goes to the processor."""
         await self._answered(call, call_tool=partial(self._called, call.id))
+
+    def refuse(self, call: ToolInputStart, reason: str) -> None:
+        """Tell the model why a call that it has begun is not made."""
+        if all(part.call_id != call.id for part in self._processor.calls()):
+            self._processor.tool_input_start(call)
+        self._processor.tool_failed(ToolFailed(id=call.id, error=reason))
 
     async def _called(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
         """What a tool answers to the call `by`, in a call of its own that makes no further ones."""
