@@ -168,11 +168,7 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
-            audit=Audit(
-                self._places.audit,
-                secrets=_secrets(self._env, config, providers),
-                witness=self._places.audit_witness,
-            ),
+            audit=Audit.at(self._places, secrets=_secrets(self._env, config, providers)),
             tools=tools,
             agents=await _agents(hooks, config),
             providers=providers,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from msgspec.structs import replace
@@ -33,6 +33,7 @@ from pegboard.audit.chain import (
 )
 from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
 from pegboard.errors import ToolError
+from pegboard.paths import Places
 from pegboard.redact import redacted
 
 FULL_BYTES = 16 << 20
@@ -98,6 +99,11 @@ class Audit:
         self._synced = 0
         self._sync_failed = False
         self._syncing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def at(cls, places: Places, *, secrets: Sequence[str] = ()) -> Self:
+        """The log of a user, with its witness."""
+        return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Append a line; it outlives the process when this returns, and soon a power cut.

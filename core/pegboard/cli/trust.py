@@ -152,7 +152,7 @@ def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
     from pegboard.audit import Audit
 
     async def note() -> None:
-        audit = Audit(places.audit, witness=places.audit_witness)
+        audit = Audit.at(places)
         await audit.write("trust", {"action": action, "by": "user", "project": str(root), **facts})
         await audit.aclose()
 
