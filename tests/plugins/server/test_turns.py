@@ -1,13 +1,9 @@
 """Prompts over HTTP: what is answered, what is told, and what survives a client that leaves."""
 
-import json
 import signal
-import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -15,52 +11,13 @@ import pytest
 
 from pegboard.ids import IdSource
 from pegboard.storage.sqlite import SqliteStorage
-from served import Served, served
-
-
-def prompt(text: str, **facts: Any) -> dict[str, Any]:
-    return {"parts": [{"type": "text", "text": text}], **facts}
+from served import served
+from streams_heard import heard, prompt, until
 
 
 @pytest.fixture
 def session(client: httpx.Client) -> str:
     return str(client.post("/session").json()["id"])
-
-
-@contextmanager
-def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]]:
-    """The events from here on, as they come."""
-    events: list[dict[str, Any]] = []
-    place = ("127.0.0.1", int(server.url.rpartition(":")[2]))
-    with socket.create_connection(place) as connection, connection.makefile("rb") as lines:
-        head = f"GET {path} HTTP/1.1\r\nhost: {place[0]}:{place[1]}\r\n"
-        connection.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
-        opened = threading.Event()
-
-        def listen() -> None:
-            for line in lines:
-                if line.startswith(b"data: "):
-                    events.append(json.loads(line[6:]))
-                    opened.set()
-
-        thread = threading.Thread(target=listen)
-        thread.start()
-        try:
-            assert opened.wait(10)
-            yield events
-        finally:
-            connection.shutdown(socket.SHUT_RDWR)
-            thread.join()
-
-
-def until(events: list[dict[str, Any]], kind: str, limit_s: float = 15) -> dict[str, Any]:
-    end = time.monotonic() + limit_s
-    while time.monotonic() < end:
-        for event in list(events):
-            if event["type"] == kind:
-                return event
-        time.sleep(0.02)
-    raise AssertionError(f"no {kind} among {[event['type'] for event in events]}")
 
 
 def test_a_prompt_is_answered_with_the_last_message(client, session):
@@ -91,82 +48,6 @@ def test_events_come_in_the_order_that_clients_rely_on(server, client, session):
     ]
     assert list(dict.fromkeys(tools)) == ["pending", "running", "completed"]
     assert all(event["id"].startswith("evt_") for event in events)
-
-
-def test_text_comes_as_deltas_and_the_full_text_comes_after_them(server, client, session):
-    with heard(server) as events:
-        client.post(f"/session/{session}/message", json=prompt("x;;%slow 5"))
-        until(events, "session.idle")
-
-    told = [
-        event
-        for event in events
-        if event["type"] == "message.part.delta"
-        or (
-            event["type"] == "message.part.updated"
-            and event["properties"]["part"]["type"] == "text"
-        )
-    ]
-    assistant = [event for event in told if "delta" in json.dumps(event["type"])]
-    text = "".join(event["properties"]["delta"] for event in assistant)
-    assert text.split() == [f"chunk{at}" for at in range(5)]
-    assert told[-1]["type"] == "message.part.updated"
-    assert told[-1]["properties"]["part"]["text"].split() == text.split()
-
-
-def test_a_text_that_comes_at_once_has_a_delta(server, client, session):
-    with heard(server) as events:
-        client.post(f"/session/{session}/message", json=prompt("x;;%say quick"))
-        until(events, "session.idle")
-
-    deltas = [event for event in events if event["type"] == "message.part.delta"]
-    assert "".join(event["properties"]["delta"] for event in deltas) == "quick"
-
-
-def wholes(events: list[dict[str, Any]]) -> list[str]:
-    """The texts of the answer's parts, in the order in which they were told."""
-    parts = [
-        event["properties"]["part"] for event in events if event["type"] == "message.part.updated"
-    ]
-    return [part["text"] for part in parts if part["type"] == "text" and "time" in part]
-
-
-def test_a_client_that_knows_deltas_hears_the_whole_text_at_its_end_alone(server, client, session):
-    with (
-        heard(server, "/global/event") as wrapped,
-        heard(server, "/event?ids=true") as numbered,
-        heard(server) as oldest,
-    ):
-        client.post(f"/session/{session}/message", json=prompt("x;;%slow 40"))
-        for events in (numbered, oldest):
-            until(events, "session.idle")
-        end = time.monotonic() + 5
-        while time.monotonic() < end and len(wrapped) < len(numbered):
-            time.sleep(0.02)
-
-    new = [event["payload"] for event in wrapped]
-    first, *repeated, last = wholes(oldest)
-    assert wholes(new) == wholes(numbered) == [first, last]
-    assert first == ""
-    assert repeated
-    assert all(last.startswith(text.rstrip()) for text in repeated)
-    assert sum(map(len, repeated)) < 2 * len(last)
-
-
-def test_a_client_that_comes_later_reads_all_that_was_told_before(server, client, session):
-    with heard(server) as events:
-        client.post(f"/session/{session}/prompt_async", json=prompt("x;;%slow 60"))
-        until(events, "message.part.delta")
-        while sum(event["type"] == "message.part.delta" for event in events) < 10:
-            time.sleep(0.02)
-        before = "".join(e["properties"]["delta"] for e in events if "delta" in e["properties"])
-        read = client.get(f"/session/{session}/message").json()[-1]
-        one = client.get(f"/session/{session}/message/{read['info']['id']}").json()
-        client.post(f"/session/{session}/abort")
-
-    for turn in (read, one):
-        [text] = [part["text"] for part in turn["parts"] if part["type"] == "text"]
-        assert text.startswith(before)
 
 
 def test_an_asynchronous_prompt_is_stored_when_it_is_acknowledged(client, session):

@@ -1,0 +1,51 @@
+"""What a client of a server's event streams hears, and the prompt that it is about."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from served import Served
+
+
+def prompt(text: str, **facts: Any) -> dict[str, Any]:
+    return {"parts": [{"type": "text", "text": text}], **facts}
+
+
+@contextmanager
+def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]]:
+    """The events from here on, as they come."""
+    events: list[dict[str, Any]] = []
+    place = ("127.0.0.1", int(server.url.rpartition(":")[2]))
+    with socket.create_connection(place) as connection, connection.makefile("rb") as lines:
+        head = f"GET {path} HTTP/1.1\r\nhost: {place[0]}:{place[1]}\r\n"
+        connection.sendall(f"{head}authorization: Bearer {server.token}\r\n\r\n".encode())
+        opened = threading.Event()
+
+        def listen() -> None:
+            for line in lines:
+                if line.startswith(b"data: "):
+                    events.append(json.loads(line[6:]))
+                    opened.set()
+
+        thread = threading.Thread(target=listen)
+        thread.start()
+        try:
+            assert opened.wait(10)
+            yield events
+        finally:
+            connection.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def until(events: list[dict[str, Any]], kind: str, limit_s: float = 15) -> dict[str, Any]:
+    end = time.monotonic() + limit_s
+    while time.monotonic() < end:
+        for event in list(events):
+            if event["type"] == kind:
+                return event
+        time.sleep(0.02)
+    raise AssertionError(f"no {kind} among {[event['type'] for event in events]}")
