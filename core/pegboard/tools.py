@@ -63,6 +63,7 @@ class Tool:
     own_permission: str | None = field(default=None, repr=False)
     timeout_s: float | None = None
     asks: Callable[..., Awaitable[object]] | None = field(default=None, repr=False)
+    aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         function = self.arguments.function
@@ -132,6 +133,24 @@ class Tool:
         """
         return replace(self, id=checked_id(id))
 
+    def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments under the tool's own names, where a model wrote those of another agent's.
+
+        A name counts as the tool's if `aliases` says so, or if it differs in case and underscores
+        alone (`file_path` for `filePath`). What the model also wrote by its own name stays.
+        """
+        known = self.parameters.get("properties", {})
+        strange = [name for name in args if name not in known]
+        if not strange:
+            return args
+        spelt = {_spelling(name): name for name in known}
+        found = dict(args)
+        for name in strange:
+            own = self.aliases.get(name) or spelt.get(_spelling(name))
+            if own is not None and own not in found:
+                found[own] = found.pop(name)
+        return found
+
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
         """The values that `call` takes, defaults included.
 
@@ -198,6 +217,7 @@ def tool(
     permission: str | None = ...,
     timeout_s: float | None = ...,
     asks: Callable[..., Awaitable[object]] | None = ...,
+    aliases: Mapping[str, str] | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -209,13 +229,15 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     permission: str | None = None,
     timeout_s: float | None = None,
     asks: Callable[..., Awaitable[object]] | None = None,
+    aliases: Mapping[str, str] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
     The signature becomes the JSON Schema of the arguments. The docstring becomes the
     description, and its entries those of the parameters. A parameter annotated `ToolContext`
     is given by us. `permission` and `id` are the function's name unless they are given. `asks`
-    takes the context and those of the arguments that it names.
+    takes the context and those of the arguments that it names. `aliases` are other names under
+    which a parameter is taken, such as those that models know from other agents.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse.
@@ -232,6 +254,7 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             own_permission=permission,
             timeout_s=timeout_s,
             asks=asks,
+            aliases=aliases or {},
         )
 
     return make if function is None else make(function)
@@ -247,6 +270,10 @@ def checked_id(id: str) -> str:  # noqa: A002 - the field's name
     raise InvalidInputError(
         f"{id!r} cannot be the id of a tool: it takes 1 to 64 of A-Z, a-z, 0-9, _ and -"
     )
+
+
+def _spelling(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _name(function: object) -> str:

@@ -53,7 +53,7 @@ async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
     return folder
 
 
-@tool(asks=_requests)
+@tool(asks=_requests, aliases={"query": "pattern", "directory": "path"})
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
     """Find files by name, newest first, at most a hundred.
 

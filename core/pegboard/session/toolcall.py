@@ -144,7 +144,7 @@ class Caller:
         brackets = call.input.count("{") + call.input.count("[")
         if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
-        return _Plan(tool=tool, input=value)
+        return _Plan(tool=tool, input=dict(tool.own_names(value)))
 
     def _invalid(self, call: ToolCall, reason: str) -> _Plan:
         tool = self._run.engine.tools.get(INVALID) or Tool.raw(

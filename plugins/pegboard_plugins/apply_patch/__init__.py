@@ -14,7 +14,7 @@ async def _requests(context: ToolContext, patchText: str) -> None:
     await ask_beforehand(context, patchText)
 
 
-@tool(permission="edit", asks=_requests)
+@tool(permission="edit", asks=_requests, aliases={"patch": "patchText", "input": "patchText"})
 async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
     """Change files that you have read: all that the patch names, or none.
 

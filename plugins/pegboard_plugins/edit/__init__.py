@@ -12,7 +12,14 @@ async def requests(context: ToolContext, filePath: str) -> None:
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
 
-@tool(asks=requests)
+_ALIASES = {
+    **dict.fromkeys(("path", "file", "filename"), "filePath"),
+    **dict.fromkeys(("old_str", "old_text"), "oldString"),
+    **dict.fromkeys(("new_str", "new_text"), "newString"),
+}
+
+
+@tool(asks=requests, aliases=_ALIASES)
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:

@@ -37,7 +37,10 @@ async def _requests(here: ToolContext, pattern: str, path: str, include: str) ->
     return target
 
 
-@tool(asks=_requests)
+@tool(
+    asks=_requests,
+    aliases={"query": "pattern", "regex": "pattern", "directory": "path", "glob": "include"},
+)
 async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     here: ToolContext,
     pattern: str,

@@ -67,7 +67,10 @@ async def _requests(context: ToolContext, filePath: str) -> Path:
     return path
 
 
-@tool(asks=_requests)
+_ALIASES = {**dict.fromkeys(("path", "file", "filename"), "filePath"), "start_line": "offset"}
+
+
+@tool(asks=_requests, aliases=_ALIASES)
 async def read(
     context: ToolContext, filePath: str, offset: int = 1, limit: int = LIMIT_LINES
 ) -> ToolResult:

@@ -32,7 +32,13 @@ async def _requests(context: ToolContext, filePath: str) -> None:
     await context.ask("edit", [title], always=["*"], metadata={"filepath": str(path)})
 
 
-@tool(permission="edit", asks=_requests)
+_ALIASES = {
+    **dict.fromkeys(("path", "file", "filename"), "filePath"),
+    **dict.fromkeys(("contents", "file_text", "text"), "content"),
+}
+
+
+@tool(permission="edit", asks=_requests, aliases=_ALIASES)
 async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:
     """Write a whole file: a new one, or most of one anew; for small changes use edit.
 
