@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import care, costs, keeping
+from pegboard.cli import care, costs, keeping, undoing
 from pegboard.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def session() -> None:
     """List, show and keep the conversations of this project."""
 
 
-for each in (*keeping.COMMANDS, *care.COMMANDS, costs.cost):
+for each in (*keeping.COMMANDS, *undoing.COMMANDS, *care.COMMANDS, costs.cost):
     session.add_command(each)
 
 

@@ -1,6 +1,6 @@
 """The parts of a message, and the states that a tool part goes through."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pegboard.schema.session import Tokens
 from pegboard.schema.wire import Rest, Wire
@@ -137,8 +137,16 @@ class StepFinishPart(Wire, frozen=True, tag_field="type", tag="step-finish"):
     snapshot: str | None = None
 
 
+Unkept = Literal["large", "many", "ignored", "nested", "submodule"]
+"""Why no snapshot has a file: it is long, one of very many that git does not track, ignored by
+git, or in a repository of its own."""
+
+
 class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
-    """The files that a step changed since the tree `hash`; `after` is the tree that it left."""
+    """The files that a step changed since the tree `hash`; `after` is the tree that it left.
+
+    `left` are those that no revert can put back, with the reason.
+    """
 
     id: str
     session_id: str
@@ -146,6 +154,7 @@ class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
     hash: str
     files: tuple[str, ...]
     after: str | None = None
+    left: dict[str, Unkept] = {}
 
 
 class AgentPart(Wire, frozen=True, tag_field="type", tag="agent"):

@@ -6,7 +6,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard.schema.message import Turn
-from pegboard.schema.part import PatchPart
+from pegboard.schema.part import Part, PatchPart
 from pegboard.schema.session import FileDiff, Revert, SessionSummary
 from pegboard.snapshot import Way
 
@@ -18,19 +18,25 @@ def split(
     turns: Iterable[Turn], point: Revert | None
 ) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
     """The patches before a point of a session and those behind it, in order."""
-    before: list[PatchPart] = []
-    behind: list[PatchPart] = []
-    found = before
-    for turn in turns:
+    turns = tuple(turns)
+    count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
+    patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
+    place = len(patches) - count
+    return tuple(patches[:place]), tuple(patches[place:])
+
+
+def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
+    """The parts that come after a point of a session, in order; none behind its end."""
+    found: list[Part] = []
+    is_behind = False
+    for turn in turns if point is not None else ():
         at_point = point is not None and turn.info.id == point.message_id
-        if at_point and point is not None and point.part_id is None:
-            found = behind
+        is_behind = is_behind or (at_point and point is not None and point.part_id is None)
         for part in turn.parts:
-            if at_point and point is not None and part.id == point.part_id:
-                found = behind
-            if isinstance(part, PatchPart):
+            is_behind = is_behind or (at_point and point is not None and part.id == point.part_id)
+            if is_behind:
                 found.append(part)
-    return tuple(before), tuple(behind)
+    return found
 
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:

@@ -1,8 +1,8 @@
 """Going back to a point of a session, forth again, and the end of it with the next prompt.
 
 Only files that the session has changed are touched, and only those that are still as it has
-left them: what somebody has edited since, and what cannot be looked up any more, is left and
-named.
+left them: what somebody has edited since, what no snapshot has, and what cannot be looked up any
+more is left and named, in the answer and by an event.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,13 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.errors import NotFoundError
-from pegboard.schema.event import SessionDiffed
+from pegboard.schema.event import SessionDiffed, SessionWarned
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextPart, ToolPart
 from pegboard.schema.session import FileDiff, Revert, Session
 from pegboard.session.changes import between, bounded, split, summary_of, total
 from pegboard.session.engine import Engine
+from pegboard.session.leavings import left_by, said_of, unseen
 from pegboard.session.sessions import change_session, held
 from pegboard.snapshot.restore import Restored
 from pegboard.storage.changes import Change, ChangeSession, DropMessage, DropPart, Emit
@@ -24,10 +25,14 @@ from pegboard.storage.protocol import Fence
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
-    """The session after going back or forth, and what became of its files."""
+    """The session after going back or forth, and what became of its files.
+
+    `warning` says what was left, and why, for people; it is "" when nothing was.
+    """
 
     session: Session
     files: Restored
+    warning: str = ""
 
 
 async def revert(
@@ -106,6 +111,8 @@ async def _moved(
     files = Restored()
     diffs: tuple[FileDiff, ...] = ()
     snapshots = engine.snapshots
+    unknown = unseen(engine, turns, here=session.revert, there=point)
+    unkept = left_by(turns, here=session.revert, there=point)
     if snapshots is not None:
         tree = await snapshots.track(fresh=True)
         files = await snapshots.restore(between(turns, here=session.revert, there=point))
@@ -115,12 +122,15 @@ async def _moved(
         if point is not None:
             kept = tree if session.revert is None else session.revert.snapshot
             point = replace(point, snapshot=kept, diff="".join(diff.patch for diff in undone))
+    files = replace(files, left=(*files.left, *unkept), unknown=unknown)
     change = ChangeSession(
         session_id=session.id, revert=point, summary=summary_of(diffs), updated=engine.now()
     )
     diffed = Emit(SessionDiffed(session_id=session.id, diff=diffs))
-    session = await change_session(engine, change, diffed, fence=fence)
-    return Reverted(session=session, files=files)
+    text = said_of(files, engine.workspace.worktree)
+    warned = [Emit(SessionWarned(session_id=session.id, message=text))] if text else []
+    session = await change_session(engine, change, diffed, *warned, fence=fence)
+    return Reverted(session=session, files=files, warning=text)
 
 
 def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:

@@ -210,21 +210,23 @@ class Trail:
     async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
         """Tell what a step has done, with the tree that it has left."""
         self._wrote = False
-        files = snapshots.take(self._run.session.id)
+        changed = snapshots.take(self._run.session.id)
+        left = snapshots.unkept(changed)
         if not self._is_there(step):
             return
         finish = _part(step.processor, StepFinishPart)
         if finish is not None and finish.snapshot != tree:
             self._amend(step, replace(finish, snapshot=tree))
-        if not files or step.tree is None:
+        if not changed or step.tree is None:
             return
         patch = PatchPart(
             id=self._run.ids.part(),
             session_id=step.message.session_id,
             message_id=step.message.id,
             hash=step.tree,
-            files=tuple(str(path) for path in files),
+            files=tuple(str(path) for path in changed if path not in left),
             after=tree,
+            left={str(path): reason for path, reason in left.items()},
         )
         self._patches.append(patch)  # nothing waits since `take`: from here on nobody cancels this
         step.processor.put(patch)

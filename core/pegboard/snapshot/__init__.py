@@ -11,13 +11,14 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard.diffs import diff_texts
+from pegboard.schema.part import Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.claims import Claims, Writing
@@ -144,6 +145,12 @@ class Snapshots:
         """The files that the session is found to have changed, each told once."""
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
+    def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
+        """Those of the files of which no states are kept, with the reason."""
+        reasons = self._state.apart.reasons
+        named = ((file, os.fsencode(file).removeprefix(self._root_bytes)) for file in files)
+        return {file: reasons[name] for file, name in named if name in reasons}
+
     async def keep(self, session_id: str, step: str, way: Way) -> None:
         """Keep both trees of a step from being collected, until the session is forgotten."""
         await asyncio.to_thread(
@@ -226,7 +233,8 @@ class Snapshots:
                     self.refused = f"git cannot be used: {error}"
                 return None
             self._failures = 0
-            self._claims.share(changed, self._root_bytes, looked_ns=looked_ns)
+            times = self._state.apart.times
+            self._claims.share(changed, self._root_bytes, times, looked_ns=looked_ns)
             return self._state.tree
 
     def _looked(self, told: set[bytes], *, everywhere: bool) -> frozenset[bytes]:
@@ -238,10 +246,10 @@ class Snapshots:
         generation, watched = self._watch.generation, self._watch.changed()
         known = generation and generation == self._trusted and not self._state.indexed_anew
         if known and watched is not None and len(watched) <= MOST_WATCHED:
-            return self._state.look_at(told | watched)
+            return self._state.look_at(told, watched)
         # Short work ends with one look; it is not made to wait for what the next one saves.
         self._trusted, self._unarmed = 0, self._state.tree is not None
-        changed = self._state.look()
+        changed = self._state.look(told)
         self._trusted = generation
         return changed
 
@@ -321,12 +329,19 @@ class Snapshots:
                 elsewhere.add(oid)
             else:
                 found[oid] = content
-        for oid, content in self._git.contents(tuple(elsewhere)).items():
+        for oid, content in self._of_user(elsewhere).items():
             # Ours from here on: the user's repository may drop it, and it is soon asked for again.
             found[oid] = content
             if oid not in secrets:
                 self._objects.put("blob", content)
         return found
+
+    def _of_user(self, oids: Collection[bytes]) -> dict[bytes, bytes]:
+        """The contents that the user's repository has; nothing when it cannot be read."""
+        try:
+            return self._git.contents(tuple(oids))
+        except OSError:
+            return {}
 
     def _path(self, path: bytes) -> Path:
         return self._root / os.fsdecode(path)

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -65,14 +65,17 @@ class Claims:
             self._writings.append(writing)
         return writing
 
-    def share(self, changed: Iterable[bytes], root: bytes, *, looked_ns: int) -> None:
+    def share(
+        self, changed: Iterable[bytes], root: bytes, times: Mapping[bytes, int], *, looked_ns: int
+    ) -> None:
         """Find out whose work the changed files are, seen at an instant.
 
-        The calls that had ended then are not needed any more.
+        `times` has when some of them changed last, if their own times do not tell. The calls
+        that had ended then are not needed any more.
         """
         with self._lock:
             for path in changed:
-                for writing in self._writers(path, root):
+                for writing in self._writers(path, root, times):
                     for owner in writing.owners:
                         self._claimed.setdefault(owner, set()).add(path)
             self._writings = [
@@ -88,11 +91,11 @@ class Claims:
         with self._lock:
             return tuple(sorted(self._claimed.pop(owner, ())))
 
-    def _writers(self, path: bytes, root: bytes) -> list[Writing]:
+    def _writers(self, path: bytes, root: bytes, times: Mapping[bytes, int]) -> list[Writing]:
         told = [each for each in self._writings if path in each.told]
         if told or not self._writings:
             return told
-        at_ns = _changed_at(root, path)
+        at_ns = times[path] if path in times else _changed_at(root, path)
         return [each for each in self._writings if each.covers(at_ns)]
 
 

@@ -62,13 +62,14 @@ class Listing:
     """What git says of the worktree's files, by path.
 
     `indexed` are the files of the index as it has them, only when all were asked for; `others`
-    are files that it does not have and that are not ignored. `doubtful` are those of which
-    the file may differ from the index.
+    are files that it does not have and that are not ignored, `nested` are repositories among
+    them. `doubtful` are those of which the file may differ from the index.
     """
 
     indexed: dict[bytes, Entry] = field(default_factory=dict)
     doubtful: set[bytes] = field(default_factory=set)
     others: set[bytes] = field(default_factory=set)
+    nested: set[bytes] = field(default_factory=set)
 
 
 class ShadowGit:
@@ -290,7 +291,9 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
     for line in output.split(b"\0")[:-1]:
         tag, rest = line[:1], line[2:]
         if tag == b"?":
-            if not rest.endswith(b"/"):  # a repository of its own
+            if rest.endswith(b"/"):  # a repository of its own
+                found.nested.add(rest[:-1])
+            else:
                 found.others.add(rest)
         elif tag in b"Ss":  # a sparse checkout does not have these
             continue

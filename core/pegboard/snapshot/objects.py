@@ -72,14 +72,23 @@ class Objects:
         return {oid for oid in oids if not _touched(self._place(oid))}
 
     def get(self, oid: bytes) -> bytes | None:
-        """The content of an object, None when it is not here or damaged."""
+        """The content of an object, None when it is not here or damaged.
+
+        A damaged one goes: `put` would take it for a whole one, and git fails with all others.
+        """
         try:
             raw = zlib.decompress(self._place(oid).read_bytes())
-        except (FileNotFoundError, zlib.error):
+        except zlib.error:
+            raw = b""
+        except OSError:
             return None
         head, _, content = raw.partition(b"\0")
         kind = head.partition(b" ")[0].decode(errors="replace")
-        return content if object_id(kind, content) == oid else None
+        if object_id(kind, content) == oid:
+            return content
+        with suppress(OSError):
+            self.drop(oid)
+        return None
 
     def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
         """The ids of all objects with the state of their files."""

@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from pegboard.openat import temporary_beside
+from pegboard.schema.part import Unkept
 from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
@@ -30,17 +31,22 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`.
 
     Of a `secret` no copy is kept: it can neither be put back nor, once it is removed, come again.
+    Of others no snapshot was made.
     """
 
     path: Path
-    reason: Literal["changed", "lost", "failed", "secret"]
+    reason: Literal["changed", "lost", "failed", "secret"] | Unkept
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the files; those that were as wanted already are in neither."""
+    """What became of the files; those that were as wanted already are in neither.
+
+    `unknown` says why nobody knows what some steps changed, else it is "".
+    """
 
     changed: tuple[Path, ...] = ()
     left: tuple[Left, ...] = ()
+    unknown: str = ""
 
 
 def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.sensitive import secret_path
+from pegboard.snapshot.apart import Apart
 from pegboard.snapshot.git import Listing, ShadowGit
 from pegboard.snapshot.objects import (
     EXECUTABLE,
@@ -64,6 +65,8 @@ class WorktreeState:
         self._files: dict[bytes, Entry] = {}
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
+        self.apart = Apart(self._root)
+        self._flooded = False
         self._freshened_at = time.monotonic()
 
     @property
@@ -81,8 +84,11 @@ class WorktreeState:
         """Whether the user's index is another one than at the last look at everything."""
         return self._git.index_state() != self._index_state
 
-    def look(self) -> frozenset[bytes]:
+    def look(self, told: Iterable[bytes] = ()) -> frozenset[bytes]:
         """Take in what has happened to any file; the paths of those that changed.
+
+        `told` are known to be written, ignored ones too. Paths that no tree can have are among
+        the answer, and in `apart`.
 
         One process of git; one more for a new index, where attributes convert files.
 
@@ -97,31 +103,62 @@ class WorktreeState:
             if self._git.converts(listing):
                 listing.doubtful |= self._converted(listing.indexed)
             self._index, self._index_state = listing.indexed, state
-        looked = {path: self._entry(path) for path in self._candidates(listing)}
+            for path in (p for p, entry in listing.indexed.items() if entry.mode == SUBMODULE):
+                self.apart.add(path, "submodule")
+        first = self._tree is None
+        self._set_apart(listing, told)
+        looked = {path: self._entry(path) for path in sorted(self._candidates(listing))}
         self._unlike_index = {
             path: entry for path, entry in looked.items() if self._index.get(path) != entry
         }
+        unkept = self.apart.changed()
         if whole:
-            return self._take_all()
+            changed = self._take_all()
+            return changed if first else changed | unkept
         gone = self._files.keys() - self._index.keys() - looked.keys()
-        return self._take({**looked, **dict.fromkeys(gone)})
+        return self._take({**looked, **dict.fromkeys(gone)}) | unkept
 
-    def look_at(self, paths: Iterable[bytes]) -> frozenset[bytes]:
-        """Like `look`, for files that are known to be written.
+    def look_at(self, told: Iterable[bytes], seen: Iterable[bytes] = ()) -> frozenset[bytes]:
+        """Like `look`, for files that are known to be written, or seen to be.
 
         No process where the files are known, one where some are new: they may be ignored.
         """
-        known, new = set(), []
-        for path in paths:
-            if path in self._files or path in self._index:
+        known: set[bytes] = set()
+        new: list[bytes] = []
+        unkept: set[bytes] = set()
+        for path in {*told, *seen}:
+            above = self.apart.above(path)
+            if above is not None:
+                unkept.add(above)
+            elif path in self.apart.reasons:
+                unkept.add(path)
+            elif path in self._files or path in self._index:
                 known.add(path)
             elif os.path.lexists(self._root + path):
                 new.append(path)
         if new:
-            known |= self._git.listing(whole=False, paths=new).others
-        looked = {path: self._entry(path) for path in known}
+            listing = self._git.listing(whole=False, paths=new)
+            known |= listing.others
+            self._set_apart(listing, told)
+        else:
+            self._set_apart(Listing(), told)
+        looked = {path: self._entry(path) for path in sorted(known)}
         self._unlike_index.update(looked)
-        return self._take(looked)
+        unkept |= self.apart.reasons.keys() & (known | set(told))
+        return self._take(looked) | self.apart.changed(unkept)
+
+    def _set_apart(self, listing: Listing, told: Iterable[bytes]) -> None:
+        """Note what is in repositories of its own, and what was written though it is ignored."""
+        for path in listing.nested:
+            self.apart.add(path, "nested")
+        for path in told:
+            above = self.apart.above(path)
+            if above is not None:
+                self.apart.add(path, self.apart.reasons[above])
+                continue
+            known = path in self._files or path in self._index or path in listing.others
+            if not known and os.path.lexists(self._root + path):
+                self.apart.add(path, "ignored")
 
     def freshen(self) -> None:
         """Keep the contents that the next changes are told by from being collected.
@@ -147,13 +184,15 @@ class WorktreeState:
         if len(listing.others) <= OTHERS_LIMIT_FILES:
             sizes = (_size(self._root + path) for path in listing.others)
             total = sum(size for size in sizes if size <= NEW_FILE_LIMIT_BYTES)
-        if len(listing.others) <= OTHERS_LIMIT_FILES and total <= OTHERS_LIMIT_BYTES:
+        fits = len(listing.others) <= OTHERS_LIMIT_FILES and total <= OTHERS_LIMIT_BYTES
+        if fits and not self._flooded:
             return
         if not self._git.seeded:
             raise TooMuchError(
                 f"{self._git.worktree} has more than {OTHERS_LIMIT_FILES:,} files or "
                 f"{OTHERS_LIMIT_BYTES >> 20} MiB and is no git repository"
             )
+        self._flooded = True
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, Entry]) -> set[bytes]:
@@ -185,7 +224,7 @@ class WorktreeState:
         seen = self._seen.get(path)
         if seen is not None and seen.sure and seen.facts == _facts(facts):
             return seen.entry
-        if not tracked and path not in self._files and facts.st_size > NEW_FILE_LIMIT_BYTES:
+        if not tracked and path not in self._files and not self._fits(path, facts.st_size):
             return None
         looked_at = time.time_ns()
         hidden = secret_path(Path(os.fsdecode(path)))  # a copy would lie where nobody expects it
@@ -195,6 +234,14 @@ class WorktreeState:
         sure = looked_at - max(read.st_mtime_ns, read.st_ctime_ns) > _RACY_NS
         self._seen[path] = _Seen(_facts(read), entry, sure)
         return entry
+
+    def _fits(self, path: bytes, size: int) -> bool:
+        """Whether a file that git does not track is copied; from here on, or never."""
+        if self._flooded:
+            self.apart.add(path, "many")
+        elif size > NEW_FILE_LIMIT_BYTES:
+            self.apart.add(path, "large")
+        return path not in self.apart.reasons
 
     def _take_all(self) -> frozenset[bytes]:
         files = {**self._index, **{p: e for p, e in self._unlike_index.items() if e is not None}}

@@ -23,6 +23,8 @@ from pegboard_plugins.server.house import (
 
 MOST_SESSIONS = 10_000
 LAST_MS = 1e15
+NOTICE_MS = 15_000
+"""How long terminal interfaces show what a revert has left."""
 routes = APIRouter()
 
 Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
@@ -167,17 +169,28 @@ async def _tell_rest(house: House, app: App, session_id: str) -> None:
 @routes.post(
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
-async def revert(request: Request, place: AtSession) -> Response:
-    """The session and its files as they were before a message."""
+async def revert(request: Request, place: AtSession, house: Served) -> Response:
+    """The session and its files as they were before a message; what is left is an event."""
     body = await body_of(request, RevertBody)
     done = await place.app.revert(place.session.id, body.message_id, body.part_id)
+    _tell_left(house, place.app, done.warning)
     return answer(done.session)
 
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
-async def unrevert(place: AtSession) -> Response:
-    """The session and its files as they were before the revert."""
-    return answer((await place.app.unrevert(place.session.id)).session)
+async def unrevert(place: AtSession, house: Served) -> Response:
+    """The session and its files as they were before the revert; what is left is an event."""
+    done = await place.app.unrevert(place.session.id)
+    _tell_left(house, place.app, done.warning)
+    return answer(done.session)
+
+
+def _tell_left(house: House, app: App, text: str) -> None:
+    """Have terminal interfaces show what was left: `session.warning` is not known to them."""
+    if text:
+        notice = {"title": "Not undone", "message": text, "variant": "warning"}
+        directory = app.workspace.directory
+        house.feed.say("tui.toast.show", {**notice, "duration": NOTICE_MS}, directory=directory)
 
 
 @routes.post("/session/{sessionID}/share", **operation("session.share", gives=Session, absent=True))

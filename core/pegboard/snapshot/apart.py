@@ -1,0 +1,93 @@
+"""What no snapshot can keep: long files, ignored ones, repositories within the worktree.
+
+That they have changed is seen all the same, so that a revert can name them.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+
+from pegboard.schema.part import Unkept
+
+MOST_BELOW = 2_000
+"""Of a repository in the worktree so many entries are looked at."""
+
+_Facts = tuple[int, ...]
+
+
+class Apart:
+    """The paths below `root` that no tree has, each with what tells a change of it.
+
+    What is here stays here: a file of which no earlier state is kept would look like a new one
+    otherwise, and a revert would remove it.
+    """
+
+    def __init__(self, root: bytes) -> None:
+        self.reasons: dict[bytes, Unkept] = {}
+        self.times: dict[bytes, int] = {}
+        self._root = root
+        self._facts: dict[bytes, _Facts] = {}
+
+    def add(self, path: bytes, reason: Unkept) -> None:
+        """From here on no tree has this path."""
+        self.reasons.setdefault(path, reason)
+
+    def above(self, path: bytes) -> bytes | None:
+        """The repository in the worktree that a path lies in, if it does in one."""
+        here = path
+        while here:
+            here = here.rpartition(b"/")[0]
+            if self.reasons.get(here) in ("nested", "submodule"):
+                return here
+        return None
+
+    def changed(self, paths: Iterable[bytes] | None = None) -> frozenset[bytes]:
+        """Those of the paths, or of all, that are not as they were at the last look at them."""
+        found: set[bytes] = set()
+        for path in self.reasons if paths is None else paths:
+            facts = self._look(path)
+            if self._facts.get(path) != facts:
+                found.add(path)
+                self._facts[path] = facts
+        return frozenset(found)
+
+    def _look(self, path: bytes) -> _Facts:
+        facts = facts_of(self._root + path)
+        if self.reasons[path] in ("nested", "submodule"):
+            newest, total = _below(self._root + path)
+            self.times[path] = newest
+            return (newest, total)
+        return facts
+
+
+def facts_of(name: bytes) -> _Facts:
+    """What tells whether a file is another one than before; nothing where there is none."""
+    try:
+        found = os.lstat(name)
+    except (OSError, ValueError):
+        return ()
+    return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino, found.st_mode)
+
+
+def _below(folder: bytes) -> tuple[int, int]:
+    """When something below a folder changed last, and how many entries there are.
+
+    Of the repository itself only the folder counts: reading it writes there.
+    """
+    newest, count = 0, 0
+    waiting = [folder]
+    while waiting and count < MOST_BELOW:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.name == b".git":
+                        continue
+                    facts = entry.stat(follow_symlinks=False)
+                    newest, count = max(newest, facts.st_ctime_ns), count + 1
+                    if stat.S_ISDIR(facts.st_mode):
+                        waiting.append(bytes(entry.path))
+                    if count >= MOST_BELOW:
+                        break
+        except OSError:
+            continue
+    return newest, count

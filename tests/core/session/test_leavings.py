@@ -1,0 +1,176 @@
+"""What a revert cannot put back is named, with the reason, and nothing else is lost by it."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from pegboard.schema.event import SessionWarned
+from pegboard.session.revert import Reverted
+from pegboard.snapshot.objects import object_id
+from played import heard, text
+from worktrees import git
+from written import ask, full_repository, played, shell, state, written
+
+LARGE = (2 << 20) + 1
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return full_repository(tmp_path / "project")
+
+
+def left(back: Reverted) -> dict[str, str]:
+    return {each.path.name: each.reason for each in back.files.left}
+
+
+def inner_repository(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "inner.txt").write_text("one\n")
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "start")
+
+
+def with_submodule(project: Path) -> None:
+    inner_repository(project.parent / "library")
+    allowed = ("-c", "protocol.file.allow=always")
+    git(project, *allowed, "submodule", "--quiet", "add", str(project.parent / "library"), "lib")
+    git(project, "commit", "-qm", "with a submodule")
+
+
+async def test_a_file_too_large_for_a_snapshot_is_named(tmp_path: Path, project: Path) -> None:
+    (project / "big.bin").write_bytes(b"x" * LARGE)
+    async with played(tmp_path, shell("echo y >> big.bin; echo z > a.txt")) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"big.bin": "large"}
+    assert (project / "big.bin").stat().st_size == LARGE + 2
+    assert (project / "a.txt").read_text() == "one\n"
+
+
+async def test_a_file_that_shrinks_below_the_limit_is_no_new_one(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "big.bin").write_bytes(b"x" * LARGE)
+    async with played(tmp_path, shell("echo y > big.bin")) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"big.bin": "large"}
+    assert (project / "big.bin").read_text() == "y\n"
+
+
+async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project: Path) -> None:
+    inner_repository(project / "known")
+    with_submodule(project)
+    command = "echo x > known/inner.txt; git init -q made; echo y > made/y; echo z > lib/inner.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"known": "nested", "made": "nested", "lib": "submodule"}
+
+
+async def test_a_repository_that_nobody_changed_is_not_named(tmp_path: Path, project: Path) -> None:
+    inner_repository(project / "known")
+    with_submodule(project)
+    command = "git -C known status; cat lib/inner.txt; echo x > a.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert back.files.left == ()
+
+
+async def test_what_a_tool_wrote_in_another_repository_is_named(
+    tmp_path: Path, project: Path
+) -> None:
+    inner_repository(project / "known")
+    async with played(tmp_path, written("known/inner.txt", "x")) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert left(back) == {"inner.txt": "nested"}
+
+
+async def test_what_was_left_is_named_again_by_a_later_process_and_told_by_an_event(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "big.bin").write_bytes(b"x" * LARGE)
+    async with played(tmp_path, shell("echo y >> big.bin")) as (app, session):
+        prompt = await ask(app, session)
+
+    async with played(tmp_path) as (app, _):
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, SessionWarned))
+        )
+        await asyncio.sleep(0)
+        await app.revert(session, prompt)
+        told = (await listening)[-1].properties
+        forth = await app.unrevert(session)
+
+    assert isinstance(told, SessionWarned)
+    assert "big.bin: too large" in told.message
+    assert forth.files.left == ()
+
+
+@pytest.mark.parametrize("harm", ["cut", "flipped", "emptied"])
+async def test_one_damaged_copy_does_not_keep_the_others_from_coming_back(
+    tmp_path: Path, project: Path, harm: str
+) -> None:
+    (project / "u.txt").write_text("not tracked\n")
+    (project / "v.txt").write_text("not tracked either\n")
+    command = "echo x > a.txt; echo y > u.txt; echo z > v.txt"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+    blob = object_id("blob", b"not tracked\n").decode()
+    objects = next((tmp_path / "data/snapshot").iterdir()) / "objects"
+    damage(objects / blob[:2] / blob[2:], harm)
+
+    async with played(tmp_path) as (app, _):
+        back = await app.revert(session, prompt)
+
+    assert left(back) == {"u.txt": "lost"}
+    assert (project / "a.txt").read_text() == "one\n"
+    assert (project / "v.txt").read_text() == "not tracked either\n"
+    assert (project / "u.txt").read_text() == "y\n"
+
+
+def damage(file: Path, harm: str) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    file.chmod(0o600)
+    file.write_bytes({"cut": content[:5], "flipped": content, "emptied": b""}[harm])
+
+
+async def test_steps_without_a_snapshot_are_told(tmp_path: Path, project: Path) -> None:
+    off = {"config": {"model": "played/m", "snapshot": False}}
+    async with played(tmp_path, written("a.txt", "x"), text("done"), **off) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert "1 step changed" in back.files.unknown
+    assert "snapshot = false" in back.files.unknown
+
+
+async def test_a_session_that_only_read_leaves_nothing_unknown(
+    tmp_path: Path, project: Path
+) -> None:
+    off = {"config": {"model": "played/m", "snapshot": False}}
+    async with played(tmp_path, text("done"), **off) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert back.files.unknown == ""
+
+
+async def test_what_git_ignores_is_named_when_a_tool_has_written_it(
+    tmp_path: Path, project: Path
+) -> None:
+    before = state(project)
+    async with played(tmp_path, written("out.log", "x")) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert left(back) == {"out.log": "ignored"}
+    assert state(project) != before
