@@ -142,10 +142,23 @@ Unkept = Literal["large", "many", "ignored", "nested", "submodule"]
 git, or in a repository of its own."""
 
 
+class Staged(Wire, frozen=True):
+    """What a step did to git's index: paths in it, and trees that have these alone.
+
+    `head` is the commit before the step, "" where there was none.
+    """
+
+    hash: str
+    after: str
+    files: tuple[str, ...]
+    head: str = ""
+
+
 class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
     """The files that a step changed since the tree `hash`; `after` is the tree that it left.
 
-    `left` are those that no revert can put back, with the reason.
+    `left` are those that no revert can put back, with the reason. `staged` is what became of
+    git's index meanwhile.
     """
 
     id: str
@@ -155,6 +168,7 @@ class PatchPart(Wire, frozen=True, tag_field="type", tag="patch"):
     files: tuple[str, ...]
     after: str | None = None
     left: dict[str, Unkept] = {}
+    staged: tuple[Staged, ...] = ()
 
 
 class AgentPart(Wire, frozen=True, tag_field="type", tag="agent"):

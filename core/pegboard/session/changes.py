@@ -6,10 +6,12 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Part, PatchPart
+from pegboard.schema.part import Part, PatchPart, Staged
 from pegboard.schema.session import FileDiff, Revert, SessionSummary
 from pegboard.snapshot import Way
+from pegboard.snapshot.staging import StagedWay
 
+_Change = PatchPart | Staged
 PATCH_LIMIT_CHARS = 1 << 18
 """Longer texts of all diffs of a session are left out; the counts are there all the same."""
 
@@ -41,39 +43,67 @@ def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
     """Each file's way from what it was before the first patch to what the last one left."""
-    ways: dict[Path, Way] = {}
-    for patch in patches:
-        for file in patch.files:
-            path = Path(file)
-            first = ways[path].before if path in ways else patch.hash
-            ways[path] = Way(before=first, after=patch.after or patch.hash)
+    return {Path(file): way for file, way in _total(patches).items()}
+
+
+def _total(changes: Iterable[_Change]) -> dict[str, Way]:
+    ways: dict[str, Way] = {}
+    for change in changes:
+        for file in change.files:
+            first = ways[file].before if file in ways else change.hash
+            ways[file] = Way(before=first, after=change.after or change.hash)
     return ways
 
 
 def steps(turns: Iterable[Turn]) -> dict[str, Way]:
-    """What each message that changed files made of the worktree, by the message's id."""
-    return {
-        turn.info.id: Way(before=patches[0].hash, after=patches[-1].after or patches[-1].hash)
-        for turn in turns
-        if (patches := [part for part in turn.parts if isinstance(part, PatchPart)])
+    """The trees that the patches of a session refer to, by a name for each pair."""
+    patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
+    return {name: way for patch in patches for name, way in ways_of(patch).items()}
+
+
+def ways_of(patch: PatchPart) -> dict[str, Way]:
+    """The trees that a patch refers to, of files and of the index, by a name for each pair."""
+    index = {
+        f"{patch.id}_index{number}": Way(before=each.hash, after=each.after)
+        for number, each in enumerate(patch.staged)
     }
+    return {patch.id: Way(before=patch.hash, after=patch.after or patch.hash), **index}
 
 
 def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> dict[Path, Way]:
     """Each file's way from one point of a session to another; None is its end."""
-    places = (_states(turns, here), _states(turns, there))
+    places = [_states(*split(turns, point)) for point in (here, there)]
     return {
-        path: Way(before=tree, after=places[1][path])
+        Path(path): Way(before=tree, after=places[1][path])
         for path, tree in places[0].items()
         if tree != places[1][path]
     }
 
 
-def _states(turns: Sequence[Turn], point: Revert | None) -> dict[Path, str]:
-    """For each file that the session has changed, a tree that has it as it is at a point."""
-    before, behind = split(turns, point)
-    trees = {path: way.after for path, way in total(before).items()}
-    return trees | {path: way.before for path, way in total(behind).items()}
+def staged_between(
+    turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
+) -> dict[str, StagedWay]:
+    """The way of each path of git's index from one point of a session to another."""
+    halves = [
+        [[each for patch in half for each in patch.staged] for half in split(turns, point)]
+        for point in (here, there)
+    ]
+    heads: dict[str, str] = {}
+    for each in (*halves[0][0], *halves[0][1]):
+        for file in each.files:
+            heads.setdefault(file, each.head)
+    places = [_states(*half) for half in halves]
+    return {
+        path: StagedWay(before=tree, after=places[1][path], head=heads[path])
+        for path, tree in places[0].items()
+        if tree != places[1][path]
+    }
+
+
+def _states(before: Iterable[_Change], behind: Iterable[_Change]) -> dict[str, str]:
+    """For each path that the session has changed, a tree that has it as it is at a point."""
+    trees = {path: way.after for path, way in _total(before).items()}
+    return trees | {path: way.before for path, way in _total(behind).items()}
 
 
 def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:

@@ -23,6 +23,10 @@ _REASONS = {
     "large": "too large for a snapshot",
     "many": "git does not track it, and there are too many such files for a snapshot",
     "ignored": "ignored by git, so no copy was made",
+    "restaged": "staged otherwise since, so the index is left",
+    "committed": "committed since, so the index is left",
+    "unstaged": "what was staged of it before is not in the repository any more",
+    "locked": "still staged, as git's index is in use: `git restore --staged {file}`",
     "nested": "in a repository of its own: `git -C {folder} status` shows what changed there",
     "submodule": "in a submodule: `git -C {folder} status` shows what changed there",
 }
@@ -71,7 +75,8 @@ def said_of(files: Restored, root: Path) -> str:
 
 def reason_of(left: Left, root: Path) -> str:
     """Why a file was left, with the way to get it back where there is one."""
-    return _REASONS[left.reason].format(folder=shown(_repository(left.path, root), root))
+    folder = shown(_repository(left.path, root), root)
+    return _REASONS[left.reason].format(folder=folder, file=shown(left.path, root))
 
 
 def shown(path: Path, root: Path) -> str:

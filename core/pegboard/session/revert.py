@@ -15,7 +15,7 @@ from pegboard.schema.event import SessionDiffed, SessionWarned
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import TextPart, ToolPart
 from pegboard.schema.session import FileDiff, Revert, Session
-from pegboard.session.changes import between, bounded, split, summary_of, total
+from pegboard.session.changes import between, bounded, split, staged_between, summary_of, total
 from pegboard.session.engine import Engine
 from pegboard.session.leavings import left_by, said_of, unseen
 from pegboard.session.sessions import change_session, held
@@ -116,6 +116,8 @@ async def _moved(
     if snapshots is not None:
         tree = await snapshots.track(fresh=True)
         files = await snapshots.restore(between(turns, here=session.revert, there=point))
+        ways = staged_between(turns, here=session.revert, there=point)
+        files = replace(files, left=(*files.left, *await snapshots.restage(ways)))
         before, behind = split(turns, point)
         diffs = bounded(await snapshots.diff(total(before)))
         undone = bounded(await snapshots.diff(total(behind)))

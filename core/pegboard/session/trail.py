@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
-from pegboard.session.changes import bounded, split, summary_of, total
+from pegboard.session.changes import bounded, split, summary_of, total, ways_of
 from pegboard.session.processor import Processor
-from pegboard.snapshot import Snapshots, Way
+from pegboard.snapshot import Snapshots
 from pegboard.snapshot.claims import Writing
 from pegboard.storage.changes import Emit, PutPart
 from pegboard.tools import Tool
@@ -217,7 +217,8 @@ class Trail:
         finish = _part(step.processor, StepFinishPart)
         if finish is not None and finish.snapshot != tree:
             self._amend(step, replace(finish, snapshot=tree))
-        if not changed or step.tree is None:
+        index = snapshots.take_staged(self._run.session.id)
+        if not (changed or index) or step.tree is None:
             return
         patch = PatchPart(
             id=self._run.ids.part(),
@@ -227,11 +228,12 @@ class Trail:
             files=tuple(str(path) for path in changed if path not in left),
             after=tree,
             left={str(path): reason for path, reason in left.items()},
+            staged=index,
         )
         self._patches.append(patch)  # nothing waits since `take`: from here on nobody cancels this
         step.processor.put(patch)
-        way = Way(before=step.tree, after=tree)
-        await snapshots.keep(self._run.session.id, step.message.id, way)
+        for name, way in ways_of(patch).items():
+            await snapshots.keep(self._run.session.id, name, way)
 
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
         """Store what is known late; clients count steps, and their costs, by the events."""

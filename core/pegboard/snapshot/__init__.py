@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
 from pegboard.diffs import diff_texts
-from pegboard.schema.part import Unkept
+from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.claims import Claims, Writing
 from pegboard.snapshot.git import GitUnusableError, ShadowGit
 from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
 from pegboard.snapshot.restore import Left, Move, Restored, put_back
+from pegboard.snapshot.staging import StagedWay, restage
 from pegboard.snapshot.state import TooMuchError, WorktreeState
 from pegboard.snapshot.store import Store
 from pegboard.snapshot.tree import MissingObjectError, look_up
@@ -71,6 +72,7 @@ class Snapshots:
         self._busy = threading.Lock()
         self._stirred = False
         self._told: set[bytes] = set()
+        self._staged: dict[str, list[Staged]] = {}
         self._failures = 0
         self._watch = Watch(self._root_bytes)
         self._trusted = 0
@@ -138,8 +140,12 @@ class Snapshots:
         return tree
 
     def claimed(self, session_id: str) -> bool:
-        """Whether there are files to `take`."""
-        return self._claims.has(session_id)
+        """Whether there is something to `take`, or to `take_staged`."""
+        return self._claims.has(session_id) or session_id in self._staged
+
+    def take_staged(self, session_id: str) -> tuple[Staged, ...]:
+        """What the session is found to have done to git's index, told once."""
+        return tuple(self._staged.pop(session_id, ()))
 
     def take(self, session_id: str) -> tuple[Path, ...]:
         """The files that the session is found to have changed, each told once."""
@@ -185,6 +191,10 @@ class Snapshots:
         secrets is put back only from the user's repository, and does not go.
         """
         return await self._beside(self._restore, ways)
+
+    async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
+        """Put paths of git's index, as git names them, back; what was left as it is."""
+        return await self._beside(self._restage, ways)
 
     async def gc(self) -> int:
         """Drop what is too old or beyond the quota; the bytes that were freed."""
@@ -233,9 +243,18 @@ class Snapshots:
                     self.refused = f"git cannot be used: {error}"
                 return None
             self._failures = 0
+            self._share_index()
             times = self._state.apart.times
             self._claims.share(changed, self._root_bytes, times, looked_ns=looked_ns)
             return self._state.tree
+
+    def _share_index(self) -> None:
+        """Note whose work a change of git's index is."""
+        change, self._state.staged = self._state.staged, None
+        if change is not None:
+            changed_ns = self._git.index_state()[:1] or (0,)
+            for owner in self._claims.owners(changed_ns[0]):
+                self._staged.setdefault(owner, []).append(change)
 
     def _looked(self, told: set[bytes], *, everywhere: bool) -> frozenset[bytes]:
         if self._state.tree is None:
@@ -276,6 +295,13 @@ class Snapshots:
                 elif reason != "same":
                     left.append(Left(path=self._path(move.path), reason=reason))
             return Restored(changed=tuple(changed), left=tuple(left))
+
+    def _restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
+        with self._busy:
+            try:
+                return restage(self._git, self._objects, ways)
+            except OSError:
+                return tuple(Left(path=self._root / path, reason="locked") for path in ways)
 
     def _step(self, move: Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
         """None for a file that was put back, else why it was not."""

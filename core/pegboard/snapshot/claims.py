@@ -82,6 +82,12 @@ class Claims:
                 each for each in self._writings if each.end_ns is None or each.end_ns > looked_ns
             ]
 
+    def owners(self, changed_ns: int) -> set[str]:
+        """The sessions with a call that may have done what was done at this instant."""
+        with self._lock:
+            found = [each for each in self._writings if each.covers(changed_ns)]
+        return {owner for each in found for owner in each.owners}
+
     def has(self, owner: str) -> bool:
         """Whether there is something to take."""
         return owner in self._claimed

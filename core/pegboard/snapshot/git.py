@@ -24,6 +24,8 @@ from pegboard.snapshot.objects import Entry
 from pegboard.sources import read
 from pegboard.workspace import Workspace
 
+MOST_ARGUMENTS = 1_000
+"""More paths are not given to a process: the system limits what it takes."""
 TIME_LIMIT_S = 60.0
 """The longest that one process of git may take; the next one is not tried then."""
 SLOW_S = 5.0
@@ -43,6 +45,7 @@ _CONFIG = "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"
 # Files are taken byte by byte: attributes that change content on its way do not count.
 _ATTRIBUTES = "* -text -eol -ident -filter -working-tree-encoding -diff -merge\n"
 _CONVERTING = re.compile(rb"\b(text|eol|crlf|ident|filter|working-tree-encoding)\b")
+_COMMIT = re.compile(rb"[0-9a-f]{40}")
 _OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 
 
@@ -99,15 +102,19 @@ class ShadowGit:
         :raises OSError: when the folder cannot be written.
         """
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)  # copies of the user's files
-        for name in ("objects/info", "refs", "info"):
+        users = self.folder / "users"  # the user's objects without ours
+        for name in ("objects/info", "refs", "info", "users/objects/info", "users/refs"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        _put(self.folder / "HEAD", b"ref: refs/heads/none\n")
-        _put(self.folder / "config", _CONFIG.encode())
+        for folder in (self.folder, users):
+            _put(folder / "HEAD", b"ref: refs/heads/none\n")
+            _put(folder / "config", _CONFIG.encode())
         _put(self.folder / "info" / "attributes", _ATTRIBUTES.encode())
         _put(self.folder / "worktree", bytes(self.worktree) + b"\n")
         if self.seeded:
             assert self._shared is not None
-            _put(self.folder / "objects/info/alternates", bytes(self._shared / "objects") + b"\n")
+            for folder in (self.folder, users):
+                alternates = folder / "objects" / "info" / "alternates"
+                _put(alternates, bytes(self._shared / "objects") + b"\n")
         self._take_excludes()
 
     def index_state(self) -> tuple[int, ...]:
@@ -152,9 +159,55 @@ class ShadowGit:
             b"autocrlf" in _read(file).lower() for file in configs
         )
 
-    def sizes(self, oids: Sequence[bytes]) -> dict[bytes, int]:
+    def head(self) -> str:
+        """The commit that is checked out, "" when there is none or it cannot be read."""
+        if self._git_dir is None or self._shared is None or not self.seeded:
+            return ""
+        content = _read(self._git_dir / "HEAD").strip()
+        if content.startswith(b"ref: "):
+            name = content.removeprefix(b"ref: ")
+            content = _read(self._shared / os.fsdecode(name)).strip()
+            if not content:
+                packed = _read(self._shared / "packed-refs").splitlines()
+                found = (line for line in packed if line.endswith(b" " + name))
+                content = next(found, b"").partition(b" ")[0]
+        return content.decode() if _COMMIT.fullmatch(content) else ""
+
+    def tree_of(self, commit: str, paths: Sequence[bytes]) -> dict[bytes, Entry]:
+        """What a commit has at these paths; nothing without a commit. One process."""
+        if not commit or not paths:
+            return {}
+        limit = () if len(paths) > MOST_ARGUMENTS else ("--", *map(os.fsdecode, paths))
+        output = self._run("ls-tree", "-z", "-r", commit, *limit)
+        found = {}
+        for line in output.split(b"\0")[:-1]:
+            head, _, path = line.partition(b"\t")
+            mode, _, oid = head.split(b" ")
+            found[path] = Entry(mode, oid)
+        return found
+
+    def users_own(self, oids: Sequence[bytes]) -> set[bytes]:
+        """Those of the objects that the user's repository has; one process."""
+        if not oids:
+            return set()
+        known = self.sizes(oids, repository=self.folder / "users")
+        return set(known)
+
+    def write_index(self, files: Mapping[bytes, Entry | None]) -> None:
+        """Set these paths in the user's index, or remove them from it; one process.
+
+        :raises GitError: when another process has locked it, or it cannot be written.
+        """
+        removed = [b"0 %s\t%s" % (b"0" * 40, path) for path, entry in files.items() if not entry]
+        put = [b"%s %s\t%s" % (*entry, path) for path, entry in files.items() if entry]
+        if files:
+            given = b"\0".join((*removed, *put)) + b"\0"
+            self._run("update-index", "-z", "--index-info", given=given)
+
+    def sizes(self, oids: Sequence[bytes], *, repository: Path | None = None) -> dict[bytes, int]:
         """The lengths of blobs, without those that are missing; one process."""
-        output = self._run("cat-file", "--batch-check", given=b"\n".join(oids) + b"\n")
+        place = ("--git-dir", str(repository)) if repository is not None else ()
+        output = self._run(*place, "cat-file", "--batch-check", given=b"\n".join(oids) + b"\n")
         found = {}
         for line in output.splitlines():
             oid, kind, *rest = line.split()

@@ -31,11 +31,17 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
     """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`.
 
     Of a `secret` no copy is kept: it can neither be put back nor, once it is removed, come again.
-    Of others no snapshot was made.
+    Of others no snapshot was made. Of some only the entry in git's index was left: it was
+    `restaged` by somebody, `committed`, the content that was staged is gone from the repository
+    (`unstaged`), or the index was `locked`.
     """
 
     path: Path
-    reason: Literal["changed", "lost", "failed", "secret"] | Unkept
+    reason: (
+        Literal["changed", "lost", "failed", "secret"]
+        | Literal["restaged", "committed", "unstaged", "locked"]
+        | Unkept
+    )
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):

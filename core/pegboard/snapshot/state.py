@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard.schema.part import Staged
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.apart import Apart
 from pegboard.snapshot.git import Listing, ShadowGit
@@ -21,6 +22,7 @@ from pegboard.snapshot.objects import (
     file_id,
     object_id,
 )
+from pegboard.snapshot.staging import staged
 from pegboard.snapshot.tree import Tree
 
 NEW_FILE_LIMIT_BYTES = 2 << 20
@@ -67,6 +69,8 @@ class WorktreeState:
         self._tree: Tree | None = None
         self.apart = Apart(self._root)
         self._flooded = False
+        self._head = ""
+        self.staged: Staged | None = None
         self._freshened_at = time.monotonic()
 
     @property
@@ -95,6 +99,7 @@ class WorktreeState:
         :raises OSError: when git fails or an object cannot be stored.
         :raises TooMuchError: when there is no git and there are too many files.
         """
+        self.staged = None
         state = self._git.index_state()
         whole = self._tree is None or state != self._index_state
         listing = self._git.listing(whole=whole)
@@ -102,6 +107,8 @@ class WorktreeState:
         if whole:
             if self._git.converts(listing):
                 listing.doubtful |= self._converted(listing.indexed)
+            if self._tree is not None:
+                self.staged = staged(self._index, listing.indexed, self._head, self._objects)
             self._index, self._index_state = listing.indexed, state
             for path in (p for p, entry in listing.indexed.items() if entry.mode == SUBMODULE):
                 self.apart.add(path, "submodule")
@@ -111,6 +118,7 @@ class WorktreeState:
         self._unlike_index = {
             path: entry for path, entry in looked.items() if self._index.get(path) != entry
         }
+        self._head = self._git.head()
         unkept = self.apart.changed()
         if whole:
             changed = self._take_all()

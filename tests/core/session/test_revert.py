@@ -31,7 +31,6 @@ CHANGES = {
     "file to folder": "rm a.txt; mkdir a.txt; echo x > a.txt/inner",
     "folder to file": "rm -r src; echo x > src",
     "executable": "chmod +x run.sh",
-    "committed": "echo more >> a.txt; git -c user.name=t -c user.email=t@l commit -qam more",
     "awkward names": "echo x > ./-rf; echo y > 'with space'; echo z > ünï",
 }
 

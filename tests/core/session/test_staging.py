@@ -1,0 +1,134 @@
+"""Git's index goes back with the files, and what the user has staged is not lost."""
+
+from pathlib import Path
+
+import pytest
+
+from worktrees import git
+from written import ask, full_repository, played, shell
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return full_repository(tmp_path / "project")
+
+
+def staged(project: Path) -> str:
+    return git(project, "ls-files", "-s") + git(project, "status", "--porcelain")
+
+
+COMMANDS = {
+    "moved": "git mv a.txt moved.txt",
+    "removed": "git rm -q src/b.txt",
+    "added": "echo x > new.txt; git add new.txt",
+    "changed": "echo x >> a.txt; chmod +x a.txt; git add -A",
+    "file to folder": "git rm -q a.txt; mkdir a.txt; echo x > a.txt/inner; git add -A",
+    "unstaged": "git reset -q",
+    "forgotten": "git rm -q --cached mine.txt a.txt",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS.keys())
+async def test_what_was_staged_before_is_staged_again(
+    tmp_path: Path, project: Path, command: str
+) -> None:
+    (project / "mine.txt").write_text("staged by the user\n")
+    (project / "run.sh").write_text("staged by the user, too\n")
+    git(project, "add", "mine.txt", "run.sh")
+    before = staged(project)
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        after = staged(project)
+    async with played(tmp_path) as (app, _):
+        back = await app.revert(session, prompt)
+
+        assert (back.files.left, staged(project)) == ((), before)
+        assert before != after
+        forth = await app.unrevert(session)
+        assert (forth.files.left, staged(project)) == ((), after)
+
+
+async def test_what_somebody_staged_since_is_left_and_named(tmp_path: Path, project: Path) -> None:
+    command = "echo x >> a.txt; echo y >> run.sh; git add -A"
+    async with played(tmp_path, shell(command)) as (app, session):
+        prompt = await ask(app, session)
+        (project / "a.txt").write_text("mine\n")
+        (project / "own.txt").write_text("mine\n")
+        git(project, "add", "a.txt", "own.txt")
+
+        back = await app.revert(session, prompt)
+
+    assert {(each.path.name, each.reason) for each in back.files.left} == {
+        ("a.txt", "changed"),
+        ("a.txt", "restaged"),
+    }
+    assert git(project, "status", "--porcelain") == "M  a.txt\nA  own.txt"
+
+
+async def test_what_was_committed_is_not_staged_backwards(tmp_path: Path, project: Path) -> None:
+    command = (
+        "echo x >> a.txt; git add -A; git -c user.name=t -c user.email=t@l commit -qm x;"
+        "echo y >> run.sh; git add -A"
+    )
+    async with played(tmp_path, shell(command)) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "committed")]
+    assert git(project, "status", "--porcelain") == "M a.txt"
+
+
+async def test_an_index_that_git_uses_is_left_and_named(tmp_path: Path, project: Path) -> None:
+    async with played(tmp_path, shell("echo x >> a.txt; git add -A")) as (app, session):
+        prompt = await ask(app, session)
+        (project / ".git/index.lock").touch()
+
+        back = await app.revert(session, prompt)
+
+    assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "locked")]
+    assert "git restore --staged a.txt" in back.warning
+    (project / ".git/index.lock").unlink()
+    assert git(project, "status", "--porcelain") == "MM a.txt"
+
+
+async def test_what_the_repository_has_no_more_is_not_put_into_its_index(
+    tmp_path: Path, project: Path
+) -> None:
+    (project / "a.txt").write_text("staged by the user\n")
+    git(project, "add", "a.txt")
+    async with played(tmp_path, shell("echo x > a.txt; git add -A")) as (app, session):
+        prompt = await ask(app, session)
+        git(project, "prune", "--expire=now")
+
+        back = await app.revert(session, prompt)
+
+    assert [(each.path.name, each.reason) for each in back.files.left] == [("a.txt", "unstaged")]
+    assert (project / "a.txt").read_text() == "staged by the user\n"
+    git(project, "fsck", "--strict")
+
+
+async def test_a_linked_worktree_has_an_index_of_its_own(tmp_path: Path) -> None:
+    full_repository(tmp_path / "main")
+    git(tmp_path / "main", "worktree", "add", "-q", str(tmp_path / "project"), "-b", "other")
+    project = tmp_path / "project"
+    before = (staged(tmp_path / "main"), staged(project))
+    async with played(tmp_path, shell("git mv a.txt moved.txt")) as (app, session):
+        prompt = await ask(app, session)
+        assert staged(project) != before[1]
+
+        await app.revert(session, prompt)
+
+    assert (staged(tmp_path / "main"), staged(project)) == before
+
+
+async def test_a_user_who_stages_between_turns_is_not_undone(tmp_path: Path, project: Path) -> None:
+    answers = (shell("echo x >> a.txt; git add -A"), shell("true"))
+    async with played(tmp_path, *answers) as (app, session):
+        prompt = await ask(app, session)
+        (project / "own.txt").write_text("mine\n")
+        git(project, "add", "own.txt")
+        await ask(app, session, "again")
+
+        back = await app.revert(session, prompt)
+
+    assert back.files.left == ()
+    assert git(project, "status", "--porcelain") == "A  own.txt"
