@@ -1,13 +1,17 @@
 """The states of a worktree: exact and cheap."""
 
+import json
 import os
 import stat
+import time
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
 from pegboard.openat import temporary_beside
 from pegboard.snapshot import Snapshots, Way
+from pegboard.snapshot.objects import Objects
 from pegboard.snapshot.restore import Left
 from pegboard.workspace import open_workspace
 from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing
@@ -152,7 +156,8 @@ async def test_large_new_files_are_left_out_and_known_ones_are_kept(project: Pat
     async with taking(project) as snapshots:
         before = await snapshots.track()
         with writing(snapshots):
-            (project / "big.bin").write_bytes(big)
+            (project / "big.bin").touch()
+            os.truncate(project / "big.bin", (50 << 20) + 1)
         assert await snapshots.track() == before
         assert snapshots.unkept(snapshots.take("ses_1")) == {project / "big.bin": "large"}
 
@@ -321,3 +326,22 @@ async def test_what_is_there_for_an_instant_is_left_out(project: Path) -> None:
         told = await snapshots.track()
 
     assert before == during == told
+
+
+async def test_a_long_file_is_not_read_again_by_the_next_process(project: Path) -> None:
+    (project / "big.bin").write_bytes(os.urandom(3 << 20))
+    os.utime(project / "big.bin", (1, 1))
+    time.sleep(0.05)  # noqa: ASYNC251 - younger files are read again: they may change unseen
+    async with taking(project) as snapshots:
+        first = await snapshots.track()
+    known = next((project.parent / "data").rglob("large"))
+    other = Objects(known.parent / "objects").put("blob", b"other")
+    (entry,) = json.loads(known.read_bytes()).values()
+    swapped = known.read_bytes().replace(entry["oid"].encode(), b64encode(other))
+    known.write_bytes(swapped)
+
+    async with taking(project) as snapshots:
+        second = await snapshots.track()
+
+    assert entry["facts"][2] == 3 << 20
+    assert first != second

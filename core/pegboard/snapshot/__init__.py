@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
-from pegboard.diffs import diff_texts
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.claims import Claims, Writing
+from pegboard.snapshot.filediff import file_diff
 from pegboard.snapshot.git import GitUnusableError, ShadowGit
-from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
+from pegboard.snapshot.objects import SUBMODULE, Objects
 from pegboard.snapshot.restore import Left, Move, Restored, put_back
 from pegboard.snapshot.staging import StagedWay, restage
 from pegboard.snapshot.state import TooMuchError, WorktreeState
@@ -32,8 +32,6 @@ from pegboard.snapshot.tree import MissingObjectError, look_up
 from pegboard.snapshot.watch import Watch
 from pegboard.workspace import Workspace
 
-DIFF_LIMIT_BYTES = 1 << 20
-"""Of a longer file a diff says only that it changed."""
 COLLECT_EVERY_S = 24 * 3600.0
 MOST_FAILURES = 3
 MOST_WATCHED = 500
@@ -280,7 +278,7 @@ class Snapshots:
     def _diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
         moves, _ = self._moves(ways)
         contents = self._contents(moves, both=True)
-        return tuple(_file_diff(move, contents) for move in moves if move.expected != move.wanted)
+        return tuple(file_diff(move, contents) for move in moves if move.expected != move.wanted)
 
     def _restore(self, ways: Mapping[Path, Way]) -> Restored:
         with self._busy:
@@ -393,30 +391,3 @@ def _refusal(worktree: Path, env: Mapping[str, str]) -> str:
 
 def _is_secret(move: Move) -> bool:
     return secret_path(Path(os.fsdecode(move.path)))
-
-
-def _file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
-    name = move.path.decode(errors="replace")
-    before, after = _text(move.expected, contents), _text(move.wanted, contents)
-    status: Literal["added", "deleted", "modified"] = "modified"
-    if move.expected is None or move.wanted is None:
-        status = "added" if move.expected is None else "deleted"
-    if before is None or after is None:
-        return FileDiff(file=name, additions=0, deletions=0, status=status)
-    diff = diff_texts(before, after, name=name)
-    return FileDiff(
-        file=name,
-        additions=diff.additions,
-        deletions=diff.deletions,
-        patch=diff.text,
-        status=status,
-    )
-
-
-def _text(entry: Entry | None, contents: Mapping[bytes, bytes]) -> str | None:
-    if entry is None:
-        return ""
-    content = contents.get(entry.oid)
-    if content is None or len(content) > DIFF_LIMIT_BYTES or b"\0" in content:
-        return None
-    return content.decode(errors="replace")

@@ -19,6 +19,8 @@ SYMLINK = b"120000"
 SUBMODULE = b"160000"
 QUICK_LEVEL = 1
 """Snapshots are written far more often than they are read: least effort of compression."""
+COMPRESSED_LIMIT_BYTES = 2 << 20
+"""Longer contents are mostly packed already, and a tool waits for this."""
 _CHUNK_BYTES = 1 << 20
 _READ_ONLY = 0o444
 
@@ -59,7 +61,8 @@ class Objects:
         place = self._place(oid)
         if not _touched(place):
             head = f"{kind} {len(content)}\0".encode()
-            _write(place, zlib.compress(head + content, QUICK_LEVEL))
+            level = QUICK_LEVEL if len(content) <= COMPRESSED_LIMIT_BYTES else 0
+            _write(place, zlib.compress(head + content, level))
         self._known.add(oid)
         return oid
 

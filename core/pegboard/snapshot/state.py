@@ -12,6 +12,7 @@ from pegboard.schema.part import Staged
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.apart import Apart
 from pegboard.snapshot.git import Listing, ShadowGit
+from pegboard.snapshot.large import FILE_LIMIT_BYTES, FREE_BYTES, LargeFiles
 from pegboard.snapshot.objects import (
     EXECUTABLE,
     FILE,
@@ -25,13 +26,9 @@ from pegboard.snapshot.objects import (
 from pegboard.snapshot.staging import staged
 from pegboard.snapshot.tree import Tree
 
-NEW_FILE_LIMIT_BYTES = 2 << 20
-"""A file that git does not track is left out above this (data, builds, downloads)."""
-STORED_LIMIT_BYTES = 32 << 20
-"""Of a longer file only the id is kept: a change of it is seen, but cannot be undone."""
 OTHERS_LIMIT_FILES = 10_000
 OTHERS_LIMIT_BYTES = 128 << 20
-"""More files, or more bytes, that git does not track are left out altogether."""
+"""More files that git does not track, or more bytes in short ones, are left out altogether."""
 FRESHEN_EVERY_S = 20 * 60.0
 """Well within the time for which objects without a reference are kept."""
 _RACY_NS = 20_000_000
@@ -68,6 +65,7 @@ class WorktreeState:
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
         self.apart = Apart(self._root)
+        self._large = LargeFiles(git.folder / "large")
         self._flooded = False
         self._head = ""
         self.staged: Staged | None = None
@@ -114,11 +112,16 @@ class WorktreeState:
                 self.apart.add(path, "submodule")
         first = self._tree is None
         self._set_apart(listing, told)
+        if first:
+            for path, facts, entry in self._large.remembered(self._objects):
+                if path in listing.others and self._large.fits(path, facts[2]):
+                    self._seen[path] = _Seen(facts, entry, sure=True)
         looked = {path: self._entry(path) for path in sorted(self._candidates(listing))}
         self._unlike_index = {
             path: entry for path, entry in looked.items() if self._index.get(path) != entry
         }
         self._head = self._git.head()
+        self._large.remember({path: (s.facts, s.entry) for path, s in self._seen.items() if s.sure})
         unkept = self.apart.changed()
         if whole:
             changed = self._take_all()
@@ -191,7 +194,7 @@ class WorktreeState:
         total = 0
         if len(listing.others) <= OTHERS_LIMIT_FILES:
             sizes = (_size(self._root + path) for path in listing.others)
-            total = sum(size for size in sizes if size <= NEW_FILE_LIMIT_BYTES)
+            total = sum(size for size in sizes if size <= FREE_BYTES)
         fits = len(listing.others) <= OTHERS_LIMIT_FILES and total <= OTHERS_LIMIT_BYTES
         if fits and not self._flooded:
             return
@@ -247,7 +250,7 @@ class WorktreeState:
         """Whether a file that git does not track is copied; from here on, or never."""
         if self._flooded:
             self.apart.add(path, "many")
-        elif size > NEW_FILE_LIMIT_BYTES:
+        elif path not in self.apart.reasons and not self._large.fits(path, size):
             self.apart.add(path, "large")
         return path not in self.apart.reasons
 
@@ -292,7 +295,7 @@ def _entry_of(name: bytes, objects: Objects | None) -> tuple[Entry | None, os.st
     with os.fdopen(file, "rb", buffering=0) as content:
         facts = os.fstat(file)
         mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
-        if facts.st_size > STORED_LIMIT_BYTES:
+        if facts.st_size > FILE_LIMIT_BYTES:
             return Entry(mode, file_id(file, facts.st_size)), facts
         return Entry(mode, _put(content.read(), objects)), facts
 

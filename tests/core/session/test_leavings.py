@@ -1,6 +1,7 @@
 """What a revert cannot put back is named, with the reason, and nothing else is lost by it."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from played import heard, text
 from worktrees import git
 from written import ask, full_repository, played, shell, state, written
 
-LARGE = (2 << 20) + 1
+LARGE = (50 << 20) + 1
 
 
 @pytest.fixture
@@ -22,6 +23,15 @@ def project(tmp_path: Path) -> Path:
 
 def left(back: Reverted) -> dict[str, str]:
     return {each.path.name: each.reason for each in back.files.left}
+
+
+def sparse(file: Path, size: int) -> None:
+    file.touch()
+    os.truncate(file, size)
+
+
+def binaries(project: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in project.glob("*.bin")}
 
 
 def inner_repository(folder: Path) -> None:
@@ -40,7 +50,7 @@ def with_submodule(project: Path) -> None:
 
 
 async def test_a_file_too_large_for_a_snapshot_is_named(tmp_path: Path, project: Path) -> None:
-    (project / "big.bin").write_bytes(b"x" * LARGE)
+    sparse(project / "big.bin", LARGE)
     async with played(tmp_path, shell("echo y >> big.bin; echo z > a.txt")) as (app, session):
         prompt = await ask(app, session)
 
@@ -54,7 +64,7 @@ async def test_a_file_too_large_for_a_snapshot_is_named(tmp_path: Path, project:
 async def test_a_file_that_shrinks_below_the_limit_is_no_new_one(
     tmp_path: Path, project: Path
 ) -> None:
-    (project / "big.bin").write_bytes(b"x" * LARGE)
+    sparse(project / "big.bin", LARGE)
     async with played(tmp_path, shell("echo y > big.bin")) as (app, session):
         prompt = await ask(app, session)
 
@@ -99,7 +109,7 @@ async def test_what_a_tool_wrote_in_another_repository_is_named(
 async def test_what_was_left_is_named_again_by_a_later_process_and_told_by_an_event(
     tmp_path: Path, project: Path
 ) -> None:
-    (project / "big.bin").write_bytes(b"x" * LARGE)
+    sparse(project / "big.bin", LARGE)
     async with played(tmp_path, shell("echo y >> big.bin")) as (app, session):
         prompt = await ask(app, session)
 
@@ -174,3 +184,22 @@ async def test_what_git_ignores_is_named_when_a_tool_has_written_it(
 
     assert left(back) == {"out.log": "ignored"}
     assert state(project) != before
+
+
+async def test_a_long_file_that_git_does_not_track_comes_back(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.snapshot.large.LIMIT_BYTES", 7 << 20)
+    for name in ("one.bin", "two.bin", "three.bin"):
+        (project / name).write_bytes(os.urandom(3 << 20))
+    before = binaries(project)
+    async with played(tmp_path, shell("for f in *.bin; do echo x >> $f; done")) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    after = binaries(project)
+    assert left(back) == {"two.bin": "large"}
+    assert {name for name in before if before[name] == after[name]} == {
+        "image.bin",
+        "one.bin",
+        "three.bin",
+    }
