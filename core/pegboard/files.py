@@ -13,7 +13,7 @@ import msgspec
 
 from pegboard.clock import Slots
 from pegboard.errors import ToolError
-from pegboard.openat import folder_of, temporary_beside
+from pegboard.openat import drop_stale, folder_of, temporary_beside
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -41,6 +41,7 @@ class FileLedger:
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
         self._gates: dict[str, _Gate] = {}
+        self._swept: set[Path] = set()
 
     def view(
         self, session_id: str, *, announce: Callable[[Path], None] | None = None
@@ -51,6 +52,12 @@ class FileLedger:
     def forget(self, session_id: str) -> None:
         """Drop the stamps of a session that is closed or deleted."""
         self._stamps.pop(session_id, None)
+
+    def sweep(self, folder: Path) -> None:
+        """Remove what killed processes have left in a folder, once for each folder; it blocks."""
+        if folder not in self._swept:
+            self._swept.add(folder)
+            drop_stale(folder)
 
     @asynccontextmanager
     async def writing(self, path: Path) -> AsyncIterator[None]:
@@ -134,7 +141,7 @@ class SessionFiles:
         """
         if self._announce is not None:
             self._announce(path)
-        work = asyncio.create_task(asyncio.to_thread(_replace, path, content))
+        work = asyncio.create_task(asyncio.to_thread(self._replace, path, content))
         try:
             others = await asyncio.shield(work)
         except asyncio.CancelledError:
@@ -143,6 +150,10 @@ class SessionFiles:
             raise
         self.note_read(path)
         return others
+
+    def _replace(self, path: Path, content: bytes) -> int:
+        self._ledger.sweep(path.parent)
+        return _replace(path, content)
 
 
 def _same_state(seen: _Stamp, now: os.stat_result) -> bool:

@@ -2,14 +2,30 @@
 
 import errno
 import os
+import re
 import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 TEMPORARY = ".pegboard~"
 """The end of names of files that are there for an instant; snapshots leave them out."""
+STALE_S = 3600.0
+"""No write takes so long: a temporary file that was last renamed or written then is nobody's."""
+_NAME = re.compile(r"\..+\.[0-9a-f]{12}" + re.escape(TEMPORARY), re.DOTALL)
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def drop_stale(folder: Path) -> None:
+    """Remove the temporary files in a folder that a process which was killed has left there."""
+    limit_s = time.time() - STALE_S
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(TEMPORARY) and _NAME.fullmatch(entry.name):
+                facts = entry.stat(follow_symlinks=False)
+                if facts.st_ctime < limit_s and not stat.S_ISDIR(facts.st_mode):
+                    Path(entry.path).unlink(missing_ok=True)
 
 
 def temporary_beside(path: Path) -> Path:

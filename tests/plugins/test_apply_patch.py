@@ -302,7 +302,7 @@ async def test_a_cancelled_patch_is_applied_whole(tmp_path):
     await writing.wait()
     patching.cancel()
 
-    with pytest.raises(asyncio.CancelledError):
+    with pytest.raises(asyncio.CancelledError, match="applied whole"):
         await patching
 
     contents = {name: facts[0] for name, facts in tree(tmp_path).items()}

@@ -101,8 +101,8 @@ class Caller:
         try:
             result = await self._ran(call, plan, part.message_id, call_tool)
             self._processor.tool_done(ToolDone(id=call.id, result=result))
-        except asyncio.CancelledError:
-            self._processor.tool_failed(ToolFailed(id=call.id, error=STOPPED))
+        except asyncio.CancelledError as error:
+            self._processor.tool_failed(ToolFailed(id=call.id, error=_stopped(error)))
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
@@ -220,7 +220,8 @@ class Caller:
         except TimeoutError as error:
             if limit is None or not limit.expired():
                 raise
-            raise ToolError(f"{tool.id} did not end within {limit_s:g} s") from error
+            text = f"{tool.id} did not end within {limit_s:g} s."
+            raise ToolError(" ".join((text, *_stands(error.__cause__)))) from error
 
     async def _not_in_a_loop(
         self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
@@ -265,6 +266,17 @@ def _said(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - a tool's exceptions are foreign code
         return "its text cannot be had"
+
+
+def _stopped(error: BaseException) -> str:
+    """That the call was stopped, with what the tool says of how things stand."""
+    return " ".join((STOPPED, *_stands(error)))
+
+
+def _stands(error: BaseException | None) -> tuple[str, ...]:
+    """What a tool has said when it was cancelled, by the text of its own `CancelledError`."""
+    own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
+    return (str(error),) if own and error is not None and error.args else ()
 
 
 def _nesting(value: object) -> int:

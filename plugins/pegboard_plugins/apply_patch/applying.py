@@ -6,9 +6,9 @@ from contextlib import AsyncExitStack
 
 from msgspec.structs import asdict
 
-from pegboard import ToolContext, ToolResult
+from pegboard import ToolContext, ToolError, ToolResult
 from pegboard_plugins.apply_patch.changes import Change, check, located, planned, title
-from pegboard_plugins.apply_patch.parser import parse
+from pegboard_plugins.apply_patch.parser import PatchError, parse
 from pegboard_plugins.apply_patch.writing import write_all
 
 _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
@@ -23,10 +23,20 @@ async def apply_text(context: ToolContext, text: str) -> ToolResult:
         changes = await asyncio.to_thread(planned, context, places)
         await _ask(context, changes)
         await asyncio.to_thread(check, context, changes)
-        links = await write_all(context, changes)
+        try:
+            links = await write_all(context, changes)
+        except PatchError:
+            raise  # nothing was changed
+        except (asyncio.CancelledError, ToolError):
+            await _tell(context, changes)  # it stands all the same, or a part of it does
+            raise
+    await _tell(context, changes)
+    return _result(context, changes, links)
+
+
+async def _tell(context: ToolContext, changes: Sequence[Change]) -> None:
     for path in (path for change in changes for path in change.paths):
         await context.edited(path)
-    return _result(context, changes, links)
 
 
 async def ask_beforehand(context: ToolContext, text: str) -> None:

@@ -1,19 +1,23 @@
 """All files of a patch are changed, or none."""
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from pegboard import ToolContext, ToolError, move_resolved, remove_resolved, temporary_beside
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 
+_Undo = list[tuple[Path, Callable[[], Awaitable[object]]]]
+"""What puts each path back, the last one first."""
+
 
 async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     """How many other names (hard links) keep old content, once every file is changed.
 
-    A cancelled call waits for that.
+    A cancelled call waits for that, and says how it ended.
 
     :raises PatchError: `io`, when a file cannot be changed; then all are as before.
     :raises ToolError: when one cannot, and another cannot be put back.
@@ -21,44 +25,48 @@ async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     work = asyncio.create_task(_write_all(context, changes))
     try:
         return await asyncio.shield(work)
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # No limit: these are a few writes, and half of them would be worse than all.
         await asyncio.wait({work})
-        work.cancelled() or work.exception()
-        raise
+        failed = None if work.cancelled() else work.exception()
+        text = "The patch is applied whole: all its files are changed."
+        raise asyncio.CancelledError(str(failed) if failed else text) from error
 
 
 async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     links = 0
+    undo: _Undo = []
     leaving: list[tuple[Path, Path]] = []
-    async with AsyncExitStack() as undo:
-        undo.push_async_exit(_undone)
-        try:
-            for change in changes:
-                links += await _write(context, change, undo, leaving)
-        except OSError as error:
-            raise PatchError("io", f"a file cannot be changed: {error}") from error
-        undo.pop_all()
+    try:
+        for change in changes:
+            links += await _write(context, change, undo, leaving)
+    except BaseException as error:
+        stand = await _put_back(undo)
+        if not isinstance(error, OSError):
+            raise
+        if stand:
+            text = f"the patch failed ({error}), and these files could not be put back"
+            raise ToolError(f"{text}: {', '.join(map(str, stand))}") from error
+        raise PatchError("io", f"a file cannot be changed: {error}") from error
     for path, aside in leaving:
         await asyncio.to_thread(remove_resolved, aside)
         context.files.note_read(path)
     return links
 
 
-async def _undone(kind: object, error: BaseException | None, trace: object) -> None:
-    """Say what is left when putting back has failed too."""
-    del kind, trace
-    if isinstance(error, OSError):
-        raise ToolError(
-            f"the patch failed, and what was changed already cannot all be put back: {error}"
-        ) from error
+async def _put_back(undo: _Undo) -> list[Path]:
+    """The paths that stand as the patch has left them, since putting back has failed too."""
+    stand: dict[Path, None] = {}
+    for path, put in reversed(undo):
+        try:
+            await put()
+        except OSError:
+            stand[path] = None
+    return list(stand)
 
 
 async def _write(
-    context: ToolContext,
-    change: Change,
-    undo: AsyncExitStack,
-    leaving: list[tuple[Path, Path]],
+    context: ToolContext, change: Change, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
     """How many other names of the file keep what it was."""
     files = context.files
@@ -66,23 +74,24 @@ async def _write(
         # Aside first: until all other files are written the deleted ones are still whole.
         aside = temporary_beside(change.path)
         await asyncio.to_thread(move_resolved, change.path, aside)
-        undo.push_async_callback(_rename_back, context, aside, change.path)
+        undo.append((change.path, partial(_rename_back, context, aside, change.path)))
         leaving.append((change.path, aside))
         return 0
     if change.before is None:
         _forget_folders(change.path, undo)
         await files.replace(change.path, change.after)
-        undo.push_async_callback(asyncio.to_thread, remove_resolved, change.path)
+        undo.append((change.path, partial(asyncio.to_thread, remove_resolved, change.path)))
         return 0
     path = change.path
     if change.target is not None:
         path = change.target
         _forget_folders(path, undo)
         await asyncio.to_thread(move_resolved, change.path, path)
-        undo.push_async_callback(_rename_back, context, path, change.path)
+        undo.append((change.path, partial(_rename_back, context, path, change.path)))
         files.note_read(change.path)
-    undo.push_async_callback(files.replace, path, change.before)
-    return await files.replace(path, change.after)
+    links = await files.replace(path, change.after)  # as before, when it fails
+    undo.append((change.path, partial(files.replace, path, change.before)))
+    return links
 
 
 async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
@@ -90,10 +99,10 @@ async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
     context.files.note_read(before)
 
 
-def _forget_folders(path: Path, undo: AsyncExitStack) -> None:
+def _forget_folders(path: Path, undo: _Undo) -> None:
     """Have the folders that a new file will make go again with it."""
     missing = [folder for folder in path.parents if not folder.exists()]
-    undo.push_async_callback(asyncio.to_thread, _remove_folders, missing)
+    undo.append((path, partial(asyncio.to_thread, _remove_folders, missing)))
 
 
 def _remove_folders(folders: Sequence[Path]) -> None:
