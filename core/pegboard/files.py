@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import re
 import stat
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -18,6 +20,12 @@ from pegboard.openat import drop_stale, folder_of, temporary_beside
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
 
+MOST_KEPT = 100
+"""Of so many files a call keeps what it has seen, for a later process."""
+STAMPS = "stamps"
+"""Where the metadata of a call has that."""
+_STAMP = re.compile(r"(\d{1,20}):(\d{1,20}):(\d{1,20}):(\d{1,20}):((?:[0-9a-f]{32})?)")
+
 
 class _Stamp(msgspec.Struct, frozen=True):
     """A state of a file; `digest` is empty for a long one."""
@@ -27,6 +35,11 @@ class _Stamp(msgspec.Struct, frozen=True):
     size: int
     inode: int
     digest: bytes
+
+    def text(self) -> str:
+        """The stamp as one text: clients of JSON round such numbers."""
+        times = f"{self.mtime_ns}:{self.ctime_ns}:{self.size}:{self.inode}"
+        return f"{times}:{self.digest.hex()}"
 
 
 @dataclass(slots=True)
@@ -42,16 +55,48 @@ class FileLedger:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
         self._gates: dict[str, _Gate] = {}
         self._swept: set[Path] = set()
+        self._recalled: set[str] = set()
 
     def view(
-        self, session_id: str, *, announce: Callable[[Path], None] | None = None
+        self,
+        session_id: str,
+        *,
+        announce: Callable[[Path], None] | None = None,
+        noted: set[str] | None = None,
     ) -> "SessionFiles":
-        """The ledger as the tools of one session use it; `announce` hears of a write before it."""
-        return SessionFiles(self, self._stamps.setdefault(session_id, {}), announce)
+        """The ledger as the tools of one session use it; `announce` hears of a write before it.
+
+        `noted` takes up the files that are noted as read.
+        """
+        stamps = self._stamps.setdefault(session_id, {})
+        return SessionFiles(self, stamps, announce, noted)
+
+    def stamps(self, session_id: str, noted: Iterable[str]) -> dict[str, str]:
+        """What the session has seen of these files, to be kept with the call, up to a limit."""
+        known = self._stamps.get(session_id, {})
+        return {path: known[path].text() for path in islice(noted, MOST_KEPT) if path in known}
+
+    def recall(self, session_id: str, kept: Iterable[object]) -> None:
+        """Take what calls of an earlier process have kept, the oldest first, once for a session.
+
+        What this process has seen itself stays.
+        """
+        if session_id in self._recalled:
+            return
+        self._recalled.add(session_id)
+        found: dict[str, _Stamp] = {}
+        for stamps in kept:
+            for path, text in stamps.items() if isinstance(stamps, dict) else ():
+                stamp = _stamp_of(text)
+                if stamp is not None:
+                    found[path] = stamp
+        known = self._stamps.setdefault(session_id, {})
+        known.update({**found, **known})
 
     def forget(self, session_id: str) -> None:
         """Drop the stamps of a session that is closed or deleted."""
         self._stamps.pop(session_id, None)
+        self._recalled.discard(session_id)
 
     def sweep(self, folder: Path) -> None:
         """Remove what killed processes have left in a folder, once for each folder; it blocks."""
@@ -86,7 +131,9 @@ class SessionFiles:
         ledger: FileLedger,
         stamps: dict[str, _Stamp],
         announce: Callable[[Path], None] | None = None,
+        noted: set[str] | None = None,
     ) -> None:
+        self._noted = noted
         self._ledger = ledger
         self._stamps = stamps
         self._announce = announce
@@ -102,6 +149,8 @@ class SessionFiles:
             self._stamps.pop(target, None)
         else:
             self._stamps[target] = stamp
+            if self._noted is not None:
+                self._noted.add(target)
 
     def check_fresh(self, path: Path) -> None:
         """Nothing, if this session has seen the file as it is now.
@@ -154,6 +203,15 @@ class SessionFiles:
     def _replace(self, path: Path, content: bytes) -> int:
         self._ledger.sweep(path.parent)
         return _replace(path, content)
+
+
+def _stamp_of(text: object) -> _Stamp | None:
+    """The stamp of a text that `_Stamp.text` gave; None for any other, as of an import."""
+    found = _STAMP.fullmatch(text) if isinstance(text, str) else None
+    if found is None:
+        return None
+    mtime_ns, ctime_ns, size, inode = map(int, found.groups()[:4])
+    return _Stamp(mtime_ns, ctime_ns, size, inode, bytes.fromhex(found[5]))
 
 
 def _same_state(seen: _Stamp, now: os.stat_result) -> bool:

@@ -7,10 +7,12 @@ from typing import Any
 from pegboard.agents import find_agent, rulesets_for
 from pegboard.clock import Slots
 from pegboard.context import Ruleset, SessionView
+from pegboard.files import STAMPS
 from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
+from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 from pegboard.session.budget import Budget
 from pegboard.session.ending import Progress
@@ -88,6 +90,10 @@ class Run:
 
     def __post_init__(self) -> None:
         self.trail = Trail(self)
+        parts = (part for turn in self.history.turns for part in turn.parts)
+        states = (part.state for part in parts if isinstance(part, ToolPart))
+        facts = (state.metadata for state in states if isinstance(state, Completed))
+        self.engine.files.recall(self.session.id, (each.get(STAMPS) for each in facts))
 
     def view(self, agent: Agent, model: Model) -> SessionView:
         """The session as plugins see it now."""

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.context import SessionView
 from pegboard.errors import (
@@ -17,6 +18,7 @@ from pegboard.errors import (
     QuestionRejectedError,
     ToolError,
 )
+from pegboard.files import STAMPS
 from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
@@ -203,7 +205,9 @@ class Caller:
                 session=self._view, call=pending, result=result, context=context
             )
         outputs = engine.outputs(self._view.id)
-        return await kept_result(result, output_dir=outputs, hint=self._hint())
+        kept = await kept_result(result, output_dir=outputs, hint=self._hint())
+        seen = {STAMPS: context.stamps} if context.stamps else {}
+        return replace(kept, metadata={**kept.metadata, **seen})
 
     def _hint(self) -> str:
         return f"{CUT_HINT} {DELEGATE_HINT}" if "task" in self._offered else CUT_HINT

@@ -60,6 +60,7 @@ class CallContext:
         self._message_id = message_id
         self._call_tool = call_tool
         self._changed: dict[Path, None] = {}
+        self._noted: set[str] = set()
         self.clock = Clock()
 
     @property
@@ -102,7 +103,12 @@ class CallContext:
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
         announce = partial(self._run.trail.intends, self._call_id)
-        return self._engine.files.view(self._view.id, announce=announce)
+        return self._engine.files.view(self._view.id, announce=announce, noted=self._noted)
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """What the call has seen of files, as it is kept with it."""
+        return self._engine.files.stamps(self._view.id, self._noted)
 
     @property
     def background(self) -> BackgroundAccess:
