@@ -40,14 +40,15 @@ async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     try:
         for change in changes:
             links += await _write(context, change, undo, leaving)
-    except BaseException as error:
+    except OSError as error:
         stand = await _put_back(undo)
-        if not isinstance(error, OSError):
-            raise
         if stand:
             text = f"the patch failed ({error}), and these files could not be put back"
             raise ToolError(f"{text}: {', '.join(map(str, stand))}") from error
         raise PatchError("io", f"a file cannot be changed: {error}") from error
+    except BaseException:
+        await _put_back(undo)
+        raise
     for path, aside in leaving:
         await asyncio.to_thread(remove_resolved, aside)
         context.files.note_read(path)
