@@ -19,7 +19,7 @@ from evals.choose import Choice, choose, scores
 from evals.everyday import TASKS
 from evals.play import Figures, Setting, Variant, play
 from evals.suite.every import CASES
-from evals.table import failures, table
+from evals.table import differences, failures, table
 
 INTERRUPTED = 130
 Ran = TypeVar("Ran", Figures, Choice)
@@ -45,7 +45,7 @@ async def _play(options: argparse.Namespace) -> int:
         for variant in _variants(options)
     ]
     runs = await _all(jobs, options)
-    sys.stderr.write(f"\n{failures(runs)}\n{table(runs)}")
+    sys.stderr.write(f"\n{failures(runs)}\n{differences(runs)}\n{table(runs)}")
     return int(not all(each.success for each in runs))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from evals.case import Case, judge, plant, search_path
+from evals.case import Call, Case, judge, plant, search_path
 
 COMMAND = Path(sys.executable).with_name("pegboard")
 GRACE_S = 20
@@ -124,10 +124,10 @@ async def play(case: Case, variant: Variant, setting: Setting, root: Path) -> Fi
         setting=setting,
     )
     seconds = monotonic() - started
-    records = [json.loads(line) for line in ended.out.splitlines() if line.startswith("{")]
-    answer, told = _answer(records), [json.dumps(each) for each in _inputs(records)]
-    reasons = await asyncio.to_thread(judge, case, before, project, answer, told)
-    reasons = [*_failures(ended, records), *reasons]
+    records = records_of(ended)
+    answer, calls = _answer(records), calls_of(records)
+    reasons = await asyncio.to_thread(judge, case, before, project, answer, calls)
+    reasons = [*flaws_of(ended, records), *reasons]
     return Figures(
         case=case.name,
         model=setting.model,
@@ -230,9 +230,15 @@ def _uses(records: Iterable[Mapping[str, Any]]) -> dict[str, Uses]:
     return {name: Uses(calls=calls[name], failures=failures[name]) for name in sorted(calls)}
 
 
-def _inputs(records: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """The arguments of the calls that were made."""
-    return [part["state"]["input"] for part in _parts(records)]
+def calls_of(records: Iterable[Mapping[str, Any]]) -> tuple[Call, ...]:
+    """The calls that were made, in the order in which they ended."""
+    return tuple((part["tool"], part["state"]["input"]) for part in _parts(records))
+
+
+def records_of(ended: Ended) -> list[dict[str, Any]]:
+    """The records that the run wrote; a last one may have been cut off."""
+    whole = [line for line in ended.out.splitlines(keepends=True) if line.endswith("\n")]
+    return [json.loads(line) for line in whole]
 
 
 def _parts(records: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -244,7 +250,7 @@ def _answer(records: Iterable[Mapping[str, Any]]) -> str:
     return next((each["text"] for each in records if each["type"] == "result"), "")
 
 
-def _failures(ended: Ended, records: Iterable[Mapping[str, Any]]) -> list[str]:
+def flaws_of(ended: Ended, records: Iterable[Mapping[str, Any]]) -> list[str]:
     """What went wrong with the run itself."""
     result = next((each for each in records if each["type"] == "result"), None)
     if result is None:

@@ -1,5 +1,6 @@
 """The figures of many runs as a table, a row for each model and variant."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from statistics import median
@@ -30,11 +31,34 @@ def failures(runs: Iterable[Figures]) -> str:
     )
 
 
+def differences(runs: Iterable[Figures]) -> str:
+    """A line for each case that one model or variant does more often than another."""
+    by_case = defaultdict[str, list[Figures]](list)
+    for each in sorted(runs, key=_whose):
+        by_case[each.case].append(each)
+    found = {case: _shares(group) for case, group in sorted(by_case.items())}
+    differing = {case: shares for case, shares in found.items() if len(set(shares.values())) > 1}
+    return "".join(
+        f"{case}: {', '.join(f'{whose} {share}' for whose, share in shares.items())}\n"
+        for case, shares in differing.items()
+    )
+
+
+def _shares(runs: Iterable[Figures]) -> dict[str, str]:
+    """Successes of one case by model and variant, such as `p/m brief` to `2/3`."""
+    return {" ".join(whose): _successes(list(group)) for whose, group in groupby(runs, key=_whose)}
+
+
+def _successes(runs: Sequence[Figures]) -> str:
+    return f"{sum(each.success for each in runs)}/{len(runs)}"
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """The rows as lines, with columns of even width."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     padded = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
     )
     return "".join(f"{line.rstrip()}\n" for line in padded)
 
@@ -49,7 +73,7 @@ def _row(runs: Sequence[Figures]) -> tuple[str, ...]:
     return (
         runs[0].model,
         runs[0].variant,
-        f"{sum(each.success for each in runs)}/{len(runs)}",
+        _successes(runs),
         f"{median(each.steps for each in runs):g}",
         f"{median(each.tokens_in for each in runs):.0f}",
         f"{median(each.tokens_out for each in runs):.0f}",

@@ -72,6 +72,13 @@ ADD = Case(
 )
 
 _NAMES = ("api.py", "web.py", "jobs.py")
+_USER = """
+    from users import fetch_user, fetch_user_agent
+
+
+    def show(number):
+        return fetch_user(number)["id"], fetch_user_agent()
+    """
 
 RENAME = Case(
     name="rename",
@@ -87,16 +94,7 @@ RENAME = Case(
             def fetch_user_agent():
                 return "agent/1"
             """,
-        **{
-            name: """
-                from users import fetch_user, fetch_user_agent
-
-
-                def show(number):
-                    return fetch_user(number)["id"], fetch_user_agent()
-                """
-            for name in _NAMES
-        },
+        **dict.fromkeys(_NAMES, _USER),
         "routes.json": '{"user": "users:fetch_user", "agent": "users:fetch_user_agent"}\n',
         "README.md": "Call `fetch_user(1)` for a user, `fetch_user_agent()` for the agent.\n",
     },
@@ -176,7 +174,7 @@ REFACTOR = Case(
         def test_one_place(self):
             tree = ast.parse(Path("prices.py").read_text())
             called = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
-            self.assertEqual(sum(node.attr == "quantize" for node in called), 2)
+            self.assertLessEqual([node.attr for node in called].count("quantize"), 2)
         """,
     reference=(
         read("prices.py"),
@@ -321,7 +319,7 @@ DOCUMENTS = Case(
             text = Path("README.md").read_text()
             rows = [[each.strip(" `") for each in line.strip("| ").split("|")]
                     for line in text.splitlines() if line.startswith("|")]
-            table = {row[0]: row[1] for row in rows[2:]}
+            table = {row[0].split("`")[0].split()[0]: row[1] for row in rows[2:]}
             self.assertEqual(table, {"--format": "json", "--limit": "50"})
             self.assertTrue(text.startswith("# Tool"))
             self.assertIn("Written for the team, with love.", text)

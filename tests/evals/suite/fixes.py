@@ -252,7 +252,7 @@ MONOREPO = Case(
         "shipping/rounding.py was changed": (
             step(
                 bash(
-                    "sed -i 's/Decimal(\"0.01\")/Decimal(\"0.01\"), rounding=\"ROUND_HALF_UP\"/'"
+                    'sed -i \'s/Decimal("0.01")/Decimal("0.01"), rounding="ROUND_HALF_UP"/\''
                     " rounding.py ../shipping/rounding.py"
                 )
             ),
