@@ -91,7 +91,7 @@ async def echo(context: ToolContext, args: Any) -> str:
         {"properties": {"a": {"default": object()}}},
         {"properties": {"a": {"default": float("nan")}}},
     ],
-    ids=repr,
+    ids=["no object", "unknown type", "no JSON", "no number"],
 )
 def test_a_wrong_schema_is_found(schema: dict[str, Any]) -> None:
     assert rules(Tool.raw("far", "Far.", schema, echo)) == [("far", "schema")]

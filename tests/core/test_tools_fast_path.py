@@ -110,7 +110,11 @@ def test_other_types_are_left_to_pydantic(annotation: Any) -> None:
         plain_schema(parameters((annotation, REQUIRED)))
 
 
-@pytest.mark.parametrize("default", [math.nan, math.inf, (1, 2), object(), {1: 2}], ids=repr)
+@pytest.mark.parametrize(
+    "default",
+    [math.nan, math.inf, (1, 2), object(), {1: 2}],
+    ids=["nan", "inf", "tuple", "object", "dict"],
+)
 def test_other_defaults_are_left_to_pydantic(default: Any) -> None:
     with pytest.raises(NotPlainError):
         plain_schema(parameters((Any, default)))
