@@ -1,13 +1,11 @@
-"""What tests of every folder may ask for, and how two workers share them."""
+"""What tests of every folder may ask for, and who runs them."""
 
 from pathlib import Path
 
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from slow_storage import VARIABLE
-
-WORKERS = 2
+from workers import WORKERS, Shares
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -15,15 +13,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return WORKERS if all(Path(named).is_dir() for named in config.args) else 0
 
 
-class ByFile(LoadScopeScheduling):
-    """A worker takes a file at a time."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("::")[0]
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config) -> ByFile:
-    return ByFile(config)
+def pytest_xdist_make_scheduler(config: pytest.Config) -> Shares:
+    return Shares(config)
 
 
 @pytest.fixture(params=["quick", "slow"])

@@ -1,5 +1,6 @@
 """Real clients of the protocol, from the npm registry, and how each is run."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -44,13 +45,15 @@ def installed() -> Clients:
     place = os.environ.get("PEGBOARD_TEST_CLIENTS") or f"{tempfile.gettempdir()}/pegboard-clients"
     clients = Clients(Path(place))
     wanted = [*map(clients.terminal, TERMINALS), *map(clients.sdk, SDKS)]
-    if not all(path.exists() for path in wanted):
-        _install(clients.folder)
+    clients.folder.mkdir(parents=True, exist_ok=True)
+    with (clients.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of several workers one installs
+        if not all(path.exists() for path in wanted):
+            _install(clients.folder)
     return clients
 
 
 def _install(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "package.json").exists():
         (folder / "package.json").write_text('{"name": "clients", "private": true}')
     modern = "avx2" in Path("/proc/cpuinfo").read_text()
