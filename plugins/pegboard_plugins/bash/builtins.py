@@ -1,0 +1,181 @@
+"""Builtins of the shell that take names, options or sums: plain ones, or nothing is known."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.options import is_single, literals, read_options
+from pegboard_plugins.bash.programs import Grammar
+from pegboard_plugins.bash.counting import is_count
+from pegboard_plugins.bash.syntax import Piece, Word
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value
+from pegboard_plugins.bash.variables import hijacks
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")
+_SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*")
+_SET_LETTERS = re.compile(r"[-+][aeuxvfhbmCBETo]+")
+_SET_NAMES = frozenset(
+    {
+        *("pipefail", "errexit", "nounset", "xtrace", "noglob", "verbose", "noclobber"),
+        *("allexport", "errtrace"),
+    }
+)
+_SHELL_OPTIONS = frozenset(
+    {
+        *("-s", "-u", "-q", "nullglob", "failglob", "globstar", "inherit_errexit", "nocasematch"),
+        "lastpipe",
+    }
+)
+"""Options that change neither what is a command nor which hidden files a wildcard fits."""
+_READ = Grammar("rsep:n:N:t:d:u:a:")
+_MAPFILE = Grammar("td:n:s:O:u:")
+
+
+def _name(call: Call, words: Sequence[Word], value: Value) -> None:
+    for word in words:
+        if word.literal is None or not _NAME.fullmatch(word.literal):
+            raise call.no("name", word)
+        call.line.assign(word.literal, value)
+
+
+def read(call: Call) -> None:
+    """`read`, which gives its names what it reads."""
+    options = read_options(call.words, _READ, "builtin-option")
+    words = [*call.words[options.at :], *options.values("a")]
+    fed = call.one.fed or call.one.outer
+    for word in words:
+        if word.literal is None or not _NAME.fullmatch(word.literal):
+            raise call.no("name", word)
+        if hijacks(word.literal, None):
+            raise call.no("env-hijack", word)
+        call.line.values.add(word.literal, fed)
+    call.line.values.add("REPLY", fed)
+
+
+def mapfile(call: Call) -> None:
+    """`mapfile`, of which `-C` runs code."""
+    options = read_options(call.words, _MAPFILE, "builtin-option")
+    words = call.words[options.at :]
+    _name(call, words, None)
+    fed = call.one.fed or call.one.outer
+    for word in words:
+        call.line.values.held[word.shown] = [fed]
+    call.line.values.add("MAPFILE", fed)
+
+
+def printf(call: Call) -> None:
+    """`printf`, of which `-v` gives a variable what it would print."""
+    words = call.words
+    first = words[0].literal if words else ""
+    if first is None and not words[0].pieces[0].text.startswith("%") and not is_single(words[0]):
+        raise call.no("name", words[0])
+    if first is not None and first.startswith("-v"):
+        _name(call, words[1:2] if first == "-v" else [words[0].behind(len("-v"))], None)
+
+
+def declare(call: Call) -> None:
+    """`declare` and its like, `export` among them."""
+    for word in call.words:
+        text = word.pieces[0].text if word.pieces and word.pieces[0].kind == "text" else ""
+        if text.startswith(("-", "+")):
+            if not re.fullmatch(r"-[xrgaAp]+", word.literal or ""):
+                raise call.no("builtin-option", word)
+            continue
+        found = _DECLARES.match(text)
+        if found is None or (not found[2] and word.literal is None):
+            raise call.no("name", word)
+        if found[2]:
+            call.line.assign(found[1], word.behind(found.end()), found[2])
+
+
+def unset(call: Call) -> None:
+    """`unset`, of no variable that decides what is run."""
+    options = read_options(call.words, Grammar("fv"), "builtin-option")
+    for word in call.words[options.at :]:
+        if not _NAME.fullmatch(word.literal or "") or hijacks(word.literal or "", None):
+            raise call.no("name", word)
+
+
+def let(call: Call) -> None:
+    """`let`, which calculates its words."""
+    for word, text in zip(call.words, literals(call.words, "calculation"), strict=True):
+        if not _SUM.fullmatch(text):
+            raise call.no("calculation", word)
+        for name in re.findall(r"(?<!\w)[A-Za-z_]\w*", text):
+            call.line.sums.setdefault(name, word.at)
+            if re.search(rf"\b{name}\s*[-+*/%&|^<>]*=(?!=)", text):
+                call.line.values.add(name, Word((Piece("sum", "", raw=text),)))
+
+
+def test(call: Call) -> None:
+    """`test`, of which `-v` calculates an index."""
+    for word in call.words:
+        if word.literal is None and len(word.pieces) == 1 and is_count(word.pieces[0].body):
+            continue
+        call.line.later.append(partial(_refuse_names, call, word))
+
+
+def _refuse_names(call: Call, word: Word) -> None:
+    """No `-v` in a word, nor in the several that one may come to."""
+    for text in call.line.values.words([word]):
+        if text in ("-v", "-R") or (ANYTHING in text and not is_single(word)):
+            raise call.no("test-v", word)
+
+
+def set_options(call: Call) -> None:
+    """`set`: options of the shell, and its arguments."""
+    words, at = call.words, 0
+    while at < len(words) and words[at].literal != "--":
+        text = words[at].literal or ""
+        if not text.startswith(("-", "+")):
+            break
+        named = words[at + 1].literal if at + 1 < len(words) else ""
+        if not _SET_LETTERS.fullmatch(text) or ("o" in text and named not in _SET_NAMES):
+            raise call.no("builtin-option", words[at])
+        at += 2 if "o" in text else 1
+    is_ended = at < len(words) and words[at].literal == "--"
+    if not is_ended and at < len(words) and words[at].literal is None:
+        raise call.no("builtin-option", words[at])
+    for word in words[at + is_ended :]:
+        call.line.values.add(ARGUMENTS, word)
+
+
+def shopt(call: Call) -> None:
+    """`shopt`, of options that change nothing of what is judged."""
+    for word in call.words:
+        if word.literal not in _SHELL_OPTIONS:
+            raise call.no("shell-option", word)
+
+
+def wait(call: Call) -> None:
+    """`wait`, of which `-p` sets a variable."""
+    for word in call.words:
+        if word.shown.startswith("-") and word.literal != "-n":
+            raise call.no("builtin-option", word)
+
+
+def getopts(call: Call) -> None:
+    """`getopts OPTIONS NAME`."""
+    _name(call, call.words[1:2], None)
+
+
+def umask(call: Call) -> None:
+    """A builtin of which no word runs anything."""
+
+
+RULES: Mapping[str, Rule] = {
+    "read": read,
+    **dict.fromkeys(("mapfile", "readarray"), mapfile),
+    "printf": printf,
+    **dict.fromkeys(("declare", "typeset", "export", "local", "readonly"), declare),
+    "unset": unset,
+    "let": let,
+    **dict.fromkeys(("test", "["), test),
+    "set": set_options,
+    "shopt": shopt,
+    "wait": wait,
+    "getopts": getopts,
+    **dict.fromkeys(("cd", "pushd", "popd", "echo", "exit", "umask", "return", "shift"), umask),
+}

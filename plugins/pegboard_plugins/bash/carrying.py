@@ -1,0 +1,353 @@
+"""Commands that run the command, or the code, in their words: each by a grammar of its own."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.options import is_single, literals, read_options
+from pegboard_plugins.bash.programs import (
+    RUNNER_OPTIONS,
+    RUNNER_REFUSED,
+    RUNNERS,
+    SHELLS,
+    WRAPPERS,
+    Grammar,
+)
+from pegboard_plugins.bash.syntax import Feed, Simple, Statement, Word
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS
+
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
+_SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help", "--posix"})
+_SHELL_LETTERS = re.compile(r"[-+][celuxvnfo]+")
+_SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace", "posix"})
+_LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
+_BASH_ONLY = re.compile(
+    r"\{[^}\s]*,|\{\w+\.\.|\[\[|[<>]\(|\$['\"]|&>|<<<|\(\(|\|&|=\(|\bfunction\b|\+=|\btime\b"
+    r"|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
+)
+_PLAIN_CODE = re.compile(r"[\w\s./:,@%+&|;-]*")
+_TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
+_SET_UP = re.compile(
+    r"\$\((conda shell\.\w+ hook|(pyenv|rbenv|nodenv) (init|virtualenv-init)( - *\w*)?"
+    r"|direnv (hook|export) \w+|ssh-agent( -s)?|opam env|fnm env[\w -]*|mise (activate|env)[\w -]*"
+    r"|brew shellenv|minikube docker-env|dircolors( -b)?)\)"
+)
+"""Tools whose output is meant for `eval`."""
+_FIND_VALUED = frozenset(
+    {
+        *("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-type", "-xtype"),
+        *("-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newer", "-newermt"),
+        *("-maxdepth", "-mindepth", "-regex", "-iregex", "-regextype", "-perm", "-user", "-group"),
+        *("-uid", "-gid", "-links", "-inum", "-samefile", "-printf", "-fstype", "-lname"),
+        *("-ilname", "-used", "-D", "-anewer", "-cnewer", "-fprint", "-fprint0", "-fls"),
+    }
+)
+_FIND_PLAIN = frozenset(
+    {
+        *("-not", "-o", "-or", "-a", "-and", "-print", "-print0", "-prune", "-delete", "-empty"),
+        *("-L", "-H", "-P", "-xdev", "-mount", "-follow", "-depth", "-d", "-ls", "-quit", "-true"),
+        *("-false", "-executable", "-readable", "-writable", "-daystart", "-nouser", "-nogroup"),
+        *("-noleaf", "-E", "-s", "-O0", "-O1", "-O2", "-O3", "--", "-X", "-ignore_readdir_race"),
+    }
+)
+_FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_SCRIPT = Grammar("qaefc:", "quiet append return flush command=")
+_WATCH = Grammar("n:dtceg", "interval= differences no-title")
+
+
+def wrapper(call: Call) -> None:
+    """The command behind a wrapper's own options and words."""
+    grammar, words = WRAPPERS[call.base], call.words
+    if call.base == "command" and words and words[0].literal in ("-v", "-V"):
+        return
+    if call.base == "nice" and words and re.fullmatch(r"-\d+", words[0].literal or ""):
+        words = words[1:]
+    options = read_options(words, grammar, "wrapper-option")
+    rest = words[options.at :]
+    if grammar.assigns:
+        rest = _assigned(call, rest)
+    call.command.folder = next(iter(options.values("C", "chdir", "D")), None)
+    own, inner = rest[: grammar.operands], rest[grammar.operands :]
+    for word in own:
+        if word.literal is None or word.literal.startswith("-"):
+            raise call.no("wrapper-option", word)
+    if not inner:
+        return
+    if call.base != "xargs":
+        call.start(inner)
+        return
+    filled = next(iter(options.values("I", "replace")), None)
+    placeholder = "" if filled is None else filled.literal or ""
+    if filled is not None and (not placeholder or placeholder in inner[0].shown):
+        raise call.no("dynamic-command", inner[0])
+    call.start(inner, placeholder=placeholder, is_fed=True)
+
+
+def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
+    """The words behind the variables that a command is given."""
+    at = 1 if words and words[0].literal == "-" else 0
+    while at < len(words) and (found := _ASSIGNS.match(words[at].shown)):
+        if words[at].pieces[0].kind != "text":
+            break
+        call.line.assign(found[1], words[at].behind(found.end()))
+        at += 1
+    return words[at:]
+
+
+def shell(call: Call) -> None:
+    """A shell with code, a file, or what it reads."""
+    words = call.words
+    at, is_code = _shell_options(call)
+    rest = words[at:]
+    if is_code:
+        _coded(call, rest)
+    elif rest and rest[0].literal != "-":
+        if rest[0].literal is None or rest[0].literal.startswith(("/dev/", "/proc/")):
+            raise call.no("dynamic-code", rest[0])
+    elif call.one.fed is not None:
+        _fed(call, call.one.fed)
+    elif call.command.is_fed:
+        raise call.no("dynamic-code")
+
+
+def _shell_options(call: Call) -> tuple[int, bool]:
+    at, is_code, words = 0, False, call.words
+    while at < len(words) and (text := words[at].literal or "")[:1] in ("-", "+"):
+        if text in ("-", "--"):
+            at += text == "--"
+            break
+        at += 1
+        if text in _SHELL_FLAGS:
+            continue
+        behind = words[at].literal if at < len(words) else None
+        if not _SHELL_LETTERS.fullmatch(text) or ("o" in text and behind not in _SHELL_OPTIONS):
+            raise call.no("shell-option", words[at - 1])
+        is_code |= "c" in text and text[0] == "-"
+        at += "o" in text
+    return at, is_code
+
+
+def _coded(call: Call, rest: Sequence[Word]) -> None:
+    """`sh -c CODE`, whose operands it may take for its variables."""
+    code = rest[0].literal if rest else None
+    for word in rest[1:]:
+        call.line.values.add(ARGUMENTS, word)
+    placeholder = call.command.placeholder
+    if code is None or (call.command.is_fed and not placeholder):
+        raise call.no("dynamic-code", rest[0] if rest else None)
+    is_filled = bool(placeholder) and placeholder in code
+    dynamic = any(word.literal is None for word in rest[1:]) and "$" in code
+    if is_filled or dynamic or (rest[1:] and _TAKES_OPERANDS.search(code)):
+        raise call.no("dynamic-code", rest[0])
+    _refuse_dialect(call, code, rest[0])
+    call.run(code, rest[0])
+
+
+def _refuse_dialect(call: Call, code: str, word: Word) -> None:
+    """No code that another shell than bash reads otherwise."""
+    if call.base == "bash":
+        return
+    if _BASH_ONLY.search(code) if call.base in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
+        raise call.no("dialect", word)
+
+
+def _fed(call: Call, feed: Feed) -> None:
+    word = told(feed.parts) if feed.kind == "pipe" else feed.word
+    is_script = feed.kind == "file" or (feed.kind == "pipe" and _shows_script(feed.parts))
+    if is_script:
+        if feed.word is not None and feed.word.literal is None:
+            raise call.no("code-on-stdin")
+        return
+    if word is None or word.literal is None:
+        raise call.no("code-on-stdin")
+    _refuse_dialect(call, word.literal, word)
+    call.run(word.literal, word)
+
+
+def told(parts: Sequence[Statement]) -> Word | None:
+    """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
+    one = parts[0]
+    if len(parts) != 1 or not isinstance(one, Simple) or one.assignments or not one.words:
+        return None
+    texts = [word.literal for word in one.words]
+    if texts[0] == "echo" and not one.redirections and len(texts) == len(("echo", "x")):
+        text = texts[1]
+        is_plain = text is not None and "\\" not in text and not text.startswith("-")
+        return one.words[1] if is_plain else None
+    if texts == ["cat"] and [each.sign for each in one.redirections] == ["<<"]:
+        return one.redirections[0].word
+    return None
+
+
+def _shows_script(parts: Sequence[Statement]) -> bool:
+    """Whether a lone `cat FILE` gives a script to the pipe."""
+    one = parts[0]
+    if len(parts) != 1 or not isinstance(one, Simple) or one.redirections or one.assignments:
+        return False
+    texts = [word.literal or "" for word in one.words]
+    is_cat = texts[:1] == ["cat"] and len(texts) == len(("cat", "file"))
+    return is_cat and re.fullmatch(r"[\w./-]+\.(py|js|sh|rb|pl|sql)", texts[1]) is not None
+
+
+def coder(call: Call) -> None:
+    """An interpreter: what its code does is the business of the rules about it."""
+    words = call.words
+    texts = [word.literal or word.shown for word in words]
+    call.line.told += texts
+    for word in words:
+        kinds = {piece.kind for piece in word.pieces}
+        if "process" in kinds or (
+            word is words[0] and word.literal is None and not kinds & {"text"}
+        ):
+            raise call.no("dynamic-code", word)
+    for before, word in zip(words, words[1:], strict=False):
+        is_code = re.fullmatch(r"-[A-Za-z0-9]*[ceEr]|--eval|--print|-p", before.literal or "")
+        if is_code and any(piece.kind == "output" for piece in word.pieces):
+            raise call.no("dynamic-code", word)
+    if call.command.is_fed and (not words or call.command.placeholder in texts):
+        raise call.no("dynamic-code")
+    if call.one.fed is not None and _reads_code(texts):
+        _hear(call, call.one.fed)
+
+
+def _reads_code(texts: Sequence[str]) -> bool:
+    """Whether an interpreter runs what it is fed: no script is named, or `-` is."""
+    if "-" in texts or "/dev/stdin" in texts:
+        return True
+    is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
+    return not is_told and all(text.startswith("-") for text in texts)
+
+
+def _hear(call: Call, feed: Feed) -> None:
+    if feed.kind == "pipe":
+        word = told(feed.parts)
+        if word is None and not _shows_script(feed.parts):
+            raise call.no("code-on-stdin")
+    else:
+        word = feed.word
+    if feed.kind != "file" and word is not None:
+        if any(piece.kind == "output" for piece in word.pieces):
+            raise call.no("dynamic-code", word)
+        call.line.told.append(word.shown)
+
+
+def evaluate(call: Call) -> None:
+    """`eval`, of code that is written out or of a tool that is made for it."""
+    words = call.words[1:] if call.words and call.words[0].literal == "--" else call.words
+    if len(words) == 1 and _SET_UP.fullmatch(words[0].raw.strip('"')):
+        return
+    if words:
+        call.command.stays = True
+        call.run(" ".join(literals(words, "dynamic-code")), words[0])
+
+
+def source(call: Call) -> None:
+    """A script that is run here; what it does is not read."""
+    words = call.words
+    kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
+    if kinds & {"output", "process", "glob", "braces"} or not is_single(words[0]):
+        raise call.no("dynamic-code")
+    if words[0].shown.startswith(("/dev/", "/proc/", "-")):
+        raise call.no("dynamic-code")
+    for word in words[1:]:
+        call.line.values.add(ARGUMENTS, word)
+
+
+def trap(call: Call) -> None:
+    """`trap CODE SIGNAL`."""
+    words = [word for word in call.words if word.literal != "--"]
+    if words and words[0].literal not in ("", "-", "-l", "-p"):
+        call.run(literals(words[:1], "dynamic-code")[0], words[0])
+
+
+def script(call: Call) -> None:
+    """`script -c CODE`; without code it opens a shell."""
+    options = read_options(call.words, _SCRIPT, "wrapper-option")
+    codes = options.values("c", "command")
+    if not codes:
+        raise call.no("carrier")
+    for word in codes:
+        call.run(literals([word], "dynamic-code")[0], word)
+
+
+def watch(call: Call) -> None:
+    """`watch` gives its words to a shell."""
+    options = read_options(call.words, _WATCH, "wrapper-option")
+    words = call.words[options.at :]
+    if words:
+        call.run(" ".join(literals(words, "dynamic-code")), words[0])
+
+
+def runner(call: Call) -> None:
+    """A tool of a project that runs a command of it."""
+    act, words = RUNNERS[call.base], call.words
+    refused = next((word for word in words if RUNNER_REFUSED.fullmatch(word.literal or "")), None)
+    is_npm = call.base in ("npm", "npx", "pnpm", "yarn", "bunx")
+    if refused is not None and (is_npm or not (act and words[0].literal == act)):
+        raise call.no("runner-option", refused)
+    texts = [word.literal for word in words]
+    if call.base == "npm" and texts[:1] in (["x"], ["explore"], ["config"], ["set"], ["c"]):
+        raise call.no("runner-option", words[0])
+    if act and texts[:1] != [act]:
+        if act in texts[:4]:
+            raise call.no("runner-option", words[0])
+        return
+    rest = words[1:] if act else words
+    options = read_options(rest, RUNNER_OPTIONS, "runner-option")
+    inner = rest[options.at :]
+    if call.base == "direnv":
+        inner = inner[1:]
+    if inner:
+        call.start(inner)
+
+
+def find(call: Call) -> None:
+    """`find`, of whose words each must be known; `-exec` runs a command."""
+    words, at = call.words, 0
+    while at < len(words):
+        text = words[at].literal
+        if text in _FIND_ACTS:
+            at = _executed(call, at)
+        elif text in _FIND_VALUED or text == "-fprintf":
+            at += 3 if text == "-fprintf" else 2
+            if at > len(words) or not all(map(is_single, words[:at])):
+                raise call.no("find-test", words[min(at, len(words)) - 1])
+        elif text is None:
+            call.line.later.append(partial(_refuse_test, call, words[at]))
+            at += 1
+        elif text is not None and text.startswith("-") and text not in _FIND_PLAIN:
+            raise call.no("find-test", words[at])
+        else:
+            at += 1
+
+
+def _refuse_test(call: Call, word: Word) -> None:
+    """No test of `find` in a word that should name where it starts."""
+    for text in call.line.values.words([word]):
+        if text[:1] in ("-", "!", "(", ")", ANYTHING):
+            raise call.no("find-test", word)
+
+
+def _executed(call: Call, at: int) -> int:
+    """Judge what `-exec` runs; the index behind it."""
+    words = call.words
+    ends = (k for k in range(at + 1, len(words)) if words[k].literal in (";", "+"))
+    end = next(ends, None)
+    if end is None or end == at + 1 or "{}" in words[at + 1].shown:
+        raise call.no("dynamic-command", words[at])
+    call.start(words[at + 1 : end], placeholder="{}")
+    return end + 1
+
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(WRAPPERS, wrapper),
+    **dict.fromkeys(SHELLS, shell),
+    **dict.fromkeys(RUNNERS, runner),
+    **dict.fromkeys(("find", "gfind"), find),
+    **dict.fromkeys((".", "source"), source),
+    "eval": evaluate,
+    "trap": trap,
+    "script": script,
+    "watch": watch,
+}

@@ -1,0 +1,104 @@
+"""Which commands a line runs: each word that is one by the grammar of what stands before it."""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from itertools import pairwise
+
+from pegboard_plugins.bash import builtins, carrying, gits, scripts
+from pegboard_plugins.bash.counting import counts
+from pegboard_plugins.bash.line import Call, Line, Rule
+from pegboard_plugins.bash.programs import (
+    CARRIER_NAMES,
+    CARRIERS,
+    CODE_ON_STDIN,
+    CODERS,
+    HARMLESS_CARRIERS,
+    READS_CODE,
+    RUNS,
+    SHARP,
+    TEXT_TAKERS,
+)
+from pegboard_plugins.bash.syntax import Block, Unclear, Word
+from pegboard_plugins.bash.values import ARGUMENTS, Values
+
+_VERSION = re.compile(r"-?[\d.]+$")
+
+
+def judge_line(text: str, values: Values) -> tuple[Line, Block]:
+    """The commands of a line, with its statements as they were read.
+
+    :raises Unclear: when it is not known what the line would run.
+    """
+    line = Line(RULES, program, values)
+    try:
+        body = line.read(text, 0)
+    except RecursionError:
+        raise Unclear("nested-too-deep") from None
+    for check in line.later:
+        check()
+    for name, at in line.sums.items():
+        is_argument = name.isdigit() and bool(line.functions)
+        if is_argument or not counts(name, line.values, tuple(line.sums)):
+            raise Unclear("calculation", at, at + len(name))
+    return line, body
+
+
+def program(call: Call) -> None:
+    """Any other program is one command, unless a word of it is what it runs."""
+    base, words = call.base, call.words
+    plain = _VERSION.sub("", base)
+    if base in call.line.functions:
+        for word in words:
+            call.line.values.add(ARGUMENTS, word)
+        return
+    if plain in CODERS:
+        carrying.coder(call)
+        return
+    is_carrier = base in CARRIERS or CARRIER_NAMES.fullmatch(base)
+    if is_carrier and not _is_harmless(call):
+        raise call.no("carrier")
+    call.line.later.append(partial(_refuse_runs, call, RUNS.get(plain)))
+    if base in READS_CODE or plain in READS_CODE:
+        _refuse_input(call)
+
+
+def _is_harmless(call: Call) -> bool:
+    pattern = HARMLESS_CARRIERS.get(call.base)
+    return pattern is not None and bool(
+        pattern.fullmatch(" ".join(word.literal or "$" for word in call.words))
+    )
+
+
+def _refuse_runs(call: Call, runs: str | None) -> None:
+    """No word that makes the program run another one, or that may be one."""
+    is_open = call.base not in TEXT_TAKERS
+    for word, after in pairwise([*call.words, Word(())]):
+        if runs is not None and word.pieces and word.pieces[0].kind == "process":
+            raise call.no("option-runs", word)
+        for text in call.line.values.words([word]):
+            if is_open and text.rpartition("/")[2] in SHARP:
+                raise call.no("wrapper", word)
+            both = f"{text}\n{after.shown}"
+            if runs is not None and re.match(runs, both, re.DOTALL | re.MULTILINE):
+                raise call.no("option-runs", word)
+
+
+def _refuse_input(call: Call) -> None:
+    """No input that such a program would take for orders."""
+    fed = call.one.fed
+    texts = [word.literal for word in call.words]
+    is_asked = call.base not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
+    if fed is None or not is_asked or fed.kind == "file":
+        return
+    word = carrying.told(fed.parts) if fed.kind == "pipe" else fed.word
+    if word is None or word.literal is None or CODE_ON_STDIN.search(word.literal):
+        raise call.no("code-on-stdin")
+
+
+RULES: Mapping[str, Rule] = {
+    **carrying.RULES,
+    **builtins.RULES,
+    **gits.RULES,
+    **scripts.RULES,
+}

@@ -1,0 +1,261 @@
+"""A line that is being judged: which commands it runs, and what its variables may hold."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pegboard_plugins.bash.reader import read
+from pegboard_plugins.bash.source import RESERVED, placed
+from pegboard_plugins.bash.syntax import (
+    Block,
+    Command,
+    Piece,
+    Simple,
+    Statement,
+    Unclear,
+    Word,
+    text_word,
+)
+from pegboard_plugins.bash.values import Value, Values
+from pegboard_plugins.bash.variables import hijacks
+
+DEEPEST = 6
+"""So many levels of wrappers, and of code in each other, are judged."""
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PROGRAM = re.compile(r"[\w./+-]+")
+_IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
+_NETWORK = ("/dev/tcp/", "/dev/udp/")
+
+
+@dataclass(slots=True)
+class Call:
+    """A command on its way to be judged; `one` is where it stands, `level` what is around it."""
+
+    line: "Line"
+    command: Command
+    one: Simple
+    level: int
+    code_level: int
+
+    @property
+    def base(self) -> str:
+        return self.command.base
+
+    @property
+    def words(self) -> list[Word]:
+        """The words behind its name."""
+        return self.command.words[1:]
+
+    def no(self, code: str, word: Word | None = None) -> Unclear:
+        """What is unclear, at a word or at the command as a whole."""
+        words = self.command.words if word is None else [word]
+        return Unclear(code, words[0].at, words[-1].end)
+
+    def start(
+        self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
+    ) -> Command:
+        """Judge a command that this one starts."""
+        command = Command(
+            list(words),
+            "",
+            placeholder=placeholder or self.command.placeholder,
+            is_fed=is_fed or self.command.is_fed,
+        )
+        self.line.judge(Call(self.line, command, self.one, self.level + 1, self.code_level))
+        self.command.inner.append(command)
+        return command
+
+    def run(self, text: str, word: Word) -> None:
+        """Judge code that the command gives to a shell; the word is where it stands."""
+        with placed(word.at, word.end):
+            self.command.code.append(self.line.read(text, self.code_level + 1, self.command))
+
+
+Rule = Callable[[Call], None]
+
+
+@dataclass(slots=True)
+class Line:
+    """What a line comes to, as far as it was judged.
+
+    `values` are all that a variable is given anywhere, `told` the codes that are given to
+    interpreters. What depends on all values is checked `later`.
+    """
+
+    rules: Mapping[str, Rule]
+    default: Rule
+    values: Values
+    commands: dict[tuple[str, ...], None] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
+    sums: dict[str, int] = field(default_factory=dict)
+    told: list[str] = field(default_factory=list)
+    later: list[Callable[[], None]] = field(default_factory=list)
+    first: tuple[str, Word] | None = None
+    text: str = ""
+
+    def read(self, text: str, level: int, around: Command | None = None) -> Block:
+        """Read and judge a text, as it stands in a command or as the line itself."""
+        if level > DEEPEST:
+            raise Unclear("nested-too-deep")
+        reading = read(text, level)
+        self.functions |= reading.functions
+        self.sums |= dict.fromkeys(reading.sums, 0) if level else reading.sums
+        if not level:
+            self.text = text
+            self.first = _first(reading.body, reading.simples)
+        if reading.functions & self.rules.keys():
+            raise Unclear("redefinition", 0, len(text))
+        for each in reading.simples:
+            self._simple(each, level, around)
+        return reading.body
+
+    def _simple(self, one: Simple, level: int, around: Command | None) -> None:
+        for each in one.redirections:
+            if each.sign != "<<" and each.word.shown.startswith(_NETWORK):
+                raise Unclear("network", each.word.at, each.word.end)
+        for name, how, word in one.assignments:
+            self.assign(name, word, how)
+        for word in one.every_word():
+            for piece in word.pieces:
+                if piece.kind == "variable" and piece.how.startswith(("=", ":=")):
+                    text = piece.how.lstrip(":")[1:]
+                    self.assign(piece.text, word if "$" in text else text_word(text, word))
+        if one.kind == "" and one.words:
+            command = Command(one.words, "")
+            if around is not None:
+                command.placeholder, command.is_fed = around.placeholder, around.is_fed
+            one.runs = command
+            self.judge(Call(self, command, one, 0, level))
+        elif one.kind == "test":
+            self.commands["[[", " ".join(word.shown for word in one.words), "]]"] = None
+        elif one.kind == "sum":
+            self.commands[f"(({one.words[0].shown}))",] = None
+        elif one.kind == "" and one.assignments:
+            self.commands[tuple(f"{name}={word.shown}" for name, _, word in one.assignments)] = None
+        elif one.kind == "":
+            self.commands[tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)] = (
+                None
+            )
+
+    def assign(self, name: str, value: Value, how: str = "=") -> None:
+        """Note what a variable may hold from somewhere on.
+
+        :raises Unclear: when it can make a program run another one with that.
+        """
+        word = value if isinstance(value, Word) else None
+        if hijacks(name, word, how) and not self._is_restored(name, word):
+            start, end = (0, len(self.text)) if word is None else (word.at, word.end)
+            raise Unclear("env-hijack", start, end)
+        held = self.values.held.get(name, [])
+        added = [
+            _joined(each, word) for each in held if isinstance(each, Word) and word is not None
+        ]
+        for each in [value, *(added if how == "+=" else ())]:
+            self.values.add(name, each)
+
+    def _is_restored(self, name: str, word: Word | None) -> bool:
+        """Whether the variable gets back what another one has kept of it."""
+        if name != "IFS" or word is None or len(word.pieces) != 1:
+            return False
+        held = self.values.given(word.pieces[0].text) or [None]
+        return word.pieces[0].kind == "variable" and all(
+            isinstance(each, Word) and [piece.text for piece in each.pieces] == [name]
+            for each in held
+        )
+
+    def judge(self, call: Call) -> None:
+        """Add a command and what it starts in turn.
+
+        :raises Unclear: when that is not known.
+        """
+        command = call.command
+        if call.level > DEEPEST:
+            raise call.no("nested-too-deep")
+        name = self._name(call)
+        command.base = name.rpartition("/")[2]
+        is_program = command.base and not name.startswith(("/proc/", "/dev/"))
+        if not is_program or name in RESERVED - {"time"}:
+            raise call.no("dynamic-command", command.words[0])
+        shown = [word.shown for word in command.words[1:]]
+        self.commands[command.words[0].shown, *shown] = None
+        self.commands[name, *shown] = None
+        self.commands[command.base, *shown] = None
+        self.rules.get(command.base, self.default)(call)
+
+    def _name(self, call: Call) -> str:
+        """The program's name, as far as the line tells it."""
+        word = call.command.words[0]
+        if word.literal is not None:
+            return word.literal
+        if found := _looked_up(word):
+            behind = call.command.words[1:2]
+            if word.is_quoted or all(each.shown.startswith("-") for each in behind):
+                return found
+        if found := self._set_first(word):
+            return found
+        first, *rest = word.pieces
+        tail = "".join(piece.text for piece in rest if piece.kind == "text")
+        is_plain = first.kind == "variable" and not first.how and _NAME.fullmatch(first.text)
+        if (
+            is_plain
+            and len(tail) == len("".join(p.shown for p in rest))
+            and _IN_FOLDER.fullmatch(tail)
+        ):
+            self.later.append(
+                lambda: self._refuse_set(first.text, call.no("dynamic-command", word))
+            )
+            return word.shown
+        raise call.no("dynamic-command", word)
+
+    def _refuse_set(self, name: str, error: Unclear) -> None:
+        if name in self.values.held:
+            raise error
+
+    def _set_first(self, word: Word) -> str:
+        """The program in a variable that the line sets first of all, and never again."""
+        if self.first is None or len(word.pieces) != 1 or word.pieces[0].how:
+            return ""
+        name, value = self.first
+        if word.pieces[0].text != name or not _PROGRAM.fullmatch(value.literal or ""):
+            return ""
+        error = Unclear("dynamic-command", word.at, word.end)
+        self.later.append(lambda: self._refuse_more(name, error))
+        return value.literal or ""
+
+    def _refuse_more(self, name: str, error: Unclear) -> None:
+        if len(self.values.held[name]) > 1:
+            raise error
+
+
+def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
+    """The variable that the first statement sets, in the shell of the line itself."""
+    first: Statement = body
+    while isinstance(first, Block) and first.kind in ("list", "and", "or") and first.parts:
+        first = first.parts[0]
+    if not isinstance(first, Simple) or first is not simples[0] or first.words:
+        return None
+    if len(first.assignments) != 1 or first.assignments[0].how != "=":
+        return None
+    name, _, word = first.assignments[0]
+    return name, word
+
+
+def _looked_up(word: Word) -> str:
+    """The program that `$(which X)` and the like look up."""
+    piece = word.pieces[0]
+    if len(word.pieces) != 1 or piece.kind != "output":
+        return ""
+    inside = piece.body[0]
+    while isinstance(inside, Block) and len(inside.parts) == 1 and inside.kind == "list":
+        inside = inside.parts[0]
+    if not isinstance(inside, Simple) or inside.assignments or inside.redirections:
+        return ""
+    texts = [each.literal or "" for each in inside.words]
+    *asked, name = texts or [""]
+    is_asked = asked in (["which"], ["command", "-v"], ["type", "-P"], ["type", "-p"])
+    return name if is_asked and re.fullmatch(r"[\w.+-]+", name) else ""
+
+
+def _joined(first: Word, second: Word) -> Word:
+    pieces: list[Piece] = [*first.pieces, *second.pieces]
+    return Word(pieces, second.raw, second.at)

@@ -1,0 +1,245 @@
+"""Words as the shell reads them: plain letters, quotes, wildcards, tildes and braces."""
+
+import re
+from collections.abc import Callable, Mapping
+from itertools import product
+
+from pegboard_plugins.bash.expansions import read_backticks, read_dollar, read_output
+from pegboard_plugins.bash.source import Source
+from pegboard_plugins.bash.syntax import Piece, Word
+
+_PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
+_IN_QUOTES = re.compile(r'[^"\\$`]+')
+_IN_BODY = re.compile(r"[^\\$`]+")
+_SET = re.compile(r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]")
+_TILDE = re.compile(r"~([A-Za-z_][A-Za-z0-9_-]*)?(?=[/ \t\n;&|<>):]|$)")
+_ASSIGNS = re.compile(r"[A-Za-z_]\w*(?:\[[0-9]+\])?\+?=")
+_CHOICE = r"[^\s{}'\"`$\\;&|<>()*?\[~!#,]*"
+_BRACES = re.compile(
+    rf"\{{({_CHOICE}(?:,{_CHOICE})+)\}}|\{{(-?\d{{1,4}}|[A-Za-z])\.\.(-?\d{{1,4}}|[A-Za-z])\}}"
+)
+_NO_BRACES = re.compile(r"\{(?:[A-Za-z0-9_@%+:/-]|\.(?!\.))*\}")
+_DESCRIPTOR = re.compile(r"\{\w+\}")
+_MOST_CHOICES = 300
+_MOST_WORDS = 400
+"""So many words may braces come to: each pair of them can double their number."""
+_JOINS_BEHIND = " \t,.;:"
+
+
+class _Draft:
+    """A word that is being read."""
+
+    __slots__ = ("assigning", "pieces", "source", "start")
+
+    def __init__(self, source: Source, *, assigning: bool) -> None:
+        self.source = source
+        self.start = source.at
+        self.assigning = assigning
+        self.pieces: list[Piece] = []
+
+    def add(self, text: str, *, quoted: bool = False) -> None:
+        self.pieces.append(Piece("text", text, quoted))
+
+
+def read_word(source: Source, *, assigning: bool = False) -> Word:
+    """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
+    draft = _Draft(source, assigning=assigning)
+    text, end = source.text, source.end
+    while source.at < end:
+        if found := _PLAIN.match(text, source.at):
+            draft.add(found[0])
+            source.at = found.end()
+            continue
+        letter = text[source.at]
+        if letter in " \t\n;&|)" or (letter in "<>" and text[source.at + 1 : source.at + 2] != "("):
+            break
+        step = _STEPS.get(letter)
+        if step is None:
+            source.no("character")
+        step(draft)
+    if source.at == draft.start:
+        source.no("syntax")
+    raw = text[draft.start : source.at]
+    if source.letter and source.letter in "<>" and _DESCRIPTOR.fullmatch(raw):
+        source.no("redirection", draft.start)
+    return Word(draft.pieces, raw, draft.start)
+
+
+def read_quoted(source: Source, closer: str) -> list[Piece]:
+    """What stands in double quotes, or without a closer in a here-document."""
+    pieces: list[Piece] = []
+    plain = _IN_QUOTES if closer else _IN_BODY
+    while source.at < source.end:
+        if found := source.take(plain):
+            pieces.append(Piece("text", found[0], quoted=True))
+        elif source.letter == closer:
+            return pieces
+        elif source.letter == "\\":
+            _escaped_in_quotes(source, pieces, closer)
+        elif source.letter == "`":
+            pieces.append(read_backticks(source, quoted=True))
+        else:
+            pieces.append(read_dollar(source, quoted=True))
+    if closer:
+        source.no("unfinished")
+    return pieces
+
+
+def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None:
+    after = source.text[source.at + 1 : source.at + 2]
+    if not after and closer:
+        source.no("unfinished")
+    if after == "\n":
+        if source.at == 0 or source.text[source.at - 1] not in _JOINS_BEHIND:
+            source.no("line-continuation")
+    elif after and (after in "$`\\" or after == closer):
+        pieces.append(Piece("text", after, quoted=True))
+    else:
+        pieces.append(Piece("text", f"\\{after}", quoted=True))
+    source.at += len(f"\\{after}")
+
+
+def _single(draft: _Draft) -> None:
+    source, start = draft.source, draft.source.at
+    end = source.text.find("'", start + 1)
+    if end < 0:
+        source.no("unfinished")
+    draft.add(source.text[start + 1 : end], quoted=True)
+    source.at = end + 1
+    source.refuse_lines(start)
+
+
+def _double(draft: _Draft) -> None:
+    source, start = draft.source, draft.source.at
+    source.at += 1
+    draft.pieces += read_quoted(source, '"') or [Piece("text", "", quoted=True)]
+    source.at += 1
+    source.refuse_lines(start)
+
+
+def _escaped(draft: _Draft) -> None:
+    source = draft.source
+    after = source.text[source.at + 1 : source.at + 2]
+    if after in ("", "\n"):
+        source.no("line-continuation")
+    draft.add(after, quoted=True)
+    source.at += 2
+
+
+def _dollar(draft: _Draft) -> None:
+    draft.pieces.append(read_dollar(draft.source, quoted=False))
+
+
+def _backtick(draft: _Draft) -> None:
+    draft.pieces.append(read_backticks(draft.source, quoted=False))
+
+
+def _process(draft: _Draft) -> None:
+    if draft.source.at != draft.start:
+        draft.source.no("process-substitution")
+    draft.pieces.append(read_output(draft.source, "process", quoted=False))
+
+
+def _wildcard(draft: _Draft) -> None:
+    draft.pieces.append(Piece("glob", draft.source.letter))
+    draft.source.at += 1
+
+
+def _bracket(draft: _Draft) -> None:
+    source = draft.source
+    if found := source.take(_SET):
+        draft.pieces.append(Piece("glob", found[0]))
+        return
+    draft.add("[")
+    source.at += 1
+    if source.letter and source.letter not in " \t\n;":
+        source.no("bracket", source.at - 1)
+
+
+def _tilde(draft: _Draft) -> None:
+    source = draft.source
+    before = source.text[draft.start : source.at]
+    assigns = draft.assigning or _ASSIGNS.match(before) is not None
+    if before and not (before[-1] in "=:" and assigns):
+        draft.add("~")
+        source.at += 1
+    elif found := source.take(_TILDE):
+        draft.pieces.append(Piece("tilde", found[0]))
+    else:
+        source.no("tilde")
+
+
+def _hash(draft: _Draft) -> None:
+    if draft.source.at == draft.start:
+        draft.source.no("syntax")  # behind a sign such as `>` it would be a comment
+    draft.add("#")
+    draft.source.at += 1
+
+
+def _parenthesis(draft: _Draft) -> None:
+    draft.source.no("parenthesis")
+
+
+def _brace(draft: _Draft) -> None:
+    """`{a,b}` and `{1..3}` as what they stand for, `{}` and `{name}` as they are."""
+    source, pieces = draft.source, draft.pieces
+    start = source.at
+    if found := source.take(_BRACES):
+        last = pieces[-1] if pieces else Piece("text", "")
+        is_name = last.kind == "variable" and not last.raw.endswith("}")
+        if is_name or last.shown.endswith("$"):
+            source.no("brace", start)  # braces come first: `$x{a,b}` is `$xa $xb`
+        choices = found[1].split(",") if found[1] is not None else _between(found[2], found[3])
+        if not choices:
+            source.no("brace", start)
+        pieces.append(Piece("braces", "", raw=found[0], choices=tuple(choices)))
+    elif any(piece.kind == "braces" for piece in pieces) or not (found := source.take(_NO_BRACES)):
+        source.no("brace", start)
+    else:
+        draft.add(found[0])
+
+
+def _between(first: str, last: str) -> list[str]:
+    """The numbers or letters from one to the other; none for what is not followed."""
+    if re.fullmatch(r"-?(0|[1-9]\d*)", first) and re.fullmatch(r"-?(0|[1-9]\d*)", last):
+        step = 1 if int(first) <= int(last) else -1
+        return [str(each) for each in range(int(first), int(last) + step, step)][:_MOST_CHOICES]
+    if first.isalpha() and last.isalpha() and first.islower() == last.islower():
+        low, high = sorted((ord(first), ord(last)))
+        return list(map(chr, range(low, high + 1)))
+    return []
+
+
+def unbraced(source: Source, word: Word) -> list[Word]:
+    """The words that braces make of one."""
+    if all([piece.kind != "braces" for piece in word.pieces]):
+        return [word]
+    parts = [
+        [Piece("text", text) for text in piece.choices] if piece.kind == "braces" else [piece]
+        for piece in word.pieces
+    ]
+    number = 1
+    for part in parts:
+        number *= len(part)
+        if number > _MOST_WORDS:
+            source.no("brace", word.at)
+    words = [Word(pieces, word.raw, word.at) for pieces in product(*parts)]
+    return [
+        word for word in words if any(p.kind != "text" or p.text or p.quoted for p in word.pieces)
+    ]
+
+
+_STEPS: Mapping[str, Callable[[_Draft], None]] = {
+    "'": _single,
+    '"': _double,
+    "\\": _escaped,
+    "$": _dollar,
+    "`": _backtick,
+    "[": _bracket,
+    "~": _tilde,
+    "#": _hash,
+    "(": _parenthesis,
+    "{": _brace,
+    **dict.fromkeys("<>", _process),
+    **dict.fromkeys("*?", _wildcard),
+}

@@ -1,0 +1,401 @@
+"""A strict reader of a part of bash: a line is read as bash reads it, or not at all.
+
+A recursive descent without recovery. In the tests bash itself is the second reading: what it
+would start, and what it prints of a line (`bash --pretty-print`).
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pegboard_plugins.bash.documents import note_document
+from pegboard_plugins.bash.quoting import read_word, unbraced
+from pegboard_plugins.bash.source import RESERVED, Source
+from pegboard_plugins.bash.sums import read_sum
+from pegboard_plugins.bash.syntax import (
+    Assignment,
+    Block,
+    Feed,
+    Piece,
+    Reading,
+    Redirection,
+    Simple,
+    Statement,
+    Unclear,
+    Word,
+)
+from pegboard_plugins.bash.conditions import read_test
+
+DECLARERS = frozenset({"declare", "typeset", "export", "local", "readonly"})
+_ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\[[0-9]+\])?(\+?)=")
+_FUNCTION = re.compile(
+    r"(?:function[ \t]+)?([A-Za-z_][\w-]*)[ \t]*\([ \t]*\)\s*(?=[{(])"
+    r"|function[ \t]+([A-Za-z_][\w-]*)[ \t]*\s(?=\{)"
+)
+_REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
+_DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_PLAIN_TIME = re.compile(r"-p[ \t]")
+_ENDS_COMMAND = ";&|\n)"
+
+
+def read(text: str, depth: int = 0) -> Reading:
+    """The text as bash reads it; `depth` counts the texts around it.
+
+    :raises Unclear: when a part of it is not in the grammar.
+    """
+    try:
+        source = Source(text, _list, depth=depth)
+        source.skip(lines=True)
+        body = _list(source, (), "") if source.at < source.end else Block("list", [])
+    except RecursionError:
+        raise Unclear("nested-too-deep") from None
+    if source.pending:
+        source.no("here-document")
+    return Reading(body, source.simples, source.functions, source.sums)
+
+
+def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
+    """Statements up to a reserved word of `ends`, to the closer, or to the end without either."""
+    parts: list[Statement] = []
+    while True:
+        source.skip(lines=True)
+        if source.at >= source.end:
+            if ends or closer or not parts:
+                source.no("unfinished")
+            return Block("list", parts)
+        is_end = source.keyword() in ends or (";;" in ends and source.sees(";;"))
+        if is_end or (closer and source.letter == closer):
+            break
+        parts.append(_separated(source, _and_or(source), ends, closer))
+    if not parts:
+        source.no("syntax")
+    return Block("list", parts)
+
+
+def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: str) -> Statement:
+    """A statement with what stands behind it: in the background it has a shell of its own."""
+    source.skip()
+    letter = source.letter
+    if source.sees(";;"):
+        if ";;" not in ends:
+            source.no("syntax")
+    elif letter == "&":
+        source.at += 1
+        return Block("shell", [part])
+    elif letter == ";":
+        source.at += 1
+    elif letter not in ("", "\n", closer):
+        source.no("syntax")
+    return part
+
+
+def _and_or(source: Source) -> Statement:
+    found = _pipeline(source)
+    while True:
+        source.skip()
+        if not (source.sees("&&") or source.sees("||")):
+            return found
+        kind = "and" if source.letter == "&" else "or"
+        source.at += len("&&")
+        source.skip(lines=True)
+        found = Block("and" if kind == "and" else "or", [found, _pipeline(source)])
+
+
+def _pipeline(source: Source) -> Statement:
+    source.skip()
+    for word in ("!", "time"):
+        if source.keyword() == word:
+            source.at += len(word)
+            source.skip()
+            if word == "time" and source.take(_PLAIN_TIME):
+                source.skip()
+    parts: list[Statement] = []
+    while True:
+        start = len(source.simples)
+        part = _command(source)
+        if parts:
+            _feed(source.simples[start:], Feed("pipe", parts=tuple(parts)))
+        parts.append(part)
+        source.skip()
+        if not source.sees("|") or source.sees("||"):
+            break
+        source.at += len("|&") if source.sees("|&") else 1
+        source.skip(lines=True)
+    return parts[0] if len(parts) == 1 else Block("pipe", parts)
+
+
+def _feed(simples: Sequence[Simple], feed: Feed) -> None:
+    """All that stands in a pipe, or has a redirected input, may read it."""
+    for each in simples:
+        each.fed = each.fed or feed
+        each.outer = each.outer or feed
+
+
+def _command(source: Source) -> Statement:
+    source.skip()
+    start, word = len(source.simples), source.keyword()
+    step = _COMPOUND.get("((" if source.sees("((") else word or source.letter)
+    if step is not None:
+        found = step(source)
+    elif function := source.take(_FUNCTION):
+        return _function(source, function[1] or function[2])
+    elif word in RESERVED:
+        source.no("reserved-word")
+    else:
+        return _simple(source)
+    return _redirected(source, found, start)
+
+
+def _redirected(source: Source, found: Statement, start: int) -> Statement:
+    """A compound command with the redirections behind it, which are opened before it runs."""
+    whole = Simple(source.at, "redirection")
+    source.skip()
+    while _redirection(source, whole):
+        source.skip()
+    if source.letter and source.letter not in _ENDS_COMMAND:
+        source.no("syntax")
+    if not (whole.redirections or whole.fed):
+        return found
+    inside = source.simples[start:]
+    source.simples.append(whole)
+    if whole.fed:
+        _feed(inside, whole.fed)
+    return Block("group", [whole, found])
+
+
+def _function(source: Source, name: str) -> Block:
+    if source.pending or name in RESERVED:
+        source.no("here-document" if source.pending else "reserved-word")
+    source.functions.add(name)
+    return Block("function", [_command(source)], name)
+
+
+def _subshell(source: Source) -> Block:
+    source.at += 1
+    body = _list(source, (), ")")
+    source.at += 1
+    return Block("shell", [body])
+
+
+def _group(source: Source) -> Block:
+    source.at += 1
+    body = _list(source, ("}",), "")
+    source.expect("}")
+    return body
+
+
+def _if(source: Source) -> Block:
+    source.at += len("if")
+    parts: list[Statement] = [_list(source, ("then",), "")]
+    source.expect("then")
+    parts.append(Block("branch", [_list(source, ("elif", "else", "fi"), "")]))
+    word = source.keyword()
+    if word == "elif":
+        source.at += len("el")
+        parts.append(Block("branch", [_if(source)]))
+    elif word == "else":
+        source.at += len("else")
+        parts.append(Block("branch", [_list(source, ("fi",), "")]))
+    if word != "elif":
+        source.expect("fi")
+    return Block("list", parts)
+
+
+def _while(source: Source) -> Block:
+    source.at += len("while")
+    condition = _list(source, ("do",), "")
+    return Block("loop", [condition, *_done(source).parts])
+
+
+def _done(source: Source) -> Block:
+    source.expect("do")
+    body = _list(source, ("done",), "")
+    source.expect("done")
+    return Block("loop", [body])
+
+
+def _for(source: Source) -> Block:
+    source.at += len("for")
+    source.skip()
+    one = Simple(source.at, "for")
+    if source.sees("(("):
+        source.at += len("((")
+        text = read_sum(source, "))", ";")
+        one.kind, one.words = "sum", [Word([Piece("text", text, quoted=True)], text, one.at)]
+        source.skip()
+    else:
+        _loop_variable(source, one)
+    if source.letter == ";":
+        source.at += 1
+    source.simples.append(one)
+    return Block("list", [one, _done(source)])
+
+
+def _loop_variable(source: Source, one: Simple) -> None:
+    name = source.take(_NAME)
+    if name is None or name[0] in RESERVED:
+        source.no("syntax")
+    source.skip()
+    if source.keyword() != "in":
+        source.no("for-without-in")
+    source.at += len("in")
+    source.skip()
+    words = []
+    while source.letter not in ("", ";", "\n"):
+        words += unbraced(source, read_word(source))
+        source.skip()
+    one.assignments = [Assignment(name[0], "for", word) for word in words or [Word([])]]
+
+
+def _case(source: Source) -> Block:
+    source.at += len("case")
+    source.skip()
+    subject = Simple(source.at, "case")
+    subject.words.append(read_word(source))
+    source.simples.append(subject)
+    source.expect("in")
+    if source.inner:
+        source.no("case-in-substitution")
+    parts: list[Statement] = [subject]
+    source.skip(lines=True)
+    while source.keyword() != "esac":
+        _patterns(source, subject)
+        if not source.sees(";;") and source.keyword() != "esac":
+            parts.append(Block("branch", [_list(source, (";;", "esac"), "")]))
+        if source.sees(";;"):
+            source.at += len(";;")
+            if source.letter == "&":
+                source.no("syntax")
+        source.skip(lines=True)
+    source.at += len("esac")
+    return Block("list", parts)
+
+
+def _patterns(source: Source, subject: Simple) -> None:
+    if source.letter == "(":
+        source.at += 1
+        source.skip()
+    while True:
+        subject.words.append(read_word(source))
+        if subject.words[-1].raw == "esac":
+            source.no("syntax")
+        source.skip()
+        if source.letter != "|" or source.sees("||"):
+            break
+        source.at += 1
+        source.skip()
+    if source.letter != ")":
+        source.no("syntax")
+    source.at += 1
+    source.skip(lines=True)
+
+
+def _sum_command(source: Source) -> Simple:
+    one = Simple(source.at, "sum")
+    source.at += len("((")
+    text = read_sum(source, "))")
+    one.words.append(Word([Piece("text", text, quoted=True)], text, one.at))
+    source.simples.append(one)
+    return one
+
+
+def _simple(source: Source) -> Simple:
+    """Assignments and redirections, then words and redirections."""
+    one = Simple(source.at)
+    while source.letter not in ("", ";", "|", "\n", ")") and (
+        source.letter != "&" or source.sees("&>")
+    ):
+        if _redirection(source, one):
+            pass
+        elif not one.words and (found := source.take(_ASSIGNS)):
+            _assignment(source, one, found)
+        else:
+            declares = bool(one.words) and one.words[0].raw in DECLARERS
+            word = read_word(source, assigning=declares)
+            if not one.words and word.raw in RESERVED:
+                source.no("reserved-word", word.at)
+            one.words += unbraced(source, word)
+        source.skip()
+    if not (one.words or one.assignments or one.redirections or one.fed):
+        source.no("syntax")
+    source.simples.append(one)
+    return one
+
+
+def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
+    name, index, plus = found.groups()
+    if source.letter == "(":
+        if index:
+            source.no("array")
+        words = _elements(source)
+        one.assignments += [Assignment(name, "array", word) for word in words or [Word([])]]
+        return
+    value = Word([], "", source.at)
+    if source.letter and source.letter not in " \t\n;&|)":
+        value = read_word(source, assigning=True)
+    one.assignments.append(Assignment(name, f"{plus}=", value))
+
+
+def _elements(source: Source) -> list[Word]:
+    source.at += 1
+    words = []
+    source.skip(lines=True)
+    while source.letter != ")":
+        if source.pending or source.letter in ("", "[", ";", "&", "|", "<", ">", "("):
+            source.no("array")
+        words += unbraced(source, read_word(source))
+        source.skip(lines=True)
+    source.at += 1
+    return words
+
+
+def _redirection(source: Source, one: Simple) -> bool:
+    """Read one redirection, if there is one."""
+    start, found = source.at, _REDIRECTS.match(source.text, source.at)
+    if found is None:
+        return False
+    number, sign = found.groups()
+    after = source.text[found.end() : found.end() + 1]
+    if sign in "<>" and after == "(" and not number:
+        return False  # a process substitution, which is a word
+    if (sign in "<>" and after == "(") or (sign == "<" and after == ">"):
+        source.no("redirection")
+    if number and sign.startswith("&"):
+        source.no("redirection")
+    source.at = found.end()
+    source.skip()
+    if sign in ("<<", "<<-"):
+        note_document(source, one, is_input=number in ("", "0"), strips=sign == "<<-")
+    elif sign in (">&", "<&"):
+        if not source.take(_DESCRIPTOR):
+            source.no("redirection", start)
+    else:
+        _target(source, one, sign, number)
+    return True
+
+
+def _target(source: Source, one: Simple, sign: str, number: str) -> None:
+    start = source.at
+    if source.letter in ("", *"\n;&|)") or source.letter == "#":
+        source.no("redirection")
+    words = unbraced(source, read_word(source))
+    if len(words) != 1:
+        source.no("redirection", start)
+    one.redirections.append(Redirection(sign, number, words[0]))
+    if sign == "<<<" and number in ("", "0"):
+        one.fed = Feed("text", words[0])
+    elif sign == "<" and number in ("", "0"):
+        one.fed = Feed("file", words[0])
+
+
+_COMPOUND: Mapping[str, Callable[[Source], Statement]] = {
+    "((": _sum_command,
+    "(": _subshell,
+    "{": _group,
+    "[[": read_test,
+    "if": _if,
+    "while": _while,
+    "until": _while,
+    "for": _for,
+    "case": _case,
+}

@@ -1,0 +1,173 @@
+"""What a line that was read is made of: pieces, words, commands, and how they hang together."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Kind = Literal["text", "tilde", "glob", "variable", "sum", "output", "process", "braces"]
+
+
+class Unclear(Exception):  # noqa: N818 - a state of a line, not a failure
+    """The line is not known: a code of why, and from where to where in it."""
+
+    def __init__(self, code: str, start: int = 0, end: int = 0) -> None:
+        super().__init__(code)
+        self.code = code
+        self.start = start
+        self.end = max(end, start + 1)
+
+
+class Piece(NamedTuple):
+    """A part of a word.
+
+    `text` is what a text comes to, and the name of a variable; `how` is what is done with its
+    value. `body` are the statements of a substitution, `choices` the words of braces. `raw` is
+    what stands in the line, for all but texts.
+    """
+
+    kind: Kind
+    text: str
+    quoted: bool = False
+    raw: str = ""
+    how: str = ""
+    body: "tuple[Statement, ...]" = ()
+    choices: tuple[str, ...] = ()
+
+    @property
+    def shown(self) -> str:
+        return self.raw or self.text
+
+
+class Word:
+    """A word: `literal` is its text, None where only the shell knows it; `shown` for people."""
+
+    __slots__ = ("at", "literal", "pieces", "raw", "shown")
+
+    def __init__(self, pieces: Sequence[Piece], raw: str = "", at: int = 0) -> None:
+        self.pieces = tuple(pieces)
+        self.raw = raw
+        self.at = at
+        self.shown = "".join([piece[3] or piece[1] for piece in pieces])
+        is_plain = all([piece[0] == "text" or piece[0] == "tilde" for piece in pieces])
+        self.literal = self.shown if is_plain else None
+
+    @property
+    def end(self) -> int:
+        return self.at + len(self.raw)
+
+    @property
+    def is_quoted(self) -> bool:
+        """Whether it begins in quotes: then it is one word, whatever it comes to."""
+        return bool(self.pieces) and self.pieces[0].quoted
+
+    def behind(self, count: int) -> "Word":
+        """The word without so many letters, with which it begins as a text."""
+        pieces = []
+        for piece in self.pieces:
+            cut = min(count, len(piece.text)) if piece.kind == "text" else 0
+            count -= cut
+            pieces.append(piece._replace(text=piece.text[cut:]) if cut else piece)
+        return Word(pieces, self.raw, self.at)
+
+
+def text_word(text: str, near: Word | None = None) -> Word:
+    """A word of this text, which stands where another one does."""
+    raw, at = ("", 0) if near is None else (near.raw, near.at)
+    return Word((Piece("text", text, quoted=True),), raw, at)
+
+
+class Assignment(NamedTuple):
+    """What a variable is given; `how` is `=`, `+=`, `array` or `for`."""
+
+    name: str
+    how: str
+    word: Word
+
+
+class Redirection(NamedTuple):
+    """Where a command reads or writes; of a here-document the word is the body."""
+
+    sign: str
+    number: str
+    word: Word
+
+
+class Feed(NamedTuple):
+    """What a command reads: the `word` of a file or a text, or the parts before it of a pipe.
+
+    A text that is not read yet has no word.
+    """
+
+    kind: Literal["pipe", "text", "file"]
+    word: Word | None = None
+    parts: "tuple[Statement, ...]" = ()
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """A command that would be started, with those that it starts in turn.
+
+    `placeholder` stands in the words for what it is given, `code` is what a shell is told.
+    Words of which a caller knows no end are `fed`: its input gives it more of them.
+    """
+
+    words: list[Word]
+    base: str
+    inner: "list[Command]" = field(default_factory=list)
+    code: "list[Statement]" = field(default_factory=list)
+    folder: Word | None = None
+    placeholder: str = ""
+    is_fed: bool = False
+    stays: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Simple:
+    """One command with its assignments and redirections.
+
+    `kind` is told of what is no program: the words of a `test`, `sum` or `case`, a `for` with what
+    its variable gets. `outer` is what stands before a pipe around it, `runs` what it comes to.
+    """
+
+    at: int
+    kind: str = ""
+    assignments: list[Assignment] = field(default_factory=list)
+    words: list[Word] = field(default_factory=list)
+    redirections: list[Redirection] = field(default_factory=list)
+    fed: Feed | None = None
+    outer: Feed | None = None
+    runs: Command | None = None
+
+    def every_word(self) -> Iterator[Word]:
+        yield from (each.word for each in self.assignments)
+        yield from self.words
+        yield from (each.word for each in self.redirections)
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Statements that hang together.
+
+    `list` one after the other, `and` and `or` of two, `pipe` of several, `shell` in a shell of its
+    own, `group` in this one, `branch` of which some may not run, `loop` which run again.
+    """
+
+    kind: Literal["list", "and", "or", "pipe", "shell", "group", "branch", "loop", "function"]
+    parts: "list[Statement]"
+    name: str = ""
+
+
+Statement = Simple | Block
+
+
+@dataclass(slots=True)
+class Reading:
+    """A text that was read: its commands in order, also those in substitutions.
+
+    `sums` are the names that are calculated with, each with its place.
+    """
+
+    body: Block
+    simples: list[Simple]
+    functions: set[str]
+    sums: dict[str, int]

@@ -1,0 +1,144 @@
+"""What a word may come to: every text that the line gives its variables, wherever it does."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from itertools import islice, product
+
+from pegboard_plugins.bash.syntax import Feed, Piece, Word
+
+MOST_TEXTS = 64
+LONGEST_TEXT = 1000
+"""So many texts of a word are followed, of so many letters: some lines double them."""
+ANYTHING = "\ue000"
+"""Stands in a text for what nobody knows."""
+MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
+"""Stands for a new temporary file, which nobody else has anything in."""
+ARGUMENTS = "@"
+"""The name under which the values of `$1`, `$@` and the like are kept."""
+NUMBERS = frozenset({"?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID"})
+NUMBERS |= {"BASHPID", "COLUMNS", "LINES", "EPOCHSECONDS", "OPTIND"}
+_MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
+_DEFAULT = re.compile(r":?([-=+?])(.*)", re.DOTALL)
+_SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
+_TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
+_NAME = re.compile(r"\$(\w+)")
+_DEEPEST = 4
+
+Value = Word | Feed | None
+"""What a variable is given: a word, what is read, or what nobody knows."""
+
+
+@dataclass(slots=True)
+class Values:
+    """What variables may hold; one that the line never sets is the environment's."""
+
+    environment: Mapping[str, str]
+    held: dict[str, list[Value]] = field(default_factory=dict)
+
+    def add(self, name: str, value: Value) -> None:
+        """Another value of a variable."""
+        self.held.setdefault(name, []).append(value)
+
+    def given(self, name: str) -> list[Value] | None:
+        """All that the line gives the variable, None where it never does."""
+        return self.held.get(ARGUMENTS if name.isdigit() and name != "0" or name == "*" else name)
+
+    def texts(self, word: Word, depth: int = 0) -> tuple[str, ...]:
+        """The texts that a word may come to, with `ANYTHING` in them for what is not known."""
+        if word.literal is not None:
+            return (word.literal,)
+        parts = [self._of_piece(piece, depth) for piece in word.pieces]
+        joined = islice(product(*parts), MOST_TEXTS)
+        return tuple(dict.fromkeys("".join(texts) for texts in joined))
+
+    def words(self, words: Iterable[Word]) -> list[str]:
+        """The texts that these words may come to; what splits into several does so."""
+        found = []
+        for word in words:
+            for text in self.texts(word):
+                is_one = word.literal is not None or word.is_quoted
+                found += [text] if is_one else text.split() or [""]
+        return found
+
+    def _of_piece(self, piece: Piece, depth: int) -> tuple[str, ...]:
+        match piece.kind:
+            case "text" | "glob" | "tilde":
+                return (piece.text,)
+            case "sum":
+                return ("1",)
+            case "variable":
+                return self._of_variable(piece, depth)
+            case "output" if _MAKES_TEMPORARY.fullmatch(piece.raw):
+                return (MADE_UP,)
+            case "output" if piece.raw == "$(pwd)":
+                return (self.environment.get("PWD", ANYTHING),)
+            case _:
+                return (ANYTHING,)
+
+    def _of_variable(self, piece: Piece, depth: int) -> tuple[str, ...]:
+        how = piece.how
+        if how == "#n" or (piece.text in NUMBERS and piece.text not in self.held):
+            return ("1",) if piece.text != "!" else ("",)
+        texts = self._of_name(piece.text, depth)
+        if not how:
+            return texts
+        if found := _DEFAULT.fullmatch(how):
+            other = self._filled(found[2], depth)
+            if found[1] == "+":
+                return (*other, "")
+            return texts if found[1] == "?" else (*filter(None, texts), *other)
+        change = _change(how)
+        if change is None:
+            return (ANYTHING,)
+        return tuple(text if ANYTHING in text else change(text) for text in texts)
+
+    def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
+        given = self.given(name)
+        if given is None:
+            return (self.environment.get(name, ""),)
+        found: list[str] = []
+        for value in given:
+            if depth > _DEEPEST or value is None:
+                found.append(ANYTHING)
+            elif isinstance(value, Feed):
+                found += self._read(value, depth)
+            else:
+                found += self.texts(value, depth + 1)
+        kept = (text if len(text) <= LONGEST_TEXT else ANYTHING for text in found)
+        return tuple(dict.fromkeys(islice(kept, MOST_TEXTS))) or ("",)
+
+    def _read(self, feed: Feed, depth: int) -> list[str]:
+        """The texts that are read from one which stands in the line."""
+        if feed.kind != "text" or feed.word is None or feed.word.literal is None:
+            return [ANYTHING]
+        return [*feed.word.literal.splitlines(), *feed.word.literal.split()]
+
+    def _filled(self, text: str, depth: int) -> tuple[str, ...]:
+        """The text behind a sign in `${x:-text}`, with the variables in it."""
+        parts = []
+        for at, part in enumerate(_NAME.split(text)):
+            parts.append(self._of_name(part, depth + 1) if at % 2 else (part,))
+        return tuple("".join(each) for each in islice(product(*parts), MOST_TEXTS))
+
+
+def _change(how: str) -> Callable[[str], str] | None:
+    """What `${name...}` makes of a value, None where that is not followed."""
+    if found := _SLICE.fullmatch(how):
+        start, count = int(found[1]), int(found[2]) if found[2] else None
+        return lambda text: text[start:][:count]
+    if found := _TRIM.fullmatch(how):
+        sign, pattern = found.groups()
+        return lambda text: trimmed(text, sign, pattern)
+    return {"^^": str.upper, ",,": str.lower, "^": str.capitalize}.get(how)
+
+
+def trimmed(value: str, sign: str, pattern: str) -> str:
+    """What `${name%pattern}` and the like leave of a value."""
+    cuts = range(len(value) + 1) if sign in ("#", "%%") else range(len(value), -1, -1)
+    for cut in cuts:
+        head, tail = value[:cut], value[cut:]
+        if fnmatchcase(head if sign[0] == "#" else tail, pattern):
+            return tail if sign[0] == "#" else head
+    return value
