@@ -7,7 +7,7 @@ from typing import Any
 
 from pegboard.context import Ruleset
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
-from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.guard import permission_ask
 
 
@@ -41,7 +41,7 @@ async def said(
 
 async def of_command(project: Path, command: str, **facts: Any) -> Verdict | None:
     """Its opinion on what the bash tool asks of `bash` for a line."""
-    found = scan(command, cwd=project, home=Path.home(), worktree=project)
+    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
     patterns = [" ".join(argv) for argv in found.commands]
     return await said(
         project,
@@ -58,7 +58,7 @@ async def of_command(project: Path, command: str, **facts: Any) -> Verdict | Non
 
 async def all_of_command(project: Path, command: str, **facts: Any) -> list[tuple[str, bool]]:
     """What is said of all that the bash tool asks for a line."""
-    found = scan(command, cwd=project, home=Path.home(), worktree=project)
+    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
     verdicts = [await of_command(project, command, **facts)]
     for path in found.writes:
         real = path.resolve()

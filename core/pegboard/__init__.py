@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from pegboard.opening import AppOptions as AppOptions
     from pegboard.paths import Places as Places
     from pegboard.permissions import UNCLEAR as UNCLEAR
-    from pegboard.permissions import UNKNOWN as UNKNOWN
     from pegboard.permissions import judge as judge
     from pegboard.permissions import may_name as may_name
     from pegboard.permissions import may_read as may_read
@@ -176,7 +175,6 @@ _MODULES = {
     "paths": ("Places",),
     "permissions": (
         "UNCLEAR",
-        "UNKNOWN",
         "judge",
         "may_name",
         "may_read",

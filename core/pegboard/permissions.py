@@ -20,13 +20,12 @@ _ANYTHING = ("*",)
 UNCLEAR = "[unclear] "
 """Begins the pattern of what nobody can know before it happens, such as a line with `$CMD`.
 
-No rule narrower than `*` allows it, but one that is this very pattern.
+A rule about `*`, about all that is unclear, or about this very pattern speaks of it. One that asks
+for less than everything, or denies it, asks: what is unclear may be what it is about.
 """
-UNKNOWN = "[unknown] "
-"""Begins the pattern of a line of which nobody can say what it would run, read or write.
-
-It is unclear, too; the built-in rules ask for it.
-"""
+_ALL_UNCLEAR = f"{UNCLEAR}*"
+_UNCLEAR_KEY = "unclear"
+"""In a table of rules: all that is unclear."""
 
 
 @lru_cache(maxsize=4096)
@@ -57,8 +56,8 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Whether nobody can say of what is asked for what it comes to, in full or at all."""
-    return pattern.startswith((UNCLEAR, UNKNOWN))
+    """Whether nobody can say of what is asked for what it comes to."""
+    return pattern.startswith(UNCLEAR)
 
 
 def literally(text: str) -> str:
@@ -90,7 +89,7 @@ def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False
     if is_unclear(text) and rule.action == "allow":
-        return rule.pattern in ("*", text)
+        return rule.pattern in ("*", _ALL_UNCLEAR, text)
     tail = None if home is None else _below_home(rule.pattern)
     if home is None or tail is None:
         return matches(rule.pattern, text)
@@ -111,13 +110,22 @@ def _sentence(rule: Rule, source: str) -> str:
 def deciding(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
-    """The rule of one source that speaks about a pattern: the last that fits."""
+    """The rule of one source that speaks about a pattern: the last that fits.
+
+    What is unclear may fit each rule that is narrower than `*`: one that denies or asks is
+    given as a rule that asks.
+    """
     return _last(ruleset, permission, text, None if home is None else str(home))
 
 
 def _last(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Rule | None:
-    fitting = (rule for rule in reversed(ruleset.rules) if _fits(rule, permission, text, home))
-    return next(fitting, None)
+    unclear = is_unclear(text)
+    for rule in reversed(ruleset.rules):
+        if _fits(rule, permission, text, home):
+            return rule
+        if unclear and rule.action != "allow" and matches(rule.permission, permission):
+            return Rule(rule.permission, rule.pattern, "ask")
+    return None
 
 
 def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Verdict | None:
@@ -252,7 +260,8 @@ def rules_from_config(value: object) -> tuple[Rule, ...]:
     """The rules that a `permission` of a config file stands for, in the file's order.
 
     An action alone is for everything; a table maps a permission to an action, or to a table
-    from pattern to action.
+    from pattern to action. In that the key `unclear` is about all that is unclear; rules about
+    what is unclear count as the last of their table.
 
     :raises ConfigError: for any other value; its key starts below `permission`.
     """
@@ -269,11 +278,16 @@ def rules_from_config(value: object) -> tuple[Rule, ...]:
 
 def _entry(permission: str, entry: object) -> tuple[Rule, ...]:
     if isinstance(entry, Mapping):
-        return tuple(
-            Rule(permission, str(pattern), _action(action, f"{permission}.{pattern}"))
-            for pattern, action in entry.items()
+        rules = (
+            Rule(permission, _pattern(str(key)), _action(action, f"{permission}.{key}"))
+            for key, action in entry.items()
         )
+        return tuple(sorted(rules, key=lambda rule: is_unclear(rule.pattern)))
     return (Rule(permission, "*", _action(entry, permission)),)
+
+
+def _pattern(key: str) -> str:
+    return _ALL_UNCLEAR if key == _UNCLEAR_KEY else key
 
 
 def _action(value: object, key: str) -> Action:

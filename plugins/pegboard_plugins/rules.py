@@ -1,18 +1,21 @@
 """The rules of the configuration as a policy, and the rules that hold when it is silent."""
 
+import re
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import msgspec
 
-from pegboard import UNKNOWN, SessionView, hookimpl, judge, rules_from_config
+from pegboard import UNCLEAR, Ruleset, SessionView, hookimpl, judge, rules_from_config
 from pegboard.schema.config import Config
 from pegboard.schema.permission import PermissionRequest, Verdict
 
-_UNKNOWN_LINES = f"{UNKNOWN}*"
+_WORD = re.compile(r"[\w.+-]+")
 DEFAULTS = rules_from_config(
     {
         "*": "allow",
-        "bash": {_UNKNOWN_LINES: "ask"},
+        "bash": {"unclear": "ask"},
         "doom_loop": "ask",
         "external_directory": "ask",
         "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
@@ -30,14 +33,40 @@ async def config_load(config: Config) -> Config:
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict:
     """What the session's rules say of the request.
 
-    A line of which nobody can say what it would do is asked for with the reasons, and the way
-    out of each, which a request has in its metadata as `advice`.
+    A line of which nobody can say what it would run is asked for with the reason and the way out,
+    which a request has in its metadata as `advice`. `commands` are those of it that are known: one
+    that is denied is not run with the rest. `told` are texts that are code for other programs: one
+    that has the first word of a denied pattern in it is asked for.
     """
     home = session.home or Path.home()
     verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
-    advice = request.metadata.get("advice")
-    if verdict.action != "ask" or not isinstance(advice, list):
+    known = _texts(request, "commands")
+    if verdict.action != "deny" and known:
+        of_known = judge(session.rulesets, request.permission, known, home=home)
+        verdict = of_known if of_known.action == "deny" else verdict
+    if verdict.action == "allow" and (said := _told(session.rulesets, request)):
+        return said
+    advice = _texts(request, "advice")
+    if verdict.action != "ask" or not advice:
         return verdict
-    is_default = verdict.rule is not None and verdict.rule.pattern == _UNKNOWN_LINES
-    reasons = [*([] if is_default else [verdict.reason]), *map(str, advice)]
+    is_default = verdict.rule is not None and verdict.rule.pattern == f"{UNCLEAR}*"
+    reasons = [*([] if is_default else [verdict.reason]), *advice]
     return msgspec.structs.replace(verdict, reason="; ".join(reasons))
+
+
+def _told(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:
+    """A question about code that names a command which a rule denies."""
+    words = {word for text in _texts(request, "told") for word in _WORD.findall(text)}
+    for ruleset in rulesets if words else ():
+        for rule in ruleset.rules:
+            name = rule.pattern.partition(" ")[0]
+            is_meant = fnmatchcase(request.permission, rule.permission)
+            if rule.action == "deny" and name in words and is_meant:
+                reason = f'{name} stands in its code, and rule bash "{rule.pattern}" denies that'
+                return Verdict(action="ask", reason=reason, source=ruleset.source, rule=rule)
+    return None
+
+
+def _texts(request: PermissionRequest, key: str) -> list[str]:
+    value = request.metadata.get(key)
+    return [str(text) for text in value] if isinstance(value, list) else []

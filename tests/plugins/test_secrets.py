@@ -6,7 +6,7 @@ import pytest
 from pegboard import secret_path
 from pegboard.context import Ruleset
 from pegboard.schema.permission import PermissionRequest, Rule
-from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.secrets import permission_ask
 
@@ -28,7 +28,7 @@ async def said(permission, *, rules=(), **metadata):
 
 
 async def of_command(command, **facts):
-    found = scan(command, cwd=Path("/w/proj"), home=Path("/home/u"))
+    found = scan(command, Place(cwd=Path("/w/proj"), home=Path("/home/u")))
     return await said(
         "bash",
         paths=[str(path) for path in found.paths],

@@ -84,6 +84,8 @@ def facts(found: "Explanation") -> dict[str, Any]:
         "commands": list(found.commands),
         "paths_outside": list(found.paths_outside),
         "opaque": list(found.unclear),
+        "advice": list(found.advice),
+        "place": found.place,
         "requests": [
             {
                 "permission": request.permission,
@@ -141,6 +143,8 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(head="outside", text=visible(", ".join(found.paths_outside)), style="warning")
     if found.unclear:
         yield Line(head="unclear", text=", ".join(found.unclear), style="warning")
+        yield from (Line(text=visible(text), indent=1) for text in found.place.split("\n"))
+        yield from (Line(text=visible(text), indent=1) for text in found.advice)
     yield Line(head=found.verdict.action, text=visible(found.verdict.reason), style="tool")
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} where nobody is there to be asked"
@@ -149,6 +153,8 @@ def lines(found: "Explanation") -> "Iterator[Line]":
         yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
     for text in _to_add(found):
         yield Line(text=f"to allow it: {visible(text)}", style="dim", indent=1)
+    if found.verdict.action == "ask" and not found.to_allow:
+        yield Line(text="no rule of yours about it would allow it", style="dim", indent=1)
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
@@ -170,11 +176,6 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
 
 def _to_add(found: "Explanation") -> "Iterator[str]":
     """What would allow the calls that are asked for, as lines of a pegboard.toml."""
-    if found.verdict.action != "ask":
-        return
-    for request, verdict in zip(found.requests, found.verdicts, strict=True):
-        if verdict.action != "ask" or request.metadata.get("once"):
-            continue  # it is asked every time, or need not be
-        for pattern in request.always or request.patterns:
-            key, name = json.dumps(request.permission), json.dumps(pattern, ensure_ascii=False)
-            yield f'permission.{key}.{name} = "allow"'
+    for rule in found.to_allow:
+        key, name = json.dumps(rule.permission), json.dumps(rule.pattern, ensure_ascii=False)
+        yield f'permission.{key}.{name} = "allow"'

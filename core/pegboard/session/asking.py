@@ -102,14 +102,13 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
     """The request as it is asked: with agent and reason, and no choice for good that is too wide.
 
-    There is none for what a plugin wants asked every time, for what nobody can know before it
-    happens, and where the tool says so.
+    There is none for what a plugin wants asked every time, and where the tool says so; for what
+    nobody can know before it happens there is that of the very same.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
-    unclear = any(map(is_unclear, request.patterns))
-    if not (verdict.firm or unclear or request.metadata.get(ONCE)):
-        return replace(request, metadata=metadata, always=_for_good(request))
-    return replace(request, always=(), metadata={**metadata, ONCE: True})
+    if verdict.firm or request.metadata.get(ONCE):
+        return replace(request, always=(), metadata={**metadata, ONCE: True})
+    return replace(request, metadata=metadata, always=_for_good(request))
 
 
 def _for_good(request: PermissionRequest) -> tuple[str, ...]:
@@ -117,6 +116,8 @@ def _for_good(request: PermissionRequest) -> tuple[str, ...]:
 
     The agent chooses names: that of a folder `/srv/*` must not have all folders allowed.
     """
+    if any(map(is_unclear, request.patterns)):
+        return tuple(each if is_unclear(each) else literally(each) for each in request.patterns)
     if not any(literally(pattern) != pattern for pattern in request.patterns):
         return request.always
     return tuple(_narrow(pattern) for pattern in request.always)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import SessionView
@@ -20,7 +21,10 @@ from pegboard.session.enclosed import SANDBOX
 from pegboard.session.engine import Engine
 from pegboard.session.outside import asked_path
 from pegboard.session.run import make_view
+from pegboard.session.toolcontext import process_env
 
+_OF_THE_USER = "config"
+"""The source of the rules that are the user's own."""
 _NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
 
 
@@ -45,7 +49,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """Why a call would be allowed, asked for or denied.
 
     `told` is False for a tool that does not say beforehand what it will ask: then only the
-    rules about all of its calls are known. `commands` and `unclear` are those of a shell line.
+    rules about all of its calls are known. `commands` and `unclear` are those of a shell line,
+    `advice` says what is unclear and `place` where. `to_allow` are rules that would allow it, each
+    tried; where the call is asked for and there are none, no rule of the user's would.
     `verdicts` are those of the single requests, `headless` is the verdict where nobody is asked.
     `sandbox` says what encloses the processes of tools, and whether the verdict is due to it;
     it is empty where nothing does.
@@ -62,6 +68,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     commands: tuple[str, ...] = ()
     paths_outside: tuple[str, ...] = ()
     unclear: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    place: str = ""
+    to_allow: tuple[Rule, ...] = ()
     sandbox: str = ""
 
 
@@ -99,7 +108,10 @@ async def explained(
         opinions=await _opinions(engine, view, notes.requests),
         commands=_commands(notes.requests),
         paths_outside=await asyncio.to_thread(_paths_outside, view, notes.requests),
-        unclear=_unclear(notes.requests),
+        unclear=_listed(notes.requests, "unclear"),
+        advice=_listed(notes.requests, "advice"),
+        place=_place(notes.requests),
+        to_allow=await _to_allow(engine, view, asked, verdicts),
         sandbox=_sandbox(engine, verdicts),
     )
 
@@ -147,6 +159,9 @@ class _Notes:
                 tool=None,
             )
         )
+
+    async def env(self) -> Mapping[str, str]:
+        return await process_env(self._engine, self.session)
 
     async def ask_path(self, path: Path) -> Path:
         return await asked_path(self._engine, path, self.ask)
@@ -199,23 +214,59 @@ async def _opinions(
     return tuple(found)
 
 
+async def _to_allow(
+    engine: Engine,
+    view: SessionView,
+    requests: Sequence[PermissionRequest],
+    verdicts: Sequence[Verdict],
+) -> tuple[Rule, ...]:
+    """What the user could allow so that nothing is asked; nothing where that would not do."""
+    found: list[Rule] = []
+    for request, verdict in zip(requests, verdicts, strict=True):
+        if verdict.action == "allow":
+            continue
+        patterns = request.always or request.patterns
+        rules = tuple(Rule(request.permission, pattern, "allow") for pattern in patterns)
+        after = await judged(engine, _with(view, rules), request)
+        if verdict.action == "deny" or after.action != "allow":
+            return ()
+        found += rules
+    return tuple(found)
+
+
+def _with(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
+    """The session as if the user's list of rules ended with these."""
+    rulesets = tuple(
+        replace(each, rules=each.rules + rules) if each.source == _OF_THE_USER else each
+        for each in view.rulesets
+    )
+    return replace(view, rulesets=rulesets)
+
+
 def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
     return tuple(
         pattern
         for request in requests
         if "command" in request.metadata and "unclear" in request.metadata
-        for pattern in request.patterns
+        for pattern in (*request.patterns, *_listed([request], "commands"))
         if not is_unclear(pattern)
     )
 
 
-def _unclear(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+def _listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
+    """The texts that the requests have in their metadata under this key."""
     return tuple(
-        code
+        str(text)
         for request in requests
-        if isinstance(codes := request.metadata.get("unclear"), list)
-        for code in codes
+        if isinstance(texts := request.metadata.get(key), list)
+        for text in texts
     )
+
+
+def _place(requests: Sequence[PermissionRequest]) -> str:
+    """The part of a line that is unclear, with its place underlined."""
+    places = (request.metadata.get("place") for request in requests)
+    return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
 
 
 def _paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
 from pegboard.session.children import ChildRequest, take_subagent
+from pegboard.session.engine import Engine
 from pegboard.session.outcome import kept_facts, kept_text, kept_title
 from pegboard.session.outside import asked_path
 from pegboard.session.processor import Processor
@@ -34,6 +35,12 @@ from pegboard.storage.records import to_row
 from pegboard.tools import ToolResult
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
+    """What the processes of a session's tools find in their environment."""
+    secrets = [name for provider in engine.providers.values() for name in provider.env]
+    return await engine.hooks.shell_env(session=view, env=child_env(engine.env, secrets=secrets))
 
 
 class CallContext:
@@ -207,9 +214,7 @@ class CallContext:
 
     async def env(self) -> Mapping[str, str]:
         """The environment of `run`'s processes."""
-        secrets = [name for provider in self._engine.providers.values() for name in provider.env]
-        clean = child_env(self._engine.env, secrets=secrets)
-        folded = await self._engine.hooks.shell_env(session=self._view, env=clean)
+        folded = await process_env(self._engine, self._view)
         return {**folded, **self._engine.lifeline.hold()}
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only

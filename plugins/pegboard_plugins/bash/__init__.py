@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from pegboard import (
     UNCLEAR,
-    UNKNOWN,
     ModelRequest,
     ProcessResult,
     SessionView,
@@ -22,7 +21,6 @@ from pegboard import (
     ToolContext,
     ToolError,
     ToolResult,
-    find_program,
     hookimpl,
     named_path,
     secret_path,
@@ -31,6 +29,7 @@ from pegboard import (
 from pegboard_plugins.bash.advice import advised
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
+from pegboard_plugins.bash.starting import is_read_as_bash, shell_argv
 
 if TYPE_CHECKING:
     from pegboard_plugins.bash.scan import Scan
@@ -45,7 +44,7 @@ SHOW_EVERY_S = 0.1
 MOST_MATCHES = 2000
 """So many files that a wildcard fits are looked at by name."""
 QUICK_LETTERS = 500
-"""A command of this length is judged in less time (0.2 ms) than a thread takes to be woken."""
+"""A command of this length is judged in less time (0.5 ms) than a thread takes to be woken."""
 
 
 async def _requests(
@@ -53,10 +52,11 @@ async def _requests(
 ) -> Path:
     """The folder of the call, once all that it would do is allowed."""
     cwd = await context.ask_path(named_path(context, workdir))
+    env = await context.env() if "$" in command else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
-        scanned, outside = _scanned(context, command, cwd)
+        scanned, outside = _scanned(context, command, cwd, env)
     else:
-        scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd)
+        scanned, outside = await asyncio.to_thread(_scanned, context, command, cwd, env)
     # 2 ms more that the start of the program need not pay.
     from pegboard_plugins.bash.approving import covered, is_once
 
@@ -65,9 +65,8 @@ async def _requests(
     if inside := _inside(scanned.writes, context):
         facts = {"command": command, "runs_in": str(cwd)}
         await context.ask("edit", inside, always=["*"], metadata=facts)
-    patterns = [" ".join(argv) for argv in scanned.commands]
-    if scanned.unclear:
-        patterns.append((UNKNOWN if scanned.unknown else UNCLEAR) + command)
+    commands = [" ".join(argv) for argv in scanned.commands]
+    patterns = [UNCLEAR + command] if scanned.unclear else commands
     secrets = await asyncio.to_thread(_secrets, scanned) if scanned.globs else []
     await context.ask(
         "bash",
@@ -75,6 +74,7 @@ async def _requests(
         always=covered(scanned),
         metadata={
             **_facts(scanned, command, secrets),
+            "commands": commands,
             **({"once": True} if is_once(scanned) else {}),
             "background": background,
             "runs_in": str(cwd),
@@ -87,8 +87,8 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
     """What a policy may look at: the paths are absolute, as the line names them."""
     return {
         "command": command,
-        "unclear": list(scanned.unclear),
-        **({"advice": advised(scanned.unknown)} if scanned.unknown else {}),
+        **_unclear(scanned, command),
+        **({"told": list(scanned.told)} if scanned.told else {}),
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
         "destroys": list(scanned.destroys),
@@ -97,6 +97,15 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
         "linked": [str(path) for path in scanned.linked],
         "lands": [str(path) for path in scanned.lands],
     }
+
+
+def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
+    """Why the line is unclear, if it is, and how to write it instead."""
+    if scanned.unclear is None:
+        return {"unclear": []}
+    said = advised(scanned.unclear, command)
+    facts = {"column": said.column, "marked": said.marked, "instead": said.instead}
+    return {"unclear": [said.code], "advice": [said.sentence], "place": facts}
 
 
 def _secrets(scanned: "Scan") -> list[str]:
@@ -109,12 +118,20 @@ def _secrets(scanned: "Scan") -> list[str]:
     return [path for path in matches if secret_path(Path(path))]
 
 
-def _scanned(context: ToolContext, command: str, cwd: Path) -> "tuple[Scan, list[Path]]":
-    # The first command pays 15 ms for the scanner, not the start of the program.
-    from pegboard_plugins.bash.scan import scan
+def _scanned(
+    context: ToolContext, command: str, cwd: Path, env: Mapping[str, str]
+) -> "tuple[Scan, list[Path]]":
+    # The first command pays 15 ms for the reader, not the start of the program.
+    from pegboard_plugins.bash.scan import Place, scan
 
-    home = context.session.home or Path.home()
-    scanned = scan(command, cwd=cwd, home=home, worktree=context.worktree)
+    place = Place(
+        cwd=cwd,
+        home=context.session.home or Path.home(),
+        worktree=context.worktree,
+        environment=env,
+        is_bash=is_read_as_bash(context.worktree),
+    )
+    scanned = scan(command, place)
     return scanned, _outside(scanned.paths, context)
 
 
@@ -164,7 +181,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     if not 0 < timeout <= LONGEST_TIMEOUT_MS:
         raise ToolError(f"timeout is in milliseconds, from 1 to {LONGEST_TIMEOUT_MS}")
     cwd = await _requests(context, command, workdir, background=background)
-    argv = [find_program("bash", os.environ, root=context.worktree) or "/bin/sh", "-c", command]
+    argv = [*shell_argv(context.worktree), command]
     if background:
         return await left_running(context, argv, cwd, command=command, description=description)
     live = _Live(context, description)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from pegboard_plugins.bash.counting import is_count
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.options import is_single, literals, read_options
 from pegboard_plugins.bash.programs import Grammar
-from pegboard_plugins.bash.counting import is_count
 from pegboard_plugins.bash.syntax import Piece, Word
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value
 from pegboard_plugins.bash.variables import hijacks

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.options import is_single, literals, read_options
@@ -22,7 +23,7 @@ _SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--he
 _SHELL_LETTERS = re.compile(r"[-+][celuxvnfo]+")
 _SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace", "posix"})
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
-_BASH_ONLY = re.compile(
+BASH_ONLY = re.compile(
     r"\{[^}\s]*,|\{\w+\.\.|\[\[|[<>]\(|\$['\"]|&>|<<<|\(\(|\|&|=\(|\bfunction\b|\+=|\btime\b"
     r"|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
 )
@@ -64,10 +65,11 @@ def wrapper(call: Call) -> None:
     if call.base == "nice" and words and re.fullmatch(r"-\d+", words[0].literal or ""):
         words = words[1:]
     options = read_options(words, grammar, "wrapper-option")
-    rest = words[options.at :]
+    rest: Sequence[Word] = words[options.at :]
     if grammar.assigns:
         rest = _assigned(call, rest)
-    call.command.folder = next(iter(options.values("C", "chdir", "D")), None)
+    folders = [] if call.base == "exec" else options.values("C", "chdir", "D")
+    call.command.folder = next(iter(folders), None)
     own, inner = rest[: grammar.operands], rest[grammar.operands :]
     for word in own:
         if word.literal is None or word.literal.startswith("-"):
@@ -148,7 +150,7 @@ def _refuse_dialect(call: Call, code: str, word: Word) -> None:
     """No code that another shell than bash reads otherwise."""
     if call.base == "bash":
         return
-    if _BASH_ONLY.search(code) if call.base in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
+    if BASH_ONLY.search(code) if call.base in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
         raise call.no("dialect", word)
 
 
@@ -201,7 +203,7 @@ def coder(call: Call) -> None:
             word is words[0] and word.literal is None and not kinds & {"text"}
         ):
             raise call.no("dynamic-code", word)
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in pairwise(words):
         is_code = re.fullmatch(r"-[A-Za-z0-9]*[ceEr]|--eval|--print|-p", before.literal or "")
         if is_code and any(piece.kind == "output" for piece in word.pieces):
             raise call.no("dynamic-code", word)

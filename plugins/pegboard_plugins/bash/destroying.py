@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.flags import git_words
-from pegboard_plugins.bash.words import Word
+from pegboard_plugins.bash.gits import git_words
+from pegboard_plugins.bash.words import Operand
 
 DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
 _WHOLE = frozenset({"rimraf", "trash", "trash-put", "del-cli", "shred", "wipe", "srm"})
@@ -19,10 +19,6 @@ _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
-_WRITTEN = re.compile(
-    r"\brm\s+(?=-\w*[rR]|-\S+\s+-\w*[rR])(?:-[\w-]+\s+)+([^'\";|&()<>`\\\n\0]+)", re.ASCII
-)
-_BY_FORCE = re.compile(r"-[a-zA-Z]*([rR][a-zA-Z]*f|f[a-zA-Z]*[rR])[a-zA-Z]*")
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _FIND_FILTER = re.compile(
     r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
@@ -30,7 +26,9 @@ _FIND_FILTER = re.compile(
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
 
 
-def destroy(base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings) -> None:
+def destroy(
+    base: str, words: Sequence[Operand], operands: Sequence[Operand], findings: Findings
+) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
     texts = [word.text for word in words]
     for word in _overlaid(base, texts, operands):
@@ -44,23 +42,10 @@ def destroy(base: str, words: Sequence[Word], operands: Sequence[Word], findings
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
 
 
-def look_for_deletions(text: str, findings: Findings) -> None:
-    """Note what is deleted by code that nobody can read for sure, wherever it is written."""
-    for found in _WRITTEN.finditer(text):
-        for name in found[1].split():
-            findings.destroy(Word(name))
-
-
-def suspect(words: Sequence[Word], findings: Findings) -> None:
-    """Note what would be gone if the unknown command of these arguments were `rm`."""
-    if any(_BY_FORCE.fullmatch(word.text) for word in words):
-        destroy("rm", words, words, findings)
-
-
-def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Sequence[Word]:
+def _targets(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> Sequence[Operand]:
     named = [word for word in operands if not word.text.startswith("-")]
     is_recursive = any(map(_RECURSIVE.fullmatch, texts))
-    found: Sequence[Word]
+    found: Sequence[Operand]
     match base:
         case "mv":
             leaves = _leaves(texts, named)
@@ -76,7 +61,7 @@ def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Seque
         case "chmod" if is_recursive and any(map(_LOCKS.fullmatch, texts)):
             found = named[1:] or named
         case "dd":
-            found = [Word(text[len("of=") :]) for text in texts if text.startswith("of=")]
+            found = [Operand(text[len("of=") :]) for text in texts if text.startswith("of=")]
         case _ if base.startswith("mkfs"):
             found = named[-1:]
         case _ if base in _WHOLE or (base in DELETERS and is_recursive):
@@ -86,7 +71,7 @@ def _targets(base: str, texts: Sequence[str], operands: Sequence[Word]) -> Seque
     return found
 
 
-def _leaves(texts: Sequence[str], named: Sequence[Word]) -> bool:
+def _leaves(texts: Sequence[str], named: Sequence[Operand]) -> bool:
     """Whether a `mv` goes to another place than one below the folder it is called in."""
     target = named[-1].text if named else ""
     return (
@@ -96,7 +81,7 @@ def _leaves(texts: Sequence[str], named: Sequence[Word]) -> bool:
     )
 
 
-def _overlaid(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
+def _overlaid(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
     """The folder whose content as a whole would be written over, or given to somebody else."""
     named = [word for word in operands if not word.text.startswith("-")]
     options = [text for text in texts if text.startswith("-")]
@@ -117,7 +102,7 @@ def _overlaid(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list
             return []
 
 
-def _valued(operands: Sequence[Word], options: Sequence[str]) -> list[Word]:
+def _valued(operands: Sequence[Operand], options: Sequence[str]) -> list[Operand]:
     """The values of these options."""
     behind = [after for before, after in pairwise(operands) if before.text in options]
     glued = [
@@ -128,15 +113,15 @@ def _valued(operands: Sequence[Word], options: Sequence[str]) -> list[Word]:
     return behind + glued
 
 
-def _emptied(word: Word, findings: Findings) -> Word:
+def _emptied(word: Operand, findings: Findings) -> Operand:
     """What is left of a word when nothing is put for what only the shell, or a caller, knows."""
     text = _EXPANSION.sub("", word.text) if word.dynamic else word.text
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
-    return Word(text, bare=word.bare)
+    return Operand(text, bare=word.bare)
 
 
-def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
+def _packed(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
     """What is gone once it is in an archive, from each folder that the archiver goes to."""
     if base in ("tar", "gtar", "bsdtar"):
         is_gone = any(text.startswith("--remove-f") for text in texts)
@@ -145,7 +130,7 @@ def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[W
     if not is_gone:
         return []
     inside, folder = [], ""
-    for before, word in pairwise([Word(""), *operands]):
+    for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
         if before.text in ("-C", "--directory"):
             folder = f"{text}/"
@@ -154,7 +139,7 @@ def _packed(base: str, texts: Sequence[str], operands: Sequence[Word]) -> list[W
     return inside
 
 
-def _found(texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
+def _found(texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
     """Where a find starts that deletes whatever it comes by."""
     deletes = "-delete" in texts or (
         any(text.startswith(("-exec", "-ok")) for text in texts)
@@ -162,15 +147,15 @@ def _found(texts: Sequence[str], operands: Sequence[Word]) -> list[Word]:
     )
     if not deletes or _is_narrow(texts):
         return []
-    return list(takewhile(_is_start, dropwhile(_is_option, operands))) or [Word(".")]
+    return list(takewhile(_is_start, dropwhile(_is_option, operands))) or [Operand(".")]
 
 
-def _is_option(word: Word) -> bool:
+def _is_option(word: Operand) -> bool:
     """Whether it is one of those that stand before the folders where a find starts."""
     return re.fullmatch(r"-[DHLP]|-O\d*|--", word.text) is not None
 
 
-def _is_start(word: Word) -> bool:
+def _is_start(word: Operand) -> bool:
     return not word.text.startswith(("-", "(", "!"))
 
 

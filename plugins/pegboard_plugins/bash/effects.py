@@ -1,21 +1,23 @@
 """What a command reads, writes and destroys, by its operands and the values of its options."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import DELETERS, destroy
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.flags import git_config, git_words, sed_files
-from pegboard_plugins.bash.words import Word
+from pegboard_plugins.bash.gits import git_config, git_words
+from pegboard_plugins.bash.listings import names_secret
+from pegboard_plugins.bash.values import ANYTHING
+from pegboard_plugins.bash.words import Operand
 
 _WORDS_ONLY = frozenset(
     {
         *("echo", "printf", "true", "false", ":", "exit", "return", "kill", "sleep", "seq"),
         *("break", "continue", "shift", "wait", "jobs", "times", "umask", "ulimit", "set", "expr"),
         *("export", "declare", "local", "readonly", "typeset", "unset", "read", "let", "shopt"),
-        *("which", "type", "whoami", "id", "date", "uname", "basename", "dirname", "pgrep", "ps"),
+        *("which", "type", "whoami", "id", "uname", "basename", "dirname", "pgrep", "ps"),
         *("alias", "getopts", "mapfile", "readarray", "eval", "trap", "killall", "pkill", "tr"),
         *("test", "["),
     }
@@ -73,7 +75,11 @@ _SENDS = re.compile(r"-[dFKT]|--(data|form|upload|config)")
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _LAST_WRITTEN = frozenset({"cp", "install", "rsync", "scp"})
 _EXPRESSION_OPTION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
-_SHORT_WITH_PATH = re.compile(r"-[A-Za-z]((?:/|~|\.\./).*)")
+_LONGEST_CLUSTER = 12
+_BEHIND = re.compile(r"([=@,:])([^=@,:]+)")
+_SEVERAL = re.compile(r"[\s'\"(]")
+_FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
+_REMOVERS = DELETERS | {"find", "mv", "rsync", "chmod", "rmdir", "rimraf", "git"}
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
 _MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
 _MESSENGERS = frozenset({"git", "gh", "hg", "glab"})
@@ -93,13 +99,13 @@ _SECOND_WRITTEN = {"uniq": "fsw", "xxd": "clgosRn"}
 """The second operand of each is written; the letters are options with a value."""
 
 
-def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
+def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     """Add what the command would do with files; `words` are its arguments."""
     if base in _WORDS_ONLY:
         return
-    candidates = _candidates(base, words)
-    _doubt(base, words, candidates, findings)
-    operands = _known(candidates, findings)
+    words = _known(words, findings, unset=base in _REMOVERS)
+    operands = _candidates(base, words)
+    _doubt(base, words, operands, findings)
     writes = _is_writer(base, operands)
     for word in operands:
         _touch(word, findings, write=writes)
@@ -110,27 +116,27 @@ def apply(base: str, words: Sequence[Word], findings: Findings) -> None:
 
 
 def _doubt(
-    base: str, words: Sequence[Word], candidates: Sequence[Word], findings: Findings
+    base: str, words: Sequence[Operand], candidates: Sequence[Operand], findings: Findings
 ) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
     if moves_content(base, [word.text for word in words]):
-        named = [word for word in candidates if word.open or _takes_file(base, word)]
-        if any(map(findings.is_unknown, named)):
-            findings.doubt("dynamic-args", unknown=True)
+        for word in candidates:
+            if (word.open or _takes_file(base, word)) and findings.is_unknown(word):
+                findings.doubt("dynamic-args", word)
 
 
-def _write(base: str, words: Sequence[Word], operands: Sequence[Word], findings: Findings) -> None:
+def _write(
+    base: str, words: Sequence[Operand], operands: Sequence[Operand], findings: Findings
+) -> None:
     """What programs write that have a way of their own to name it."""
     texts = [word.text for word in words]
-    for path in sed_files(texts) if base == "sed" else ():
-        findings.touch(Word(path), write=True)
     if base == "git" and (file := git_config(texts)):
-        findings.touch(Word(file), write=True)
+        findings.touch(Operand(file), write=True)
     if base in _LAST_WRITTEN and operands:
         _touch(operands[-1], findings, write=True)
     for word in operands if base == "dd" else ():
         if word.text.startswith(("of=", "if=")):
-            findings.touch(Word(word.text[len("of=") :]), write=word.text.startswith("of="))
+            findings.touch(Operand(word.text[len("of=") :]), write=word.text.startswith("of="))
 
 
 def touches(base: str) -> bool:
@@ -147,13 +153,13 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
     return base in _MOVERS
 
 
-def _takes_file(base: str, word: Word) -> bool:
+def _takes_file(base: str, word: Operand) -> bool:
     """Whether the value in a word is dynamic from its start, and so may be any file's name."""
     value = _VERSION if base == "git" else _VALUE
     return word.dynamic and value.match(word.text) is not None
 
 
-def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
+def _candidates(base: str, words: Sequence[Operand]) -> list[Operand]:
     """The words that may name files: not a pattern, not a message."""
     rest = _without_values(base, words)
     if base in _PATTERN_FIRST and not any(_EXPRESSION_OPTION.match(word.text) for word in words):
@@ -164,7 +170,7 @@ def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
         glued = [(word, _GLUED.fullmatch(word.text)) for word in rest]
         rest += [replace(word, text=found[1]) for word, found in glued if found]
     if base in ("docker", "podman"):
-        pairs = pairwise([Word(""), *rest])
+        pairs = pairwise([Operand(""), *rest])
         rest = [after for before, after in pairs if before.text not in ("-w", "--workdir")]
         rest = [replace(word, text=_MOUNTED.sub(r"\1", word.text)) for word in rest]
     if base in _MESSENGERS:
@@ -176,7 +182,7 @@ def _candidates(base: str, words: Sequence[Word]) -> list[Word]:
     return rest
 
 
-def _without_values(base: str, words: Sequence[Word]) -> list[Word]:
+def _without_values(base: str, words: Sequence[Operand]) -> list[Operand]:
     """The words without the variables that a program is given, with their values."""
     count = _GIVEN.get(base)
     if count is None:
@@ -193,38 +199,69 @@ def _without_values(base: str, words: Sequence[Word]) -> list[Word]:
     return rest
 
 
-def _known(words: Sequence[Word], findings: Findings) -> list[Word]:
-    """The words with the values of variables; what stays unknown is doubted."""
-    known: list[Word] = []
+def _known(words: Sequence[Operand], findings: Findings, *, unset: bool) -> list[Operand]:
+    """The words with the values of variables, as far as the line gives them."""
+    found: list[Operand] = []
     for word in words:
-        values = findings.known(word)
-        if values is not None:
-            known += values
-            continue
-        if word.open:
-            findings.doubt("dynamic-args")
-        known.append(word)
-    return known
+        values = findings.known(word, unset=unset)
+        found += [word] if values is None else values
+    return found
 
 
-def _touch(word: Word, findings: Findings, *, write: bool) -> None:
-    text = word.text
-    if text.startswith("-"):
-        option, equals, value = text.partition("=")
-        glued = _SHORT_WITH_PATH.fullmatch(text)
-        if glued is not None:
-            text = glued[1]
-        elif equals and option.startswith("--"):
-            text = value
-        else:
-            return
-    text = _LOCAL_URL.sub("/", text.removeprefix("@"))
-    if text and "://" not in text and "\n" not in text and not (word.dynamic and word.leads):
-        fixed = Word(re.split(r"[$`]", text)[0] if word.dynamic else text, bare=word.bare)
-        findings.touch(fixed, write=write)
+def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
+    """What a word names, in whatever way; of one that is not known what it may be."""
+    if not word.dynamic:
+        for text in _named(word.text):
+            findings.touch(Operand(text, bare=word.bare or text != word.text), write=write)
+        return
+    texts = findings.values.texts(word.word) if word.word is not None else ()
+    for text in texts:
+        folder, known, _ = text.partition(ANYTHING)
+        plain = text.replace(ANYTHING, "")
+        if names_secret(plain):
+            findings.touch(Operand(plain, bare=word.bare), write=write)
+        elif folder and (not known or "/" in folder):
+            _touch(Operand(folder, bare=word.bare), findings, write=write)
 
 
-def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
+def tell(word: Operand, findings: Findings) -> None:
+    """A text that a command is given: what it names of secrets is read."""
+    for text in findings.values.texts(word.word) if word.word is not None else (word.text,):
+        for name in _secrets(text):
+            findings.touch(Operand(name))
+
+
+def _named(text: str) -> Iterator[str]:
+    """The paths in a word: itself, what is glued to an option, what stands behind a sign."""
+    local = _LOCAL_URL.sub("/", text.removeprefix("@"))
+    if not text.startswith("-"):
+        if local and "://" not in local and "\n" not in local:
+            yield local
+    elif not text.startswith("--"):
+        for at in range(len("-x"), min(len(text), _LONGEST_CLUSTER)):
+            if text[at] in "/~" or text.startswith("../", at):
+                yield text[at:]
+                break
+            if names_secret(text[at:]):
+                yield text[at:]
+    if "://" not in text:
+        for sign, part in _BEHIND.findall(text):
+            if (
+                names_secret(part)
+                or (sign != ":" and part.startswith(("/", "~", "../")))
+                or (sign == "=" and text.startswith("--"))
+            ):
+                yield part
+    yield from _secrets(text)
+
+
+def _secrets(text: str) -> Iterator[str]:
+    """The files of secrets that are named in a text of several words, such as code."""
+    if _SEVERAL.search(text):
+        yield from (name for name in _FILE.findall(text) if names_secret(name))
+
+
+def _hand_over(base: str, operands: Sequence[Operand], findings: Findings) -> None:
     """What a program may write, make or give another name, that nothing else says of it."""
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
@@ -240,31 +277,33 @@ def _hand_over(base: str, operands: Sequence[Word], findings: Findings) -> None:
         if any(word.text in _GIT_PLACERS for word in named[:2]):
             _place(named, findings)
             name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
-            findings.made |= dict.fromkeys(findings.places(Word(name)))  # as `git clone` names it
+            findings.made |= dict.fromkeys(
+                findings.places(Operand(name))
+            )  # as `git clone` names it
     if base in _LINKERS:
         sources = operands[:-1]
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
 
 
-def _with_value(word: Word) -> tuple[Word, ...]:
+def _with_value(word: Operand) -> tuple[Operand, ...]:
     """The word, and the value that stands in it behind an option's name."""
     option, equals, value = word.text.partition("=")
     if option == "--git-dir":
         return ()
     if equals:
-        return (word, Word(value))
+        return (word, Operand(value))
     glued = re.fullmatch(r"-[A-Za-z]([^-].*)", word.text, re.DOTALL)
-    return (word,) if glued is None else (word, Word(glued[1], bare=False))
+    return (word,) if glued is None else (word, Operand(glued[1], bare=False))
 
 
-def _second(base: str, operands: Sequence[Word]) -> list[Word]:
+def _second(base: str, operands: Sequence[Operand]) -> list[Operand]:
     """The second operand of a program that writes there."""
     valued = _SECOND_WRITTEN.get(base)
     if valued is None:
         return []
     named = [
         word
-        for before, word in pairwise([Word(""), *operands])
+        for before, word in pairwise([Operand(""), *operands])
         if not re.match(r"-.", word.text) and not re.fullmatch(rf"-\w*[{valued}]", before.text)
     ]
     return named[1:2]
@@ -276,7 +315,7 @@ def _is_called(option: str, names: Sequence[str]) -> bool:
     return any(name == option or (is_short_for and name.startswith(option)) for name in names)
 
 
-def _place(operands: Sequence[Word], findings: Findings) -> None:
+def _place(operands: Sequence[Operand], findings: Findings) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
     named = [word for word in operands if not word.text.startswith("-")]
     target = next(
@@ -286,7 +325,7 @@ def _place(operands: Sequence[Word], findings: Findings) -> None:
     for word in operands:
         option, equals, value = word.text.partition("=")
         if equals and _is_called(option, _TARGET_OPTIONS):
-            target = Word(value, bare=word.bare)
+            target = Operand(value, bare=word.bare)
     if target is None or target.dynamic:
         return
     for folder in findings.places(target):
@@ -296,24 +335,24 @@ def _place(operands: Sequence[Word], findings: Findings) -> None:
             findings.lands[f"{folder.rstrip('/')}/{name}"] = None
 
 
-def _is_writer(base: str, operands: Sequence[Word]) -> bool:
+def _is_writer(base: str, operands: Sequence[Operand]) -> bool:
     if base == "sed":
         return any(re.match(r"-[a-zA-Z]*i|--i", word.text) for word in operands)
     return base in _WRITERS
 
 
-def _written_by_option(base: str, operands: Sequence[Word], findings: Findings) -> None:
+def _written_by_option(base: str, operands: Sequence[Operand], findings: Findings) -> None:
     for word in _second(base, operands):
         _touch(word, findings, write=True)
     subcommand = next((word.text for word in operands if not word.text.startswith("-")), "")
     names = _WRITE_OPTIONS.get(f"{base} {subcommand}") or _WRITE_OPTIONS.get(base, ())
     letters = "".join(name[1] for name in names if len(name) == len("-o"))
-    for before, word in pairwise([Word(""), *operands]):
+    for before, word in pairwise([Operand(""), *operands]):
         option, equals, value = word.text.partition("=")
         if equals and _is_called(option, names):
-            findings.touch(Word(value), write=True)
+            findings.touch(Operand(value), write=True)
         elif glued := re.fullmatch(rf"-[{letters}](.+)", word.text) if letters else None:
-            findings.touch(Word(glued[1], bare=False), write=True)
+            findings.touch(Operand(glued[1], bare=False), write=True)
         bundled = letters and re.fullmatch(rf"-[A-Za-z]*[{letters}]", before.text)
         if (bundled or _is_called(before.text, names)) and word.text != "-":
             findings.touch(word, write=True)

@@ -40,6 +40,13 @@ _TAME_SETTING = re.compile(
     r"|http\.(sslverify|version|postbuffer|lowspeed\w+)=[\w/.]*",
     re.IGNORECASE,
 )
+_HOOKED = re.compile(
+    r"(alias|filter|diff|merge|difftool|mergetool|credential|gpg|sequence|include|includeif|url"
+    r"|remote|submodule|http|protocol|uploadpack|pager|trailer|browser|instaweb|man"
+    r"|core(?!\.(autocrlf|quotepath|filemode|ignorecase|longpaths)$))\..*",
+    re.IGNORECASE,
+)
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
 _SHOWS = r"--(ou|ext|te)(?!t=?$|xt$|nded)"
 _RUNS: Mapping[str, str] = {
@@ -134,6 +141,27 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
             is_option = runs is not None and re.match(runs, text)
             if is_option or (name != "commit" and re.match(_ANYWHERE, text)):
                 raise call.no("git-option", word)
+
+
+def git_words(texts: Sequence[str]) -> list[str]:
+    """The subcommand and what follows, without options, and before it without their values."""
+    at = 0
+    while at < len(texts) and texts[at].startswith("-"):
+        at += 2 if texts[at] in _VALUED else 1
+    return [text for text in texts[at:] if not text.startswith("-")]
+
+
+def git_config(texts: Sequence[str]) -> str:
+    """The file in which a `git config` sets what git may run; empty for another command."""
+    words = git_words(texts)
+    if words[:1] != ["config"] or not any(map(_HOOKED.fullmatch, texts)) or len(words) <= len("ck"):
+        return ""
+    if words[1] in ("get", "list") or any(re.match(r"--get|--list$|-l$", text) for text in texts):
+        return ""
+    for at, text in enumerate(texts[:-1]):
+        if text in ("-f", "--file"):
+            return texts[at + 1]
+    return "~/.gitconfig" if "--global" in texts else ".git/config"
 
 
 RULES: Mapping[str, Rule] = {"git": git}

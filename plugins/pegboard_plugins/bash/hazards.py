@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.flags import git_words
+from pegboard_plugins.bash.gits import git_words
 from pegboard_plugins.bash.searches import finds
-from pegboard_plugins.bash.words import Word
+from pegboard_plugins.bash.syntax import Block, Feed, Statement
+from pegboard_plugins.bash.values import Value
+from pegboard_plugins.bash.words import Operand
 
 _DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
 _DEEP = re.compile(r"-[a-zA-Z]*[dxX][a-zA-Z]*")
@@ -28,6 +30,7 @@ _OWN = "pegboard"
 _OWN_NAMES = (_OWN, "python3", "python")
 _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
+_DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
 _MACHINE = frozenset({"killall5", "shutdown", "reboot", "halt", "poweroff", "telinit"})
 _MACHINE_ACTS = frozenset(
@@ -35,7 +38,7 @@ _MACHINE_ACTS = frozenset(
 )
 
 
-def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
+def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:
     """Note a command whose victims only the system or git knows; `words` are its arguments."""
     texts = [word.text for word in words]
     if base == "git" and git_words(texts)[:1] == ["clean"]:
@@ -54,7 +57,7 @@ def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
         findings.hazards[" ".join([base, *texts])] = reason
 
 
-def _cleaning(words: Sequence[Word], findings: Findings) -> str:
+def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
     texts = [word.text for word in words]
     words_before = pairwise(["", *texts])
@@ -70,19 +73,34 @@ def _cleaning(words: Sequence[Word], findings: Findings) -> str:
         if not word.text.startswith("-") and before.text not in ("-e", "--exclude")
     ]
     folder = next((texts[at + 1] for at in range(at) if texts[at] == "-C"), ".")
-    for word in named or [Word(".")]:
-        inside = Word(f"{folder}/{word.text}", bare=False)
+    for word in named or [Operand(".")]:
+        inside = Operand(f"{folder}/{word.text}", bare=False)
         is_all = word.open or _EVERYWHERE.fullmatch(word.text) is not None
         if is_all or any(os.path.lexists(f"{path}/.git") for path in findings.places(inside)):
             return "it would delete all files that git does not track, which nothing brings back"
     return ""
 
 
-def names_parent(text: str, findings: Findings) -> bool:
+def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
     """Whether the text stands for the process that runs the line, or for what holds its number."""
-    names = re.findall(r"\$\{?(\w+)", text)
-    is_held = not findings.parents.isdisjoint(names)
-    return is_held or "ppid" in text.lower() or _lists_own(text)
+    if "ppid" in text.lower() or _lists_own(text):
+        return True
+    names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
+    given = [value for name in names for value in findings.values.given(name) or ()]
+    return any(names_parent(_text_of(value), findings, depth + 1) for value in given)
+
+
+def _text_of(value: Value) -> str:
+    """What a variable is given, or the line's part that puts it out, as it stands there."""
+    if isinstance(value, Feed):
+        return " | ".join(map(_shown, value.parts)) or _text_of(value.word)
+    return "" if value is None else value.shown
+
+
+def _shown(statement: Statement) -> str:
+    if isinstance(statement, Block):
+        return "; ".join(map(_shown, statement.parts))
+    return " ".join(word.raw for word in statement.words)
 
 
 def _killing(texts: Sequence[str], findings: Findings) -> str:
@@ -96,7 +114,7 @@ def _killing(texts: Sequence[str], findings: Findings) -> str:
         rest = rest[1:]
     named = [text for text in rest if text not in ("--", findings.placeholder)]
     is_own = any(_NOT_ONES_OWN.fullmatch(text) or names_parent(text, findings) for text in named)
-    fed = findings.fed.text if findings.fed and not named else ""
+    fed = "" if named else _text_of(findings.fed)
     return _ENDS if is_own or _lists_own(fed) else ""
 
 

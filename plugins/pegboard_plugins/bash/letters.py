@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Callable, Iterator
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -21,17 +22,18 @@ def suspicion(text: str) -> tuple[str, int, int] | None:
     """What a reader of the line could not see, or would take for other letters: code and place."""
     if text.isascii() and text.isprintable():
         return None
-    if found := _CONTROL.search(text):
-        return "control-char", *found.span()
-    if text.isascii():
-        return None
-    if found := _BIDI.search(text):
-        return "unicode-bidi", *found.span()
-    if found := next((each for each in _INVISIBLE.finditer(text) if each[1]), None):
-        return "unicode-invisible", *found.span()
-    if found := next((each for each in _WORD.finditer(text) if _is_mixed(each[0])), None):
-        return "unicode-confusable", *found.span()
-    return None
+    found: Iterator[tuple[str, re.Match[str] | None]] = (
+        (code, search(text)) for code, search in _SEARCHES[: 1 if text.isascii() else None]
+    )
+    return next(((code, *place.span()) for code, place in found if place), None)
+
+
+def _invisible(text: str) -> re.Match[str] | None:
+    return next((each for each in _INVISIBLE.finditer(text) if each[1]), None)
+
+
+def _confusable(text: str) -> re.Match[str] | None:
+    return next((each for each in _WORD.finditer(text) if _is_mixed(each[0])), None)
 
 
 def _is_mixed(word: str) -> bool:
@@ -39,3 +41,11 @@ def _is_mixed(word: str) -> bool:
     if word.isascii() or not any(letter.isascii() for letter in word):
         return False
     return any(unicodedata.name(letter, "").startswith(_LOOKALIKES) for letter in word)
+
+
+_SEARCHES: tuple[tuple[str, Callable[[str], re.Match[str] | None]], ...] = (
+    ("control-char", _CONTROL.search),
+    ("unicode-bidi", _BIDI.search),
+    ("unicode-invisible", _invisible),
+    ("unicode-confusable", _confusable),
+)

@@ -161,7 +161,7 @@ RUNS: Mapping[str, str] = {
     **dict.fromkeys(
         ("ssh", "scp", "sftp"), r"(?i:-o.*(command|include|provider|securitykey))|-[A-Za-z]*F|-[SD]"
     ),
-    "rsync": r"--rsync-path|(-[A-Za-z]*e\n?|--rsh[=\n])(?!ssh( [^;&|$`(\n]*)?$)",
+    "rsync": r"--rsync-path|(-[A-Za-z]*e\n?+|--rsh[=\n])(?!ssh( [^;&|$`(\n]*)?$)",
     **dict.fromkeys(
         ("docker", "podman"),
         r"(-v=?|--volume=?)?/(etc|root|home|usr|var|boot|dev|proc|sys|bin|lib)?/?:|--priv|--pid"

@@ -7,6 +7,7 @@ would start, and what it prints of a line (`bash --pretty-print`).
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from pegboard_plugins.bash.conditions import read_test
 from pegboard_plugins.bash.documents import note_document
 from pegboard_plugins.bash.quoting import read_word, unbraced
 from pegboard_plugins.bash.source import RESERVED, Source
@@ -23,7 +24,6 @@ from pegboard_plugins.bash.syntax import (
     Unclear,
     Word,
 )
-from pegboard_plugins.bash.conditions import read_test
 
 DECLARERS = frozenset({"declare", "typeset", "export", "local", "readonly"})
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\[[0-9]+\])?(\+?)=")

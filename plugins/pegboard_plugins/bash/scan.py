@@ -1,104 +1,107 @@
-"""What a command line would run and touch, as far as its text says.
+"""What a shell line would run and touch: it is known, or it is unclear, and says why.
 
-tree-sitter parses it, so that lists, pipelines, subshells, substitutions, here-documents and
-redirections are all seen. What cannot be known from the text makes the line `unclear`: then no
-rule about a part of it may allow the whole.
+A line is known when the reader takes each letter of it, each command in it is one by the grammar
+of what stands before it, and each file whose content is moved is one that can be told.
 """
 
 import os
-import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from pegboard import protected_folder, protected_path
-from pegboard_plugins.bash.destroying import DELETING, look_for_deletions
+from pegboard_plugins.bash.carrying import BASH_ONLY
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.origins import Origin
-from pegboard_plugins.bash.walking import walk_text
+from pegboard_plugins.bash.judging import judge_line
+from pegboard_plugins.bash.line import Line
+from pegboard_plugins.bash.syntax import Block, Unclear
+from pegboard_plugins.bash.unread import destruction
+from pegboard_plugins.bash.values import Values
+from pegboard_plugins.bash.walking import walk
 
-_EXTENDED_GLOB = re.compile(r"[!@+*?]\(")
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
+_ENDLESS = "what would be destroyed is not known"
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The commands, as words; the paths that they name; what is unclear, in codes.
+    """The commands, as words; the paths that they name; why the line is unclear, if it is.
 
     `writes` are those of the paths that would be written. `destroys` would be gone with all
     that is in them: absolute paths or globs, empty for one that only the shell would know.
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
-    destroy what they do not name, each with the reason to ask. `unknown` are those of what is
-    unclear that leave open what would run, be read or be written at all. `overlays` are folders
-    whose whole content would be written over.
+    destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
+    content would be written over. `told` are texts that are code for interpreters.
     """
 
-    commands: tuple[tuple[str, ...], ...]
-    paths: tuple[Path, ...]
-    unclear: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
+    paths: tuple[Path, ...] = ()
+    unclear: Unclear | None = None
     writes: tuple[Path, ...] = ()
     destroys: tuple[str, ...] = ()
     lands: tuple[Path, ...] = ()
     linked: tuple[Path, ...] = ()
     globs: tuple[str, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
-    unknown: tuple[str, ...] = ()
     overlays: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
 
-def scan(command: str, *, cwd: Path, home: Path, worktree: Path | None = None) -> Scan:
-    """What the line would run and touch when it is started in `cwd`; nothing is executed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a line would be started, and by what.
 
-    A write to what runs by itself in the `worktree` makes it unclear, too.
+    The `environment` is what its shell gets; one that `is_bash` reads all of the grammar.
     """
-    findings = Findings(home=str(home), cwd=(str(cwd),))
-    findings.values |= {"PWD": frozenset({str(cwd)}), "IFS": frozenset({" "})}
+
+    cwd: Path
+    home: Path
+    worktree: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    is_bash: bool = True
+
+
+def scan(command: str, place: Place) -> Scan:
+    """What the line would run and touch when it is started there; nothing is executed."""
+    home = str(place.home)
+    own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": ""}
+    values = Values({**place.environment, **own})
     try:
-        walk_text(command, findings, 0)
+        if not place.is_bash and (found := BASH_ONLY.search(command)):
+            raise Unclear("dialect", *found.span())
+        line, body = judge_line(command, values)
+        findings = Findings(home=home, cwd=(str(place.cwd),), values=values)
+        return _walked(line, body, findings, place.worktree)
+    except Unclear as error:
+        destroyed = destruction(command, home)
+        hazards = ((destroyed, _ENDLESS),) if destroyed else ()
+        return Scan(unclear=error, hazards=hazards)
+
+
+def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) -> Scan:
+    try:
+        walk(body, findings)
     except RecursionError:
-        findings.doubt("nested-too-deep")
-    if findings.calculates and findings.untold:
-        findings.doubt("arith-eval", unknown=findings.untold is Origin.UNKNOWN)
-    if findings.unknown:
-        look_for_deletions(command, findings)
-    is_unread = not {"nested-too-deep", "too-long"}.isdisjoint(findings.unclear)
-    if (is_unread and DELETING.search(command)) or (
-        findings.destroys and _EXTENDED_GLOB.search(command)
-    ):
-        findings.destroys[""] = None
-    if not findings.commands:
-        findings.doubt("no-command")
+        raise Unclear("nested-too-deep") from None
     if worktree is not None:
-        _guard(findings, worktree, home)
+        _note_running(findings)
     return Scan(
-        commands=tuple(findings.commands),
+        commands=tuple(line.commands),
         paths=tuple(Path(path) for path in findings.paths),
-        unclear=tuple(findings.unclear),
+        unclear=findings.unclear,
         writes=tuple(Path(path) for path in findings.writes),
         destroys=tuple(findings.destroys),
         lands=tuple(Path(path) for path in findings.lands),
         linked=tuple(Path(path) for path in findings.linked),
         globs=tuple(findings.globs),
         hazards=tuple(findings.hazards.items()),
-        unknown=tuple(findings.unknown),
         overlays=tuple(findings.overlays),
+        told=tuple(line.told),
     )
 
 
-def _guard(findings: Findings, worktree: Path, home: Path) -> None:
-    """Doubt a line that may change, or bring about, what runs by itself in the project."""
+def _note_running(findings: Findings) -> None:
+    """What is named to a program that may write it is written, where it runs by itself."""
     for path in findings.handed:
         if not _RUNNING.isdisjoint(os.path.realpath(path).lower().split("/")):
             findings.writes[path] = None
-    written = (_real(path, worktree) for path in findings.writes)
-    landing = (_real(path, worktree) for path in findings.lands)
-    if any(path and protected_path(path, worktree=worktree, home=home) for path in written) or any(
-        path and protected_folder(path, worktree=worktree, home=home) for path in landing
-    ):
-        findings.doubt("protected-path")
-
-
-def _real(path: str, worktree: Path) -> Path | None:
-    """The path with links resolved, if it is in the project."""
-    real = Path(os.path.realpath(path))
-    return real if real.is_relative_to(worktree) else None

@@ -43,9 +43,7 @@ def note_names(source: Source, text: str, start: int) -> None:
 def calculates(source: Source, word: Word) -> None:
     """Note the names in a word that a comparison calculates."""
     for piece in word.pieces:
-        if piece.kind == "variable":
-            source.sums.setdefault(piece.text, word.at)
-        elif piece.kind == "text" and _NAME.fullmatch(piece.text):
+        if piece.kind == "variable" or (piece.kind == "text" and _NAME.fullmatch(piece.text)):
             source.sums.setdefault(piece.text, word.at)
         elif piece.kind != "sum" and not (piece.kind == "text" and _NUMBER.fullmatch(piece.text)):
             source.no("calculation", word.at)

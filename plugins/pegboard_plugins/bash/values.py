@@ -36,6 +36,8 @@ class Values:
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
+    active: set[str] = field(default_factory=set)
+    """Those that are looked up: one that is given its own value had it from the environment."""
 
     def add(self, name: str, value: Value) -> None:
         """Another value of a variable."""
@@ -43,7 +45,7 @@ class Values:
 
     def given(self, name: str) -> list[Value] | None:
         """All that the line gives the variable, None where it never does."""
-        return self.held.get(ARGUMENTS if name.isdigit() and name != "0" or name == "*" else name)
+        return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, depth: int = 0) -> tuple[str, ...]:
         """The texts that a word may come to, with `ANYTHING` in them for what is not known."""
@@ -96,20 +98,28 @@ class Values:
 
     def _of_name(self, name: str, depth: int) -> tuple[str, ...]:
         given = self.given(name)
-        if given is None:
+        if given is None or name in self.active:
             return (self.environment.get(name, ""),)
-        found: list[str] = []
-        for value in given:
-            if depth > _DEEPEST or value is None:
-                found.append(ANYTHING)
-            elif isinstance(value, Feed):
-                found += self._read(value, depth)
-            else:
-                found += self.texts(value, depth + 1)
+        self.active.add(name)
+        found = self._of_values(given, depth)
+        self.active.discard(name)
         kept = (text if len(text) <= LONGEST_TEXT else ANYTHING for text in found)
         return tuple(dict.fromkeys(islice(kept, MOST_TEXTS))) or ("",)
 
-    def _read(self, feed: Feed, depth: int) -> list[str]:
+    def _of_values(self, given: list[Value], depth: int) -> list[str]:
+        found: list[str] = []
+        for value in given[:MOST_TEXTS]:
+            if depth > _DEEPEST or value is None:
+                found.append(ANYTHING)
+            elif isinstance(value, Feed):
+                found += self._read(value)
+            else:
+                found += self.texts(value, depth + 1)
+        if len(given) > MOST_TEXTS:
+            found.insert(0, ANYTHING)
+        return found
+
+    def _read(self, feed: Feed) -> list[str]:
         """The texts that are read from one which stands in the line."""
         if feed.kind != "text" or feed.word is None or feed.word.literal is None:
             return [ANYTHING]

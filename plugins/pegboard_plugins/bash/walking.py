@@ -1,394 +1,310 @@
-"""A walk through the tree of a command line: each part is told to the findings."""
+"""A walk through a line that was judged: where it goes, and what each command does with files."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from pegboard_plugins.bash.changes import assign, assign_each
-from pegboard_plugins.bash.feeding import of_parts, of_redirections
-from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.judging import DEEPEST, is_vital, judge
-from pegboard_plugins.bash.misread import (
-    in_order,
-    is_confused,
-    is_run_together,
-    joins_words,
-    readings,
-)
-from pegboard_plugins.bash.nodes import (
-    CARRIAGE_RETURN,
-    gaps,
-    inside_of_test,
-    left_over,
-    returned,
-    squeezed,
-    text_of,
-    unread,
-)
-from pegboard_plugins.bash.signs import suspicions, whole
-from pegboard_plugins.bash.words import Word, read_word
+from pegboard_plugins.bash.effects import apply, moves_content, tell
+from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings
+from pegboard_plugins.bash.hazards import endanger
+from pegboard_plugins.bash.listings import is_any_feed, names_secret
+from pegboard_plugins.bash.programs import INTERPRETERS, SHELLS
+from pegboard_plugins.bash.syntax import Block, Command, Simple, Statement, Word
+from pegboard_plugins.bash.values import ANYTHING
+from pegboard_plugins.bash.words import Operand
 
-if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
-
-LONGEST_COMMAND = 16 << 10
-"""Letters: the parser takes quadratic time for some wrong lines, a second for so long a one."""
-_ARITHMETIC = frozenset({"arithmetic_expansion", "c_style_for_statement", "subscript"})
-_REDIRECTIONS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
-_WITHOUT_GAPS = frozenset(
-    {
-        *("program", "list", "pipeline", "command", "redirected_statement", "subshell"),
-        *("compound_statement", "do_group", "negated_command", "command_substitution"),
-        *("process_substitution", "declaration_command", "unset_command", "if_statement"),
-    }
-)
-"""What the parser skips in them without a word is no blank."""
-_TRANSFORMED = re.compile(r"\$\{!|@[A-Za-z]\}$|^\$\{\w+(\[[^\]]*\])?:?=")
-_EXITS = re.compile(r"(\{\s(.*[;\n])?\s*)?exit(\s+[\w$?]+)?(?(1)\s*[;\n]\s*\})", re.DOTALL)
-"""It ends the shell; `return` does not outside of functions, nor `break` outside of loops."""
-_SPLITTING = frozenset({"read", "mapfile", "readarray"})
-"""They alone split by the `IFS` that stands before them."""
-_COMPARES = re.compile(r"\s-(eq|ne|lt|le|gt|ge)\s|\s-v\s")
+_MOVERS = frozenset({"cd", "pushd", "chdir"})
+_IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
+_ASSIGNING = frozenset({"export", "declare", "local", "readonly", "typeset", "read"})
 
 
-def _parser() -> "Parser":
-    # 30 ms that a session without shell commands does not pay.
-    import tree_sitter_bash
-    from tree_sitter import Language, Parser
+def walk(statement: Statement, findings: Findings) -> None:
+    """Tell the findings what a statement does."""
+    if isinstance(statement, Simple):
+        _simple(statement, findings)
+    else:
+        _STEPS[statement.kind](statement, findings)
 
-    return Parser(Language(tree_sitter_bash.language()))
+
+@contextmanager
+def _scope(findings: Findings) -> Iterator[None]:
+    """What happens in a shell of its own: its directory and its variables end with it."""
+    before = (findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned)
+    findings.strays = ()
+    yield
+    findings.settle()
+    findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned = before
 
 
-def walk_text(text: str, findings: Findings, depth: int) -> None:
-    """Tell all that the text would run and touch; `depth` counts levels of `sh -c`."""
-    if len(text) > LONGEST_COMMAND or depth > DEEPEST:
-        findings.doubt("nested-too-deep" if depth > DEEPEST else "too-long")
+@contextmanager
+def _branch(findings: Findings) -> Iterator[None]:
+    """What may be skipped, and with it what it sets."""
+    assigned = findings.assigned
+    findings.branches += 1
+    yield
+    findings.branches -= 1
+    findings.assigned = assigned
+
+
+def _list(block: Block, findings: Findings) -> None:
+    for part in block.parts:
+        walk(part, findings)
+        findings.settle()
+
+
+def _group(block: Block, findings: Findings) -> None:
+    for part in block.parts:
+        walk(part, findings)
+
+
+def _and(block: Block, findings: Findings) -> None:
+    """`a && b` goes on where `a` left."""
+    first, second = block.parts
+    _first(first, findings)
+    strays, findings.strays = findings.strays, ()
+    walk(second, findings)
+    findings.strays += strays
+
+
+def _or(block: Block, findings: Findings) -> None:
+    """After `a || b` it may be where either left; when `b` ends the line, `a` has not failed."""
+    first, second = block.parts
+    _first(first, findings)
+    reached = findings.cwd
+    findings.settle()
+    with _branch(findings):
+        walk(second, findings)
+    if _ends(second):
+        findings.cwd = reached
+
+
+def _first(statement: Statement, findings: Findings) -> None:
+    strict, findings.strict = findings.strict, False  # a failure of it ends nothing
+    walk(statement, findings)
+    findings.strict |= strict
+
+
+def _ends(statement: Statement) -> bool:
+    """Whether the statement ends the shell; `return` does not outside of functions."""
+    while isinstance(statement, Block) and statement.kind == "list":
+        statement = statement.parts[-1]
+    return isinstance(statement, Simple) and [w.literal for w in statement.words[:1]] == ["exit"]
+
+
+def _pipe(block: Block, findings: Findings) -> None:
+    for part in block.parts:
+        with _scope(findings):
+            walk(part, findings)
+
+
+def _shell(block: Block, findings: Findings) -> None:
+    with _scope(findings):
+        _list(block, findings)
+
+
+def _may_run(block: Block, findings: Findings) -> None:
+    with _branch(findings):
+        _list(block, findings)
+
+
+def _loop(block: Block, findings: Findings) -> None:
+    """Twice, so that the second time begins where the first has left."""
+    before = findings.cwd
+    _may_run(block, findings)
+    if findings.cwd != before:
+        _may_run(block, findings)
+
+
+def _function(block: Block, findings: Findings) -> None:
+    with _scope(findings), _branch(findings):
+        _list(block, findings)
+    findings.functions[block.name] = block
+
+
+_STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
+    "list": _list,
+    "group": _group,
+    "and": _and,
+    "or": _or,
+    "pipe": _pipe,
+    "shell": _shell,
+    "branch": _may_run,
+    "loop": _loop,
+    "function": _function,
+}
+
+
+def _simple(one: Simple, findings: Findings) -> None:
+    bodies = [piece.body for word in one.every_word() for piece in word.pieces if piece.body]
+    for part in (part for body in bodies for part in body):
+        with _scope(findings):
+            walk(part, findings)
+    for each in one.redirections:
+        if each.sign not in ("<<", "<<<"):
+            _redirect(each.word, findings, write="<" not in each.sign)
+        elif each.sign == "<<<" and one.runs is not None:
+            tell(findings.operand(each.word), findings)
+    if not one.words:
+        findings.assigned |= {name for name, _, _ in one.assignments}
+    if one.kind == "test":
+        apply("[[", [findings.operand(word) for word in one.words], findings)
+    fed, findings.fed = findings.fed, one.fed or findings.fed
+    if one.runs is not None:
+        _command(one.runs, findings)
+    findings.fed = fed
+
+
+def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
+    if word.pieces and word.pieces[0].kind == "process":
         return
-    for suspicion in suspicions(text):
-        findings.doubt(suspicion)
-    if "\0" in text:  # no shell can be given it, nor can the system as a part of a path
-        findings.run((text.strip(),))
-        text = text.replace("\0", "\ufffd")
-    if "\\\n" in text:
-        if re.search(r"['\"#]|<<|\S\\\n\S", text):
-            findings.doubt("line-continuation", unknown=joins_words(text))
-            _visit_apart(text, findings, depth)
-        text = text.replace("\\\n", "")
-    text = in_order(text)
-    _visit_tree(text, findings, depth)
-    _visit_misread(text, findings, depth)
+    target = findings.operand(word)
+    values = findings.known(target)
+    if values is None and findings.is_unknown(target):
+        findings.doubt("dynamic-path", word)
+    texts = findings.values.texts(word) if values is None else ()
+    named = values if values is not None else [Operand(text) for text in texts]
+    for value in named:
+        if value.text:
+            findings.touch(value, write=write)
 
 
-def _visit_apart(text: str, findings: Findings, depth: int) -> None:
-    """Tell what the text would run as it is; the state of the walk is left as it was."""
-    before = (findings.cwd, dict(findings.values), findings.strays, findings.strict)
-    _visit_tree(text, findings, depth)
-    findings.cwd, findings.values, findings.strays, findings.strict = before
+def _command(command: Command, findings: Findings) -> None:
+    """What one command does, and those that it starts."""
+    if not command.words:
+        return
+    words = [findings.operand(word) for word in command.words[1:]]
+    placeholder = findings.placeholder
+    findings.placeholder = command.placeholder if command.is_fed else ""
+    cwd, strays, fed = findings.cwd, findings.strays, findings.fed
+    if command.folder is not None:
+        _move([findings.operand(command.folder)], findings)
+        findings.strays = strays  # without the folder nothing is run
+    base = command.base
+    _feed(command, words, findings)
+    endanger(base, words, findings)
+    _set(base, command.words[1:], findings)
+    _in_its_folder(command, words, findings)
+    for inner in command.inner:
+        _command(inner, findings)
+    for code in command.code:
+        _run(code, findings, stays=command.stays)
+    if command.inner or command.folder is not None:
+        findings.cwd, findings.strays = cwd, strays
+    if base in findings.functions:
+        _call(base, command.words, findings)
+    elif base in _MOVERS and not command.is_fed:
+        _move(words, findings)
+    elif base == "popd":
+        findings.be_in([*findings.cwd, ANYWHERE])
+    findings.placeholder, findings.fed = placeholder, fed
 
 
-def _visit_misread(text: str, findings: Findings, depth: int) -> None:
-    """Tell again what the parser takes for something else than the shell does."""
-    for reading in readings(text):
-        for argv in reading.commands:
-            findings.run(argv)
-        if reading.is_doubtful:
-            findings.doubt("parse-error")
-        _visit_tree(reading.text, findings, depth)
+def _run(code: Statement, findings: Findings, *, stays: bool) -> None:
+    """Code that is given to a shell, in one of its own where its directory does not stay."""
+    if stays:
+        walk(code, findings)
+        return
+    with _scope(findings):
+        findings.strict = False
+        walk(code, findings)
 
 
-def _visit_tree(text: str, findings: Findings, depth: int) -> None:
-    line = whole(text).replace("\r", CARRIAGE_RETURN)
-    root = _parser().parse(line.encode(errors="surrogateescape")).root_node
-    if root.has_error or is_confused(line, root):
-        findings.doubt("parse-error")
-    _Walk(findings, depth).visit(root)
+def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
+    """What a function of the line does, in the state of then."""
+    call = tuple(word.shown for word in words)
+    if call in findings.active:
+        return  # one that calls itself does the same again
+    findings.calls += 1
+    if findings.calls > MOST_CALLS or len(findings.active) > DEEPEST_CALLS:
+        findings.doubt("nested-too-deep", words[0])
+        return
+    findings.active.append(call)
+    _list(findings.functions[name], findings)
+    findings.active.pop()
 
 
-class _Walk:
-    """A walk through the tree of one text, `depth` levels of `sh -c` below the line itself."""
+def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
+    """What builtins do to variables and options of the shell."""
+    if base in _ASSIGNING:
+        names = (re.match(r"[A-Za-z_]\w*", word.shown) for word in words)
+        findings.assigned |= {found[0] for found in names if found}
+    if base == "set" and words and not findings.branches:
+        findings.strict = _exits_on_failure([w.shown for w in words], strict=findings.strict)
 
-    def __init__(self, findings: Findings, depth: int) -> None:
-        self._found = findings
-        self._depth = depth
 
-    def visit(self, node: "Node") -> None:
-        if node.type in _WITHOUT_GAPS and any(gap != "-" for gap in gaps(node)):
-            self._found.doubt("parse-error")
-        self._steps.get(node.type, _Walk._other)(self, node)
+def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
+    """Whether the shell ends with the first command that fails, after a `set`."""
+    for before, text in zip(["", *texts], texts, strict=False):
+        is_named = text == "errexit" and re.fullmatch(r"[-+]\w*o", before) is not None
+        if is_named or re.fullmatch(r"[-+][A-Za-z]*e[A-Za-z]*", text):
+            strict = (before if is_named else text).startswith("-")
+    return strict
 
-    def _assignment(self, node: "Node") -> None:
-        self._children(node)
-        pairs = node.children if node.type == "variable_assignments" else [node]
-        self._assignments(pairs)
-        self._found.run(self._argv(pairs))
 
-    def _here_document(self, node: "Node") -> None:
-        """Its body is code where its name is not quoted; the parser overlooks some of it."""
-        start = next((child for child in node.children if child.type == "heredoc_start"), None)
-        is_code = start is not None and re.search(r"['\"\\]", text_of(start)) is None
-        for child in node.children:
-            if child.type == "heredoc_body" and is_code and re.search(r"`|\$[({]", unread(child)):
-                self._found.doubt("parse-error")
-                quoted = text_of(child).replace('"', '\\"')
-                walk_text(f': "{quoted}"', self._found, self._depth + 1)
-        self._children(node)
+def _feed(command: Command, words: Sequence[Operand], findings: Findings) -> None:
+    """Doubt what a command is given by one that feeds it, where that may be any file."""
+    sought = command.base == "find" and any(names_secret(word.text) for word in words)
+    if sought and any(map(_takes_anything, command.inner)):
+        findings.doubt("dynamic-args", command.words[0])
+    if command.base != "xargs":
+        return
+    is_of_file = any(re.match(r"-a|--arg-file", word.text) for word in words)
+    is_any = is_of_file or is_any_feed(findings.fed, findings.values)
+    if is_any and (not command.inner or any(map(_takes_anything, command.inner))):
+        if command.inner or findings.fed is not None:
+            findings.doubt("dynamic-args", command.words[0])
+    elif findings.fed is not None and findings.fed.kind == "text" and findings.fed.word:
+        named = [Operand(text) for text in (findings.fed.word.literal or "").split()]
+        for inner in command.inner:
+            apply(inner.base, named, findings)
 
-    def _file_redirect(self, node: "Node") -> None:
-        self._children(node)
-        self._redirect(node)
 
-    def _function(self, node: "Node") -> None:
-        name = node.child_by_field_name("name")
-        called = "" if name is None else text_of(name)
-        self._found.doubt("redefinition", unknown=is_vital(called))
-        arguments, self._found.arguments = self._found.arguments, ()
-        self._body(node)
-        self._found.arguments = arguments
-        self._found.functions[called] = partial(self._body, node, called=True)
+def _takes_anything(command: Command) -> bool:
+    """Whether the command, or one that it starts, moves what is in the files it is given."""
+    texts = [word.shown for word in command.words[1:]]
+    is_code = command.base in SHELLS | INTERPRETERS or bool(command.code)
+    return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))
 
-    def _body(self, node: "Node", *, called: bool = False) -> None:
-        """What a function does; its `"$@"` is what it is given, if it takes nothing of that."""
-        if re.search(r"\b(shift|set)\b", text_of(node)):
-            self._found.arguments = None
-        if called:
-            self._children(node)
-        else:
-            self._in_scope(node)
 
-    def _statement(self, node: "Node") -> None:
-        """`declare`, `export` and `unset` are commands, but not for the parser."""
-        self._children(node)
-        judge(self._words(node.children), self._found, self._depth, walk_text)
+def _in_its_folder(command: Command, words: Sequence[Operand], findings: Findings) -> None:
+    """What it does with files, `-C folder` of some programs included."""
+    before, base = findings.cwd, command.base
+    for at, word in enumerate(words[:-1] if base in _IN_FOLDER else ()):
+        if word.text == "-C":
+            findings.touch(words[at + 1])
+            findings.branches += 1
+            _move(words[at + 1 : at + 2], findings)
+            findings.branches -= 1
+    if command.inner and base != "find":
+        longest = max(len(inner.words) for inner in command.inner)
+        words = words[: len(words) - longest]
+    if command.is_fed and not command.inner:
+        words = [*words, Operand("", dynamic=True, leads=True, splits=True)]
+    if base not in findings.functions:
+        apply(base, words, findings)
+    findings.cwd = before
 
-    def _other(self, node: "Node") -> None:
-        if node.type in _ARITHMETIC:
-            self._calculation(node)
-        if node.type == "compound_statement" and text_of(node).startswith("(("):
-            self._calculation(node)
-            self._found.run((squeezed(text_of(node)),))
-        self._children(node)
 
-    def _children(self, node: "Node") -> None:
-        for child in node.children:
-            following = child.next_sibling
-            if following is not None and following.type == "&":
-                self._in_scope(child, itself=True)
-            else:
-                self.visit(child)
-            self._found.settle()
+def _move(words: Sequence[Operand], findings: Findings) -> None:
+    target = next((word for word in words if not re.match(r"-[LPe@n]", word.text)), None)
+    if target is None:
+        findings.move([findings.home])
+        return
+    values = findings.known(target) or _from_environment(target, findings)
+    is_former = target.text == "-" or re.match(r"[-+]\d", target.text)
+    if values is not None and not is_former:
+        lost = [ANYWHERE] if any(map(findings.is_lost, values)) else []
+        findings.move([*(path for value in values for path in findings.places(value)), *lost])
+        return
+    is_unknown = findings.is_unknown(target)
+    if is_unknown:
+        findings.doubt("dynamic-cwd", target)
+    if is_unknown or is_former or "$(" not in target.text:
+        findings.be_in([*findings.cwd, ANYWHERE])
 
-    def _in_scope(self, node: "Node", *, itself: bool = False) -> None:
-        """What happens in a shell of its own: its directory and its variables end with it."""
-        cwd, fed, values = self._found.cwd, self._found.fed, dict(self._found.values)
-        strays, strict, home = self._found.strays, self._found.strict, self._found.home
-        self._found.strays = ()
-        if is_run_together(text_of(node)):
-            self._found.doubt("parse-error")
-        if itself:
-            self.visit(node)
-        else:
-            for number, child in enumerate(node.children):
-                if node.type == "pipeline":
-                    self._found.cwd = cwd
-                    self._found.fed = of_parts(node, number, self._found) if number else fed
-                self.visit(child)
-                self._found.settle()
-        self._found.cwd, self._found.fed, self._found.values = cwd, fed, values
-        self._found.strays, self._found.strict, self._found.home = strays, strict, home
 
-    def _list(self, node: "Node") -> None:
-        """`a && b` goes on where `a` left; after `a || b` it may be in either place."""
-        is_or = any(child.type == "||" for child in node.children)
-        first, *others = (child for child in node.children if child.is_named)
-        strict, self._found.strict = self._found.strict, False  # a failure of it ends nothing
-        self.visit(first)
-        self._found.strict |= strict
-        for child in others:
-            if is_or:
-                self._otherwise(child)
-            else:
-                strays, self._found.strays = self._found.strays, ()
-                self.visit(child)
-                self._found.strays += strays
-
-    def _otherwise(self, node: "Node") -> None:
-        """What runs where a `cd` may have failed; when it ends the line, none has."""
-        reached = self._found.cwd
-        self._found.settle()
-        self._branch(node, itself=True)
-        if _EXITS.fullmatch(text_of(node)):
-            self._found.cwd = reached
-
-    def _branch(self, node: "Node", *, itself: bool = False) -> None:
-        before = dict(self._found.values)
-        self._found.branches += 1
-        if itself:
-            self.visit(node)
-        else:
-            self._children(node)
-        self._found.branches -= 1
-        self._found.join(before)
-
-    def _loop(self, node: "Node") -> None:
-        """Twice, so that the second time begins where the first has left."""
-        if node.type == "c_style_for_statement":
-            self._calculation(node)
-        self._loop_variable(node)
-        before = self._found.cwd
-        self._branch(node)
-        if self._found.cwd != before:
-            self._found.doubt("dynamic-cwd")
-            self._branch(node)
-
-    def _loop_variable(self, node: "Node") -> None:
-        name = node.child_by_field_name("variable")
-        if name is None:
-            return
-        words = self._words(node.children_by_field_name("value"))
-        assign_each(text_of(name), words, self._found)
-
-    def _redirected(self, node: "Node") -> None:
-        """A body and its redirections, which are opened before it runs.
-
-        After `a && b > f` the file is opened where `a` has left.
-        """
-        body = node.child_by_field_name("body")
-        redirections = [child for child in node.children if child.type in _REDIRECTIONS]
-        fed = self._found.fed
-        for child in redirections:
-            self.visit(child)
-        self._found.fed = of_redirections(redirections, self._found) or fed
-        if body is not None and body.type == "command":
-            self._command(body, more=left_over(redirections), skipped=gaps(node))
-        elif body is not None:
-            self.visit(body)
-            if body.type == "list":
-                self._found.branches += 1
-                for child in redirections:
-                    self.visit(child)
-                self._found.branches -= 1
-        elif not any(child.type == "command" for child in node.children):
-            self._found.run((squeezed(text_of(node)),))
-        self._found.fed = fed
-
-    def _command(
-        self, node: "Node", *, more: "Sequence[Node]" = (), skipped: Sequence[str] = ()
-    ) -> None:
-        parts = [*node.children, *more]
-        fed = self._found.fed
-        self._found.fed = of_redirections(parts, self._found) or fed
-        for child in parts:
-            if child.type == "variable_assignment":
-                self._children(child)
-            else:
-                self.visit(child)
-        assignments = [child for child in parts if child.type == "variable_assignment"]
-        is_read = any(text_of(child) in _SPLITTING for child in parts)
-        values, home = dict(self._found.values), self._found.home
-        self._assignments(
-            [node for node in assignments if not (is_read and text_of(node).startswith("IFS="))]
-        )
-        self._found.values, self._found.home = values, home
-        arguments = [
-            child for child in parts if child not in assignments and child.type not in _REDIRECTIONS
-        ]
-        arguments += left_over([child for child in parts if child.type in _REDIRECTIONS])
-        words = self._without_descriptors(self._words(arguments))
-        words += [Word(text) for text in skipped]
-        if words:
-            raw = squeezed(text_of(node))
-            if words[0].dynamic and raw != " ".join(word.text for word in words):
-                self._found.run((raw,))
-            judge(words, self._found, self._depth, walk_text)
-        self._found.fed = fed
-
-    def _without_descriptors(self, words: list[Word]) -> list[Word]:
-        """The words without `{name}`, which the shell takes as a part of a redirection."""
-        for word in words[1:]:
-            if word.bare and (found := re.fullmatch(r"\{(\w+)\}", word.text)):
-                self._found.descriptors.add(found[1])
-        named = re.compile(r"\{[A-Za-z_]\w*\}")
-        return [word for word in words if not (word.bare and named.fullmatch(word.text))]
-
-    def _redirect(self, node: "Node") -> None:
-        target = node.child_by_field_name("destination")
-        if target is None or target.type == "process_substitution":
-            return
-        word = read_word(target, self._found.home)
-        operator = next((child.type for child in node.children if not child.is_named), "")
-        if operator in (">&", "<&") and self._is_descriptor(word):
-            return
-        values = self._found.known(word)
-        if values is None or len(values) > 1:
-            unknown = values is None and self._found.is_unknown(word)
-            self._found.doubt("dynamic-path", unknown=unknown)
-        for value in values or ():
-            if value.text.startswith(("/dev/tcp/", "/dev/udp/")):
-                self._found.doubt("network", unknown=True)
-            self._found.touch(value, write="<" not in operator or operator == "<>")
-
-    def _is_descriptor(self, word: Word) -> bool:
-        name = word.text.strip("${}")
-        return re.fullmatch(r"\d+-?|-", word.text) is not None or (
-            word.dynamic and name in self._found.descriptors
-        )
-
-    def _assignments(self, nodes: "Sequence[Node]") -> None:
-        pairs = []
-        for node in nodes:
-            name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-            if node.type == "variable_assignment" and name is not None:
-                word = Word("") if value is None else read_word(value, self._found.home)
-                sign = "+" if any(child.type == "+=" for child in node.children) else ""
-                pairs.append((re.split(r"\[", text_of(name))[0] + sign, word))
-        assign(pairs, self._found)
-
-    def _expansion(self, node: "Node") -> None:
-        if _TRANSFORMED.search(text_of(node)):
-            is_code = re.match(r"\$\{!\w+\}|.*@P\}$", text_of(node), re.DOTALL) is not None
-            self._found.doubt("param-transform", unknown=is_code)
-        self._children(node)
-
-    def _test(self, node: "Node") -> None:
-        text = " ".join(self._argv(node.children))
-        self._children(node)
-        if _COMPARES.search(f" {text} "):
-            self._calculation(node)
-            if "[" in text[2:] and re.search(r"[$`]", text):
-                self._found.doubt("arith-eval", unknown="$(" in text or "`" in text)
-        first, last = text_of(node.children[0]), text_of(node.children[-1])
-        self._found.run((first, inside_of_test(node, self._found.home), last))
-
-    def _calculation(self, node: "Node") -> None:
-        text = text_of(node)
-        if re.search(r"[A-Za-z_]", text.partition("[")[2] if node.type == "subscript" else text):
-            self._found.calculates = True
-
-    def _words(self, nodes: "Sequence[Node]") -> list[Word]:
-        # No word begins with a line's end: the parser has taken it from a here-document.
-        if any(text_of(node).startswith("\n") for node in nodes):
-            self._found.doubt("parse-error")
-        return [returned(read_word(node, self._found.home)) for node in nodes]
-
-    def _argv(self, nodes: "Sequence[Node]") -> tuple[str, ...]:
-        return tuple(word.text for word in self._words(nodes))
-
-    _steps: ClassVar[Mapping[str, Callable[["_Walk", "Node"], None]]] = {
-        "command": _command,
-        "redirected_statement": _redirected,
-        "file_redirect": _file_redirect,
-        "heredoc_redirect": _here_document,
-        "variable_assignment": _assignment,
-        "variable_assignments": _assignment,
-        "list": _list,
-        "function_definition": _function,
-        "expansion": _expansion,
-        "test_command": _test,
-        **dict.fromkeys(("declaration_command", "unset_command"), _statement),
-        **dict.fromkeys(
-            ("subshell", "pipeline", "command_substitution", "process_substitution"), _in_scope
-        ),
-        **dict.fromkeys(("if_statement", "case_statement", "elif_clause", "else_clause"), _branch),
-        **dict.fromkeys(("while_statement", "for_statement", "c_style_for_statement"), _loop),
-    }
+def _from_environment(target: Operand, findings: Findings) -> tuple[Operand, ...] | None:
+    """The folder that a variable of the environment names."""
+    texts = findings.values.texts(target.word) if target.word is not None else ()
+    is_told = bool(texts) and all(text[:1] == "/" and ANYTHING not in text for text in texts)
+    return tuple(Operand(text) for text in texts) if is_told else None

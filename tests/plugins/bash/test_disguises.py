@@ -6,13 +6,13 @@ import pytest
 
 from pegboard_plugins.bash.approving import covered
 from pegboard_plugins.bash.prefixes import prefix
-from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.bash.scan import Place, scan
 
 PROJECT, HOME = Path("/w/proj"), Path("/home/u")
 
 
 def seen(text):
-    return scan(text, cwd=PROJECT, home=HOME, worktree=PROJECT)
+    return scan(text, Place(cwd=PROJECT, home=HOME, worktree=PROJECT))
 
 
 def texts(paths):

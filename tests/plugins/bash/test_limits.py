@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.scan import scan
-from pegboard_plugins.bash.walking import LONGEST_COMMAND
+from pegboard_plugins.bash.scan import Place, scan
+LONGEST_COMMAND = 16 << 10
 
 
 def seen(line):
-    return scan(line[:LONGEST_COMMAND], cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"))
+    return scan(line[:LONGEST_COMMAND], Place(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w")))
 
 
 @pytest.mark.timeout(60)

@@ -12,7 +12,7 @@ import pytest
 from cases import DATA
 from pegboard import App, AppOptions
 from pegboard_plugins.bash.advice import advised
-from pegboard_plugins.bash.scan import scan
+from pegboard_plugins.bash.scan import Place, scan
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
@@ -91,7 +91,9 @@ async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
 
 
 def test_each_doubt_has_a_way_out():
-    found = (scan(line, cwd=Path("/w"), home=Path("/h"), worktree=Path("/w")) for line in EVIL)
+    found = (
+        scan(line, Place(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"))) for line in EVIL
+    )
 
     assert all(advised(each.unknown) for each in found if each.unknown)
 

@@ -41,9 +41,7 @@ from pegboard.schema.permission import Rule
         "rsync -a --delete empty/ ~/",
         "rm -rf /proc",
         "X=$HOME; rm -rf $X",
-        "rm -rf {build,~}",
         "A=rm; B=-rf; $A $B ~",
-        "F=-delete; find . $F",
         "env - rm -rf ~",
         'if ls; then X=a; fi; rm -rf "$X/"',
         '(X=a); rm -rf "$X/"',
@@ -52,20 +50,13 @@ from pegboard.schema.permission import Rule
         "ls | xargs -n1 sudo rm -rf",
         "ls | xargs env A=b nice rm -rf",
         "ls | xargs -I{} rm -rf {}",
-        "ls | xargs -I{} sh -c 'rm -rf {}'",
-        "ls | xargs -I X sh -c 'rm -rf ./X'",
-        "ls | parallel 'rm -rf {}'",
-        "ls | parallel 'rm -rf'",
         'ls | while read -r f; do rm -rf "./$f"; done',
         'rm -rf "$HOME/$X"',
         'rm -rf "../$X"',
-        "find . -exec sh -c 'rm -rf {}' \\;",
         "cd build && find -L ~ -delete",
         "cd build && find -O3 -P -- ~ -delete",
         "cd build && find -D exec ~ -delete",
         "script -qc 'rm -rf ~' log",
-        "npx rimraf ~ -c x",
-        "su -lc 'rm -rf ~' me",
         "conda run -n env rm -rf ~",
         "direnv exec . rm -rf ~",
     ],
@@ -75,6 +66,37 @@ async def test_the_destruction_of_what_is_vital_is_refused(project, command):
 
     assert verdict.action == "deny"
     assert verdict.reason.startswith("refused: ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("rm -rf {build,~}", "F=-delete; find . $F", "ls | parallel 'rm -rf {}'"),
+        *("ls | xargs -I{} sh -c 'rm -rf {}'", "ls | xargs -I X sh -c 'rm -rf ./X'"),
+        *("ls | parallel 'rm -rf'", "find . -exec sh -c 'rm -rf {}' \\;", "npx rimraf ~ -c x"),
+        *("su -lc 'rm -rf ~' me", "ed <<< '!rm -rf ~'", "x86_64 rm -rf ~", "tmux new 'rm -rf ~'"),
+        *("echo ${x:-`rm -rf ~`}", "echo `echo \\`rm -rf ~\\``", "nsenter mv ~ /tmp/x"),
+        *('cat <<E"F"\nx\nEF\nrm -r $HOME', "echo $'\\xff'; rm -rf /", "screen git clean -fdx $X"),
+        *("setarch -R find . -delete", "unshare dd if=x of=/dev/sda", "chroot . chmod -R 0 ~"),
+    ],
+)
+async def test_what_a_line_that_is_not_known_would_destroy_is_asked_for_every_time(
+    project, command
+):
+    verdict = await of_command(project, command)
+
+    assert (verdict.action, verdict.firm) == ("ask", True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("tmux new 'npm run dev'", "gdb -ex run ./rm", "parallel gzip ::: *.log", "$X -rf build"),
+        *("screen rm -rf build", "setarch rm x.o", "echo ${x:-`ls ~`}", "su me -c 'mv a b'"),
+    ],
+)
+async def test_other_lines_that_are_not_known_are_not_its_business(project, command):
+    assert await of_command(project, command) is None
 
 
 @pytest.mark.parametrize(
@@ -101,7 +123,6 @@ async def test_the_destruction_of_what_is_vital_is_refused(project, command):
         "find . -name '*.pyc' | xargs rm -f",
         "ls | parallel 'gzip {}'",
         "ls | xargs -I{} sh -c 'rm -rf build/{}'",
-        "find . -name '*.egg-info' -exec sh -c 'rm -rf {}' \\;",
         'ls | while read -r f; do rm -rf "build/$f"; done',
         'ls | while read -r f; do mv "./$f" build; done',
     ],

@@ -1,0 +1,261 @@
+"""Where a value comes from that only the shell will know: a list of files' names, or anything.
+
+A loop over `git ls-files` gives names of files that are there. What is decoded, computed or read
+from a file may be the name of any. Source of the tables: the manuals of GNU, git and BSD.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pegboard import secret_path
+from pegboard_plugins.bash.gits import git_words
+from pegboard_plugins.bash.searches import finds
+from pegboard_plugins.bash.syntax import Feed, Piece, Simple, Statement, Word
+from pegboard_plugins.bash.values import ANYTHING, Values
+
+_NUMBERS = frozenset({"wc", "nproc", "pgrep", "pidof", "seq", "expr", "id", "lsof", "fuser", "du"})
+_LISTERS = frozenset(
+    {
+        *("ls", "find", "fd", "fdfind", "pwd", "mktemp", "dirname", "basename", "realpath"),
+        *("readlink", "which", "date", "uname", "whoami", "hostname", "arch", "locale", "stat"),
+        *("pkg-config", "pg_config", "llvm-config", "python3-config", "sw_vers", "lsb_release"),
+    }
+)
+_LISTING_WORDS: Mapping[str, frozenset[str]] = {
+    "brew": frozenset({"--prefix", "--cellar", "--repository"}),
+    "cargo": frozenset({"locate-project", "pkgid"}),
+    "command": frozenset({"-v"}),
+    "conda": frozenset({"info"}),
+    "docker": frozenset({"ps", "images", "inspect"}),
+    "git": frozenset(
+        {
+            *("rev-parse", "ls-files", "status", "merge-base", "branch", "symbolic-ref", "tag"),
+            *("describe", "ls-tree", "rev-list", "remote", "diff-tree", "worktree"),
+        }
+    ),
+    "go": frozenset({"env", "list"}),
+    "kubectl": frozenset({"get"}),
+    "npm": frozenset({"root", "prefix", "bin"}),
+    "pnpm": frozenset({"root", "bin"}),
+    "pyenv": frozenset({"root", "prefix", "which"}),
+    "rustc": frozenset({"--print", "--version", "-vV"}),
+    "type": frozenset({"-p", "-P"}),
+    "xcrun": frozenset({"--show-sdk-path", "--find"}),
+    "yarn": frozenset({"bin"}),
+}
+"""Programs that list things, with these words first."""
+_KEEPERS = frozenset({"head", "tail", "sort", "uniq", "tac", "tee"})
+_SEARCHES = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
+_SILENT = frozenset({"cd", "true", "false", ":", "test", "[", "set", "sleep", "exit"})
+_NAMES_ONLY = re.compile(r"-[a-zA-Z]*[lLc][a-zA-Z]*|--(files\S*|name-only|count)")
+_PIECES = re.compile(r"-[a-zA-Z]*o[a-zA-Z]*|--only-matching")
+_INVERSE = re.compile(r"-[a-zA-Z]*v[a-zA-Z]*|--invert-match")
+_SAYS = {
+    "ls": re.compile(r"-[a-zA-Z0-9]*[aAf]|--a"),
+    "seq": re.compile(r"-[a-z]*f|--f"),
+    "find": re.compile(r"-printf|-fprintf"),
+    "date": re.compile(r"\+.*\.|-f|--f|-r|--r"),
+    "stat": re.compile(r"-\w*[cf]|--(format|printf)"),
+    "docker": re.compile(r"-f|--format"),
+    "kubectl": re.compile(r"-o.*(path|template)"),
+    "git": re.compile(r"--format(?!=(format:)?%[hH]$)"),
+}
+"""With these options a program names what is hidden, or puts out any text."""
+_COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
+_PICKS: Mapping[str, re.Pattern[str]] = {
+    "cut": re.compile(r"-[dfs].*|--(delimiter|fields)=.*|\d+(,\d+)*-?|."),
+    "tr": re.compile(r"-[ds]|(\\n|\\0|\\r|\s|,)+|\[:(space|blank):\]"),
+    "sed": re.compile(r"-n|\d+(,(\d+|\$))?[pdq]|s([/|#,])\^(\\?\.)?\\?/?\3\3"),
+}
+"""The arguments of each with which it leaves out lines or columns, and blanks."""
+_ACTS = re.compile(r"-(?:exec|execdir|ok|okdir) (\S+)")
+_RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
+_HASHES = re.compile(r"--(format|pretty)=(format:)?%[hH]|--name-only|--name-status")
+_LINE_OF = (["cut", "-d:", "-f1"], ["cut", "-d", ":", "-f", "1"])
+_SECRETS = (
+    *(".env", ".env.local", ".env.production", "prod.env", "id_rsa", "id_ed25519", ".netrc"),
+    *(".pgpass", ".git-credentials", "credentials.json", "server.key"),
+)
+_ORDINARY = "src/main.py"
+_FITS_ALL = frozenset({"*", "*.*", "?*", "**", ".", ".*"})
+_DEEPEST = 4
+
+
+def names_secret(text: str) -> bool:
+    """Whether a word is, or as a wildcard fits, the name of a file of secrets."""
+    name = text.rstrip("/").rpartition("/")[2].rpartition("=")[2]
+    if not name or name in _FITS_ALL:
+        return False
+    if any(sign in name for sign in "*?["):
+        return any(fnmatchcase(secret, name) for secret in _SECRETS[:-2])
+    return secret_path(Path(text)) or secret_path(Path(name))
+
+
+def is_unknown(word: Word, values: Values, depth: int = 0) -> bool:
+    """Whether a file that is named so may be any, one of secrets among them."""
+    if word.literal is not None:
+        return False
+    return any(_is_unsure(piece, values, depth) for piece in word.pieces)
+
+
+def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
+    if depth > _DEEPEST:
+        return True
+    if piece.kind == "output":
+        return not lists(piece.body, values, depth + 1)
+    if piece.kind != "variable" or piece.how in ("#n", "!"):
+        return False
+    if all(ANYTHING not in text for text in values.texts(Word((piece,)))):
+        return False
+    if re.match(r"//?|\^|,|:\s?-?\d", piece.how):
+        return True
+    return any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
+
+
+def _is_any(value: Word | Feed | None, values: Values, depth: int) -> bool:
+    if isinstance(value, Word):
+        return is_unknown(value, values, depth)
+    return value is None or is_any_feed(value, values, depth)
+
+
+def is_any_feed(feed: Feed | None, values: Values, depth: int = 0) -> bool:
+    """Whether what is read from there may be anything."""
+    if feed is None or feed.kind == "file":
+        body = feed.word.pieces[0].body if feed and feed.word and feed.word.pieces else ()
+        return not lists(body, values, depth)
+    if feed.kind == "pipe":
+        return not _pipes(feed.parts, values, depth)
+    return feed.word is None or (feed.word.literal is None and is_unknown(feed.word, values, depth))
+
+
+def lists(statements: Sequence[Statement], values: Values, depth: int = 0) -> bool:
+    """Whether all that these statements put out are names of files that are there, or numbers."""
+    if depth > _DEEPEST:
+        return False
+    found = [said for each in statements if (said := _says(each, values, depth)) is not None]
+    return bool(found) and all(found)
+
+
+def _says(statement: Statement, values: Values, depth: int) -> bool | None:
+    """Whether a statement lists; None for one that puts out nothing."""
+    if isinstance(statement, Simple):
+        if not statement.words or statement.kind:
+            return False if statement.redirections else None
+        name, texts = _called(statement)
+        if name in _SILENT:
+            return None
+        is_fed = any("<" in each.sign for each in statement.redirections)
+        return _lists(name, texts, statement, values, depth) and not (is_fed and name != "wc")
+    if statement.kind == "pipe":
+        return _pipes(statement.parts, values, depth)
+    found = [_says(each, values, depth) for each in statement.parts]
+    said = [each for each in found if each is not None]
+    return all(said) if said else None
+
+
+def _called(one: Simple) -> tuple[str, list[str]]:
+    name = one.words[0].shown.rpartition("/")[2]
+    return name, [word.shown for word in one.words[1:]]
+
+
+def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
+    """Whether a pipeline, or the first parts of one, lists."""
+    said = _says(parts[0], values, depth) or False
+    cut = next((part for part in parts[1:] if not _is_keeper(part)), None)
+    said = said or (cut is not None and _leads_lines(parts[0], cut, values, depth))
+    for part in parts[1:]:
+        if not isinstance(part, Simple) or not part.words:
+            return False
+        name, texts = _called(part)
+        if name in _NUMBERS:
+            said = True
+        elif not _keeps(name, texts, part, values, depth):
+            return False
+    return said
+
+
+def _is_keeper(part: Statement) -> bool:
+    return isinstance(part, Simple) and bool(part.words) and _called(part)[0] in _KEEPERS
+
+
+def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) -> bool:
+    """Whether names of files, or numbers of lines, are cut from what a search has found."""
+    if not isinstance(search, Simple) or not isinstance(cut, Simple) or not search.words:
+        return False
+    name, texts = _called(search)
+    if name not in _SEARCHES or _is_open(search, values, depth):
+        return False
+    flags = "".join(text for text in texts if re.match(r"-[a-zA-Z]", text))
+    leads = "n" in flags or (re.search("[rRH]", flags) is not None and "h" not in flags)
+    return leads and [word.shown for word in cut.words] in _LINE_OF
+
+
+def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: int) -> bool:
+    """Whether one command lists."""
+    if one.words[0].literal is None or _is_open(one, values, depth):
+        return False
+    if name in _SAYS and any(map(_SAYS[name].match, texts)):
+        return False
+    if name == "find" and (acts := _ACTS.findall(" ".join(texts))):
+        return all(act == "grep" for act in acts) and any(map(_NAMES_ONLY.fullmatch, texts))
+    if name in _NUMBERS or name in _LISTERS or (name == "echo" and not texts):
+        return True
+    if name == "jq":
+        return not any(map(_RAW.match, texts))  # JSON is no name of a file
+    if name in _SEARCHES:
+        return any(map(_NAMES_ONLY.fullmatch, texts))
+    first = git_words(texts)[:1] if name == "git" else list(texts[:1])
+    if name == "git" and first in (["diff"], ["log"], ["show"], ["grep"]):
+        return any(map((_NAMES_ONLY if first == ["grep"] else _HASHES).fullmatch, texts))
+    return not _LISTING_WORDS.get(name, frozenset()).isdisjoint(first)
+
+
+def _is_open(one: Simple, values: Values, depth: int) -> bool:
+    """Whether a word of a program that lists could bring a secret's name into the list."""
+    for word in one.words[1:]:
+        texts = values.texts(word)
+        if any(names_secret(each) for text in texts for each in (text, *text.split("/"))):
+            return True
+        if word.literal is None and is_unknown(word, values, depth + 1):
+            return True
+    return False
+
+
+def _keeps(name: str, texts: Sequence[str], one: Simple, values: Values, depth: int) -> bool:
+    """Whether a part of a pipeline only leaves out lines of a list, or columns."""
+    if any(word.literal is None and is_unknown(word, values, depth + 1) for word in one.words):
+        return False
+    match name:
+        case "awk" | "gawk" | "mawk":
+            columns = [_COLUMN.fullmatch(text) for text in texts if not text.startswith("-F")]
+            sought = [(column[1] or "NR").strip("/") for column in columns if column]
+            return None not in columns and not any(map(_picks_secret, sought))
+        case "cut" | "tr" | "sed":
+            return all(map(_PICKS[name].fullmatch, texts))
+        case "xargs":
+            return _lists_again(texts)
+        case _:
+            return name in _KEEPERS or (name in _SEARCHES and _leaves_out(texts))
+
+
+def _leaves_out(texts: Sequence[str]) -> bool:
+    """Whether a search leaves whole names, and not just those of secrets."""
+    is_inverse = any(map(_INVERSE.fullmatch, texts))
+    picks = not is_inverse and any(map(_picks_secret, texts))
+    return not picks and not any(map(_PIECES.fullmatch, texts))
+
+
+def _lists_again(texts: Sequence[str]) -> bool:
+    inner = [text for text in texts if not re.match(r"-|\d+$|\{\}$", text)]
+    is_search = inner[:1] == ["grep"] and any(map(_NAMES_ONLY.fullmatch, texts))
+    return is_search or inner[:1] in (["dirname"], ["basename"], ["realpath"], ["ls"])
+
+
+def _picks_secret(pattern: str) -> bool:
+    """Whether a search for it leaves the names of secrets and drops an ordinary one."""
+    if pattern.startswith("-"):
+        return False
+    fits = [finds(pattern.replace("\\|", "|"), name) for name in (*_SECRETS[:-2], _ORDINARY)]
+    return any(each is not False for each in fits[:-1]) and not fits[-1]

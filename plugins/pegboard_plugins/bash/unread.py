@@ -1,0 +1,77 @@
+"""What a line that is not known may destroy, by the words in it: no tree says more."""
+
+import re
+from collections.abc import Iterator
+
+_QUOTES = re.compile(r"[\\'\"]")
+_BLANKS = re.compile(r"\$\{?IFS\}?|(?<!\$)\{|[},!]")
+_WORDS = re.compile(r"[^\s;|&()<>`]+|[;|&\n()<>`]")
+_ENDS = frozenset(";|&\n()<>`")
+_DELETES = re.compile(r"(.*/)?(rm|rmdir|shred|wipe|srm|rimraf|truncate|mkfs(\.\w+)?|unlink)")
+_FILLED = re.compile(r"\s-I ?([^\s-]\S*)")
+"""What stands for the input of xargs."""
+_FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
+_SHOWN = 8
+_NEEDS = {
+    "mv": re.compile(r""),
+    "dd": re.compile(r"of="),
+    "rsync": re.compile(r"--del"),
+    "chmod": re.compile(r"-[a-zA-Z]*R|--recursive"),
+    "chown": re.compile(r"-[a-zA-Z]*R|--recursive"),
+    "find": re.compile(r"-delete|-exec|-ok|\$"),
+    "git": re.compile(r"clean"),
+    "cp": re.compile(r"-[a-zA-Z]*[rRaT]|--recursive|--archive"),
+}
+"""What stands behind such a word where it destroys."""
+_VITAL = re.compile(
+    r"(of=)?(~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
+    r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*)"
+)
+_ALL = re.compile(r"\[.*\]\*|\?\*|\*/")
+
+
+def destruction(text: str, home: str) -> str:
+    """The words in a text that would destroy what is vital, or what nobody knows; empty if none.
+
+    Quotes and backslashes count for nothing: what stands in them may be code.
+    """
+    plain = _BLANKS.sub(" ", _QUOTES.sub("", text))
+    for name in _FILLED.findall(plain):
+        plain = re.sub(rf"(?<=[\s/]){re.escape(name)}(?=\s|/|$)", "", plain)
+    homes = ("~", home) if "HOME=" in text else ("~\0",)
+    for words in _statements(plain):
+        for at, word in enumerate(words):
+            targets = [each for each in words[at + 1 :] if not each.startswith("-")]
+            is_vital = any(_is_vital(each, home) or each.startswith(homes) for each in targets)
+            if (is_vital or not targets) and _destroys(word, words[at + 1 :]):
+                return " ".join(words[at : at + _SHOWN])
+    return ""
+
+
+def _destroys(word: str, behind: list[str]) -> bool:
+    """Whether a word destroys what stands behind it, as far as the words tell."""
+    name = word.rpartition("/")[2]
+    if _DELETES.fullmatch(name):
+        return True
+    if "$" in word:  # what is told what `rm -rf` is told
+        return any(map(_FORCES.fullmatch, behind))
+    needs = _NEEDS.get(name)
+    return needs is not None and any(map(needs.match, behind))
+
+
+def _is_vital(word: str, home: str) -> bool:
+    is_home = word.startswith(home) and word.rstrip("/*") == home
+    is_open = "$" in word or "%s" in word or _ALL.search(word) is not None
+    return is_home or is_open or _VITAL.fullmatch(word) is not None
+
+
+def _statements(text: str) -> Iterator[list[str]]:
+    """The words between the signs that end a statement."""
+    words: list[str] = []
+    for word in _WORDS.findall(text):
+        if word in _ENDS:
+            yield words
+            words = []
+        else:
+            words.append(word)
+    yield words
