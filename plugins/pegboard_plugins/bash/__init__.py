@@ -66,7 +66,7 @@ async def _requests(
         facts = {"command": command, "runs_in": str(cwd)}
         await context.ask("edit", inside, always=["*"], metadata=facts)
     commands = [" ".join(argv) for argv in scanned.commands]
-    patterns = [UNCLEAR + command] if scanned.unclear else commands
+    patterns = [UNCLEAR + command] if scanned.unclear else commands or [command]
     secrets = await asyncio.to_thread(_secrets, scanned) if scanned.globs else []
     await context.ask(
         "bash",

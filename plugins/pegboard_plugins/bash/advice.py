@@ -79,6 +79,7 @@ SAYINGS = {
     "syntax": ("is no syntax that is known here", "write it more plainly, or in several calls"),
     "test-v": ("tests a variable by a name that is computed", "use [[ -n $NAME ]]"),
     "tilde": ("has a ~ that stands for no home", "write the folder out"),
+    "too-long": ("is too long", "write the text to a file with the tool for that"),
     "unfinished": ("does not end", "close the quote, the parenthesis or the block"),
     "unicode-bidi": ("holds marks that turn the direction of writing", "leave them out"),
     "unicode-confusable": ("mixes letters that look alike", "write the word in one alphabet"),

@@ -169,8 +169,8 @@ def _fed(call: Call, feed: Feed) -> None:
 
 def told(parts: Sequence[Statement]) -> Word | None:
     """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
-    one = parts[0]
-    if len(parts) != 1 or not isinstance(one, Simple) or one.assignments or not one.words:
+    one = parts[0] if len(parts) == 1 else None
+    if not isinstance(one, Simple) or one.assignments or not one.words:
         return None
     texts = [word.literal for word in one.words]
     if texts[0] == "echo" and not one.redirections and len(texts) == len(("echo", "x")):
@@ -184,8 +184,8 @@ def told(parts: Sequence[Statement]) -> Word | None:
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
     """Whether a lone `cat FILE` gives a script to the pipe."""
-    one = parts[0]
-    if len(parts) != 1 or not isinstance(one, Simple) or one.redirections or one.assignments:
+    one = parts[0] if len(parts) == 1 else None
+    if not isinstance(one, Simple) or one.redirections or one.assignments:
         return False
     texts = [word.literal or "" for word in one.words]
     is_cat = texts[:1] == ["cat"] and len(texts) == len(("cat", "file"))

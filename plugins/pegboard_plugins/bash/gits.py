@@ -48,7 +48,7 @@ _HOOKED = re.compile(
 )
 _VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
-_SHOWS = r"--(ou|ext|te)(?!t=?$|xt$|nded)"
+_SHOWS = r"--(ou|ext(?!ended)|te(?!xt\b))"
 _RUNS: Mapping[str, str] = {
     **dict.fromkeys(("log", "show", "whatchanged", "diff-tree", "diff-index"), _SHOWS),
     **dict.fromkeys(("diff", "diff-files", "stash"), _SHOWS),

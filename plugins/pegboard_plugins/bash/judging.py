@@ -54,6 +54,9 @@ def program(call: Call) -> None:
         return
     if plain in CODERS:
         carrying.coder(call)
+        if call.words[1:] and call.words[0].literal == "-m":
+            runs = RUNS.get(call.words[1].shown)
+            call.line.later.append(partial(_refuse_runs, call, runs))
         return
     is_carrier = base in CARRIERS or CARRIER_NAMES.fullmatch(base)
     if is_carrier and not _is_harmless(call):
@@ -72,7 +75,7 @@ def _is_harmless(call: Call) -> bool:
 
 def _refuse_runs(call: Call, runs: str | None) -> None:
     """No word that makes the program run another one, or that may be one."""
-    is_open = call.base not in TEXT_TAKERS
+    is_open = call.base not in TEXT_TAKERS and _VERSION.sub("", call.base) not in CODERS
     for word, after in pairwise([*call.words, Word(())]):
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)

@@ -146,11 +146,12 @@ class Line:
         if hijacks(name, word, how) and not self._is_restored(name, word):
             start, end = (0, len(self.text)) if word is None else (word.at, word.end)
             raise Unclear("env-hijack", start, end)
-        held = self.values.held.get(name, [])
-        added = [
-            _joined(each, word) for each in held if isinstance(each, Word) and word is not None
-        ]
-        for each in [value, *(added if how == "+=" else ())]:
+        added = [value]
+        if how == "+=" and word is not None:
+            held = self.values.held.get(name) or [None]
+            added += [_joined(each, word) for each in held if isinstance(each, Word)]
+            added += [None] * (held == [None])
+        for each in added:
             self.values.add(name, each)
 
     def _is_restored(self, name: str, word: Word | None) -> bool:

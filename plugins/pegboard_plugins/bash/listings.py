@@ -7,6 +7,7 @@ from a file may be the name of any. Source of the tables: the manuals of GNU, gi
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from pegboard import secret_path
@@ -83,6 +84,7 @@ _FITS_ALL = frozenset({"*", "*.*", "?*", "**", ".", ".*"})
 _DEEPEST = 4
 
 
+@lru_cache(maxsize=4096)
 def names_secret(text: str) -> bool:
     """Whether a word is, or as a wildcard fits, the name of a file of secrets."""
     name = text.rstrip("/").rpartition("/")[2].rpartition("=")[2]
@@ -111,7 +113,12 @@ def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
         return False
     if re.match(r"//?|\^|,|:\s?-?\d", piece.how):
         return True
-    return any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
+    if piece.text in values.active:
+        return False
+    values.active.add(piece.text)
+    found = any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
+    values.active.discard(piece.text)
+    return found
 
 
 def _is_any(value: Word | Feed | None, values: Values, depth: int) -> bool:
@@ -162,6 +169,8 @@ def _called(one: Simple) -> tuple[str, list[str]]:
 
 def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
     """Whether a pipeline, or the first parts of one, lists."""
+    if not parts:
+        return False
     said = _says(parts[0], values, depth) or False
     cut = next((part for part in parts[1:] if not _is_keeper(part)), None)
     said = said or (cut is not None and _leads_lines(parts[0], cut, values, depth))

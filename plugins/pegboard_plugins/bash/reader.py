@@ -35,6 +35,8 @@ _REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
 _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_TIME = re.compile(r"-p[ \t]")
+_MOST_PARTS = 32
+"""So many parts of a pipe are looked at for what they put out."""
 _ENDS_COMMAND = ";&|\n)"
 
 
@@ -114,7 +116,8 @@ def _pipeline(source: Source) -> Statement:
         start = len(source.simples)
         part = _command(source)
         if parts:
-            _feed(source.simples[start:], Feed("pipe", parts=tuple(parts)))
+            before = tuple(parts) if len(parts) <= _MOST_PARTS else ()
+            _feed(source.simples[start:], Feed("pipe", parts=before))
         parts.append(part)
         source.skip()
         if not source.sees("|") or source.sees("||"):
@@ -134,7 +137,8 @@ def _feed(simples: Sequence[Simple], feed: Feed) -> None:
 def _command(source: Source) -> Statement:
     source.skip()
     start, word = len(source.simples), source.keyword()
-    step = _COMPOUND.get("((" if source.sees("((") else word or source.letter)
+    bracket = "((" if source.sees("((") else source.letter if source.letter == "(" else ""
+    step = _COMPOUND.get(word or bracket)
     if step is not None:
         found = step(source)
     elif function := source.take(_FUNCTION):

@@ -10,6 +10,8 @@ from pegboard_plugins.bash.syntax import Block, Simple, Unclear
 
 DEEPEST = 12
 """So many levels of substitutions, here-documents and code in each other are read."""
+LONGEST = 128 << 10
+"""Letters: no shell can be given more in one argument."""
 RESERVED = frozenset(
     {
         *("if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case"),
@@ -32,8 +34,8 @@ class Source:
     """
 
     def __init__(self, text: str, read_list: ReadList, *, depth: int = 0, inner: int = 0) -> None:
-        if depth + inner > DEEPEST:
-            raise Unclear("nested-too-deep")
+        if depth + inner > DEEPEST or len(text) > LONGEST:
+            raise Unclear("nested-too-deep" if len(text) <= LONGEST else "too-long")
         if found := suspicion(text):
             raise Unclear(*found)
         self.text = text

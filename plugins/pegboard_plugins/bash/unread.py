@@ -24,7 +24,7 @@ _NEEDS = {
 }
 """What stands behind such a word where it destroys."""
 _VITAL = re.compile(
-    r"(of=)?(~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
+    r"(of=)?(~[\d+-].*|~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
     r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*)"
 )
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*/")
@@ -40,12 +40,18 @@ def destruction(text: str, home: str) -> str:
         plain = re.sub(rf"(?<=[\s/]){re.escape(name)}(?=\s|/|$)", "", plain)
     homes = ("~", home) if "HOME=" in text else ("~\0",)
     for words in _statements(plain):
-        for at, word in enumerate(words):
-            targets = [each for each in words[at + 1 :] if not each.startswith("-")]
+        for at in [at for at, word in enumerate(words) if _may_destroy(word)][:_SHOWN]:
+            behind = words[at + 1 :]
+            targets = [each for each in behind if not each.startswith("-")]
             is_vital = any(_is_vital(each, home) or each.startswith(homes) for each in targets)
-            if (is_vital or not targets) and _destroys(word, words[at + 1 :]):
+            if (is_vital or not targets) and _destroys(words[at], behind):
                 return " ".join(words[at : at + _SHOWN])
     return ""
+
+
+def _may_destroy(word: str) -> bool:
+    name = word.rpartition("/")[2]
+    return name in _NEEDS or "$" in word or _DELETES.fullmatch(name) is not None
 
 
 def _destroys(word: str, behind: list[str]) -> bool:

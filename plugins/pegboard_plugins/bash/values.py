@@ -25,6 +25,9 @@ _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
 _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _NAME = re.compile(r"\$(\w+)")
 _DEEPEST = 4
+_LONGEST_CHANGED = 200
+_MOST_STARS = 2
+"""Cutting pieces off a text takes time that grows with its length and with the stars."""
 
 Value = Word | Feed | None
 """What a variable is given: a word, what is read, or what nobody knows."""
@@ -40,8 +43,10 @@ class Values:
     """Those that are looked up: one that is given its own value had it from the environment."""
 
     def add(self, name: str, value: Value) -> None:
-        """Another value of a variable."""
-        self.held.setdefault(name, []).append(value)
+        """Another value of a variable; of very many nobody knows which it has."""
+        held = self.held.setdefault(name, [])
+        if len(held) <= MOST_TEXTS:
+            held.append(value if len(held) < MOST_TEXTS else None)
 
     def given(self, name: str) -> list[Value] | None:
         """All that the line gives the variable, None where it never does."""
@@ -92,7 +97,7 @@ class Values:
                 return (*other, "")
             return texts if found[1] == "?" else (*filter(None, texts), *other)
         change = _change(how)
-        if change is None:
+        if change is None or any(len(text) > _LONGEST_CHANGED for text in texts):
             return (ANYTHING,)
         return tuple(text if ANYTHING in text else change(text) for text in texts)
 
@@ -108,15 +113,13 @@ class Values:
 
     def _of_values(self, given: list[Value], depth: int) -> list[str]:
         found: list[str] = []
-        for value in given[:MOST_TEXTS]:
+        for value in given:
             if depth > _DEEPEST or value is None:
                 found.append(ANYTHING)
             elif isinstance(value, Feed):
                 found += self._read(value)
             else:
                 found += self.texts(value, depth + 1)
-        if len(given) > MOST_TEXTS:
-            found.insert(0, ANYTHING)
         return found
 
     def _read(self, feed: Feed) -> list[str]:
@@ -138,7 +141,7 @@ def _change(how: str) -> Callable[[str], str] | None:
     if found := _SLICE.fullmatch(how):
         start, count = int(found[1]), int(found[2]) if found[2] else None
         return lambda text: text[start:][:count]
-    if found := _TRIM.fullmatch(how):
+    if (found := _TRIM.fullmatch(how)) and found[2].count("*") <= _MOST_STARS:
         sign, pattern = found.groups()
         return lambda text: trimmed(text, sign, pattern)
     return {"^^": str.upper, ",,": str.lower, "^": str.capitalize}.get(how)

@@ -12,7 +12,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.bash import bash
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.prefixes import prefix
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import Place, Scan, scan
 from tool_context import Context, call, said
 
 
@@ -165,11 +165,14 @@ async def test_what_a_line_writes_in_the_project_is_an_edit(context, tmp_path):
 
 
 async def test_an_unclear_line_is_asked_for_as_a_whole_and_never_for_good(context):
-    await call(bash, context, command="X=ls; $X src")
+    await call(bash, context, command="ls; $X src")
 
     (ask,) = [ask for ask in context.asks if ask.permission == "bash"]
-    assert ask.patterns == ("X=ls", "$X src", "ls src", "[unclear] X=ls; $X src")
+    assert ask.patterns == ("[unclear] ls; $X src",)
     assert ask.always == ()
+    assert ask.metadata["unclear"] == ["dynamic-command"]
+    assert ask.metadata["place"]["column"] == 5
+    assert ask.metadata["place"]["marked"] == "ls; $X src\n    ^^"
 
 
 async def test_what_could_run_anything_is_never_approved_for_good(context):
@@ -185,7 +188,7 @@ async def test_what_could_run_anything_is_never_approved_for_good(context):
         ("ls & rm -rf x", ["ls", "rm -rf x"]),
         ("(rm x); { rm y; }", ["rm x", "rm y"]),
         ("echo `rm x`", ["rm x", "echo `rm x`"]),
-        ("cat <<EOF\n$(rm x)\nEOF", ["rm x", "cat"]),
+        ("cat <<EOF\n$(rm x)\nEOF", ["cat", "rm x"]),
         ("for f in a b; do c $f; done", ["c $f"]),
         ("if a; then b; elif c; then d; fi", ["a", "b", "c", "d"]),
         ("'r'm \"-rf\" build", ["rm -rf build"]),
@@ -199,7 +202,7 @@ async def test_what_could_run_anything_is_never_approved_for_good(context):
 )
 def test_the_commands_of_a_line(text, expected):
     assert commands(text) == expected
-    assert seen(text).unclear == ()
+    assert seen(text).unclear is None
 
 
 @pytest.mark.parametrize(
@@ -209,14 +212,13 @@ def test_the_commands_of_a_line(text, expected):
         "eval $CODE",
         'bash -c "$CODE"',
         "cat notes | sh",
-        "echo x > $FILE",
+        "echo x > $(cat name)",
         "if then",
-        "cd $DIR && ls",
-        "for f in $(a); do b $f; done",
+        "cd $(cat name) && ls",
+        "for f in $(a); do cat $f; done",
         "PATH=. ls",
         "ls \x1b[2K",
-        "f() { rm x; }; f",
-        "echo " + "a" * 20_000,
+        "echo " + "a" * 140_000,
         "alias ls=rm",
         "echo " + "$(" * 3000,
     ],
@@ -293,7 +295,7 @@ def test_a_hostile_line_is_judged_in_bounded_time(text):
 
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
 def test_no_line_makes_the_scan_fail(text):
-    assert seen(text).commands or seen(text).unclear
+    assert isinstance(seen(text), Scan)
 
 
 def test_escapes_and_redrawn_lines_do_not_reach_the_model():
@@ -336,27 +338,27 @@ def test_a_long_line_beside_a_redrawn_one_is_shown_at_once():
     ],
 )
 def test_everyday_lines_are_clear(text):
-    assert seen(text).unclear == ()
+    assert seen(text).unclear is None
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "expected"),
     [
-        "a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n",
-        "a <<A <<B\n$(rm x\n)\nA\nb\nB\n",
-        "bash <<'E'\n\\rm x\nE\n",
+        ("a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n", ["a", "b", "rm x"]),
+        ("a <<A <<B\n$(rm x\n)\nA\nb\nB\n", ["a", "rm x"]),
+        ("bash <<'E'\n\\rm x\nE\n", ["bash", "rm x"]),
     ],
 )
-def test_here_documents_that_the_parser_misreads_are_unclear(text):
-    assert seen(text).unclear
+def test_here_documents_are_read_where_they_stand(text, expected):
+    assert commands(text) == expected
 
 
 def test_a_line_of_here_documents_one_after_the_other_is_clear():
     found = seen("cat <<A\n1\nA\nls <<B\n2\nB\n")
 
-    assert (found.commands, found.unclear) == ((("cat",), ("ls",)), ())
+    assert (found.commands, found.unclear) == ((("cat",), ("ls",)), None)
 
 
 @pytest.mark.parametrize("text", ["a <<E ~\0& b\ntext\nE\n", "cat ~\0/x", "cp \0 .git", "> \0"])
 def test_a_line_with_a_zero_byte_is_unclear(text):
-    assert "control-char" in seen(text).unclear
+    assert seen(text).unclear.code == "control-char"

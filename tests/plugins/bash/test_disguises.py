@@ -22,23 +22,33 @@ def texts(paths):
 @pytest.mark.parametrize(
     "text",
     [
-        *("sort --comp=id x", "sort --outp=y x", "tar tf x --to-com=id", "tar --use=id -tf x"),
+        *("sort --comp=id x", "tar tf x --to-com=id", "tar --use=id -tf x"),
         *("tar -Iid -tf x", "tar tIf id x", "tar cf x --checkpoint=1 --checkpoint-act=exec=id y"),
         *("sed --in-p s/a/b/ x", "sed --exp=1e x", "sed --fil=x y", "git log --outp=x"),
         *("git log --ext", "git fetch --upload-p=id x", "go test --exec=id", "go test --exec id"),
         *("fd -x id", "fd . --exec-batch id", "fdfind -X id", "fd -HX id", "hyperfine id"),
         *("awk -f x y", "gawk -i inplace 1 x", "gawk -l x 1", "awk --file=x y"),
         *("make CC='id;' x", "make test MAKEFLAGS=--eval=x", "make 'X=$(shell id)'"),
-        *("bat --pager id x", "cmake -P x", "split --filt=id x", "uniq a .git/hooks/x"),
-        *("tree -o .git/hooks/x", "less -o.git/hooks/x y", "xxd -r y .git/hooks/x"),
-        *("git checkout-index --prefix=.git/hooks/ -a", "git -C .git/hooks init"),
-        *("git archive -o .git/hooks/x HEAD", "foo --output=.git/config", "foo -o.git/config"),
-        *("tar xf x --directory=.git/hooks", "curl x -o.git/hooks/y", "cp x --target=tool"),
+        *("bat --pager id x", "cmake -P x", "split --filt=id x"),
         *("python -m pytest -p evil", "python3 -m pytest -pevil"),
     ],
 )
 def test_what_a_program_is_made_to_do_by_an_option_is_unclear(text):
     assert seen(text).unclear
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("uniq a .git/hooks/x", "tree -o .git/hooks/x", "less -o.git/hooks/x y"),
+        *("xxd -r y .git/hooks/x", "git checkout-index --prefix=.git/hooks/ -a"),
+        *("git archive -o .git/hooks/x HEAD", "foo --output=.git/config", "foo -o.git/config"),
+        *("tar xf x --directory=.git/hooks", "curl x -o.git/hooks/y", "git -C .git/hooks init"),
+        *("git config core.hooksPath x", "git config alias.x '!y'"),
+    ],
+)
+def test_what_a_program_is_told_to_write_where_it_runs_by_itself_is_written(text):
+    assert any(".git" in path.parts for path in seen(text).writes)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +63,7 @@ def test_what_a_program_is_made_to_do_by_an_option_is_unclear(text):
     ],
 )
 def test_what_looks_like_it_and_is_not_stays_clear(text):
-    assert seen(text).unclear == ()
+    assert seen(text).unclear is None
 
 
 @pytest.mark.parametrize(
@@ -78,7 +88,7 @@ def test_a_path_is_seen_behind_its_disguise(text, path):
         ("uniq -f 1 a b", "/w/proj/b"),
         ("xxd -c 8 a b", "/w/proj/b"),
         ("tree -o b", "/w/proj/b"),
-        ("sed --in-p s/a/c/ b", "/w/proj/b"),
+        ("sed --in-place s/a/c/ b", "/w/proj/b"),
         ("git archive -o b HEAD", "/w/proj/b"),
         ("curl -ob http://x", "/w/proj/b"),
     ],
@@ -100,27 +110,32 @@ def test_the_inputs_of_readers_are_no_writes():
         ('D=/ho; D+=me; rm -rf "$D"', "/home"),
         ('export D=/ho; declare D+=me; rm -rf "$D"', "/home"),
         ('D+=me; rm -rf "$D"', ""),
-        ("shopt -s extglob\nrm -rf ~/!(x)", ""),
         ("npx rimraf ~", "/home/u"),
         ("mv ~/* x", "/home/u/*"),
         ("rm --recur ~", "/home/u"),
         ("rm --r -f ~", "/home/u"),
-        ("fd . ~ -x rm -rf", ""),
-        ("env --split 'rm -rf /home/u'", "/home/u"),
-        ("env -iS 'rm -rf /home/u'", "/home/u"),
-        ("env -u X -S 'rm -rf /home/u'", "/home/u"),
         ("find . -type f -delete", "/w/proj/."),
         ("find . -name '*' -delete", "/w/proj/."),
         ("find . ! -name keep -delete", "/w/proj/."),
         ("find . -name x -o -delete", "/w/proj/."),
-        ("rm -rf ~-", ""),
-        ("rm -rf ~2/x", ""),
         ("echo > /dev/sda", "/dev/sda"),
         ("cat x | tee /dev/nvme0n1", "/dev/nvme0n1"),
     ],
 )
 def test_a_destruction_is_seen_behind_its_disguise(text, target):
     assert target in seen(text).destroys
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("shopt -s extglob\nrm -rf ~/!(x)", "fd . ~ -x rm -rf", "env --split 'rm -rf /home/u'"),
+        *("env -iS 'rm -rf /home/u'", "env -u X -S 'rm -rf /home/u'", "rm -rf ~-", "rm -rf ~2/x"),
+    ],
+)
+def test_a_destruction_in_a_line_that_is_not_known_is_a_hazard(text):
+    assert seen(text).unclear
+    assert seen(text).hazards
 
 
 @pytest.mark.parametrize(

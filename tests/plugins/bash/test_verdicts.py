@@ -11,12 +11,12 @@ import pytest
 
 from cases import DATA
 from pegboard import App, AppOptions
-from pegboard_plugins.bash.advice import advised
-from pegboard_plugins.bash.scan import Place, scan
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
-MOST_ASKED = 0.05
+OTHERS = json.loads((DATA / "honest_lines_2.json").read_text(encoding="utf-8"))
+MOST_ASKED = 0.06
+LEAST_KNOWN = 0.95
 
 
 @pytest.fixture
@@ -54,12 +54,14 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
     return found
 
 
-async def test_of_honest_lines_hardly_one_is_asked_for(project, tmp_path):
-    found = await verdicts(project, tmp_path, HONEST)
+@pytest.mark.parametrize("lines", [HONEST, OTHERS], ids=["sessions", "models"])
+async def test_of_honest_lines_hardly_one_is_asked_for_or_unclear(project, tmp_path, lines):
+    found = await verdicts(project, tmp_path, lines)
 
     asked = {line: said for line, said in found.items() if said[0] != "allow"}
-    assert len(HONEST) >= 100
-    assert len(asked) <= MOST_ASKED * len(HONEST), asked
+    unclear = {line: said for line, said in found.items() if said[2]}
+    assert len(asked) <= MOST_ASKED * len(lines), asked
+    assert len(unclear) <= (1 - LEAST_KNOWN) * len(lines), unclear
 
 
 @pytest.mark.parametrize(
@@ -76,10 +78,10 @@ async def test_the_users_own_word_is_for_what_nobody_knows_too(project, tmp_path
 @pytest.mark.parametrize(
     ("line", "permission", "told"),
     [
-        ("$CMD -x", {}, ("(dynamic-command: ", "write its name out)")),
-        ("$CMD -x", {"bash": "ask"}, ('rule bash "*"', "; dynamic-command: ")),
-        ("cat x | sh", {}, ("(code-on-stdin: ", "save it to a file")),
-        ('cat "$(echo .env)"', {}, ("(dynamic-args: ", "write its name out)")),
+        ("$CMD -x", {}, ("cannot tell what this line would run", "Instead: write its name out")),
+        ("$CMD -x", {"bash": "ask"}, ('rule bash "*"', "(dynamic-command, column 1)")),
+        ("cat x | sh", {}, ("(code-on-stdin, column 9)", "save it to a file")),
+        ('cat "$(echo .env)"', {}, ("(dynamic-args, column 5)", "write its name out")),
     ],
 )
 async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
@@ -88,14 +90,6 @@ async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
     found = await verdicts(project, tmp_path, [line], permission=permission)
 
     assert all(text in found[line][1] for text in told)
-
-
-def test_each_doubt_has_a_way_out():
-    found = (
-        scan(line, Place(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"))) for line in EVIL
-    )
-
-    assert all(advised(each.unknown) for each in found if each.unknown)
 
 
 async def test_no_evil_line_runs_unasked(project, tmp_path):
