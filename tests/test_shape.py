@@ -42,8 +42,6 @@ HEAVY = {
     "pydantic",
     "pygls",
     "rich",
-    "tree_sitter",
-    "tree_sitter_bash",
     "yaml",
 }
 TOP = {

@@ -104,6 +104,7 @@ class Advice(NamedTuple):
 
     @property
     def sentence(self) -> str:
+        """All of it in one sentence or two."""
         return (
             f"Pegboard cannot tell what this line would run: it {self.said}"
             f" ({self.code}, column {self.column}). Instead: {self.instead}"

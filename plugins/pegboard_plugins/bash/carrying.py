@@ -75,6 +75,8 @@ def wrapper(call: Call) -> None:
         if word.literal is None or word.literal.startswith("-"):
             raise call.no("wrapper-option", word)
     if not inner:
+        if call.command.is_fed:
+            raise call.no("dynamic-command")
         return
     if call.base != "xargs":
         call.start(inner)
@@ -117,7 +119,7 @@ def _shell_options(call: Call) -> tuple[int, bool]:
     at, is_code, words = 0, False, call.words
     while at < len(words) and (text := words[at].literal or "")[:1] in ("-", "+"):
         if text in ("-", "--"):
-            at += text == "--"
+            at += len(text) - 1
             break
         at += 1
         if text in _SHELL_FLAGS:
@@ -252,8 +254,16 @@ def source(call: Call) -> None:
         raise call.no("dynamic-code")
     if words[0].shown.startswith(("/dev/", "/proc/", "-")):
         raise call.no("dynamic-code")
+    call.line.later.append(partial(_refuse_any, call, words[0]))
     for word in words[1:]:
         call.line.values.add(ARGUMENTS, word)
+
+
+def _refuse_any(call: Call, word: Word) -> None:
+    """No script of which nobody knows which it is."""
+    texts = call.line.values.texts(word)
+    if any(not text or text.startswith(("/dev/", "/proc/")) or ANYTHING in text for text in texts):
+        raise call.no("dynamic-code", word)
 
 
 def trap(call: Call) -> None:
@@ -318,7 +328,7 @@ def find(call: Call) -> None:
         elif text is None:
             call.line.later.append(partial(_refuse_test, call, words[at]))
             at += 1
-        elif text is not None and text.startswith("-") and text not in _FIND_PLAIN:
+        elif text.startswith("-") and text not in _FIND_PLAIN:
             raise call.no("find-test", words[at])
         else:
             at += 1

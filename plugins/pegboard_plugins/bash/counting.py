@@ -8,8 +8,8 @@ from pegboard_plugins.bash.values import NUMBERS, Values
 
 _NUMBER = re.compile(r"[-+]?\d*")
 _COUNTERS = re.compile(
-    r"nproc|wc( -[lcwm])( [^-].*)?|date \+%[smdHMYj]N?|id -[ug]|pgrep (-\w*c\w* )?\S+|expr [\d $+*-]*"
-    r"|(grep|rg) (.* )?-\w*c\w*( .*)?|stat -c ?%[sYXZ] .*|seq .*"
+    r"nproc|wc( -[lcwm])( [^-].*)?|date \+%[smdHMYj]N?|id -[ug]|pgrep (-\w*c\w* )?\S+"
+    r"|expr [\d $+*-]*|(grep|rg) (.* )?-\w*c\w*( .*)?|stat -c ?%[sYXZ] .*|seq .*"
 )
 
 

@@ -4,11 +4,12 @@ import re
 
 from pegboard_plugins.bash.quoting import read_quoted
 from pegboard_plugins.bash.source import Source, placed
-from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Word
+from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Unclear, Word
 
 _NAME = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)(?=[ \t\n;&|<>)]|$)"
-    r"|(?:'([A-Za-z0-9_ .-]+)'|\"([A-Za-z0-9_ .-]+)\"|\\([A-Za-z_][A-Za-z0-9_]*))(?=[ \t\n;&|<>)]|$)"
+    r"|(?:'([A-Za-z0-9_ .-]+)'|\"([A-Za-z0-9_ .-]+)\"|\\([A-Za-z_][A-Za-z0-9_]*))"
+    r"(?=[ \t\n;&|<>)]|$)"
 )
 _JOINS_SIGNS = re.compile(r"[$`]\\\n|\\\n[ \t]*[({]|\$\w*\\\n")
 """A joined line in the middle of what may be an expansion."""
@@ -54,7 +55,7 @@ def _lines(source: Source, name: str, *, strips: bool, joins: bool) -> tuple[str
         if line == name:
             return "".join(f"{each}\n" for each in lines), end
         lines.append(line)
-    source.no("here-document", start)
+    raise Unclear("here-document", start, source.end)
 
 
 def _line(source: Source, start: int) -> tuple[str, int]:

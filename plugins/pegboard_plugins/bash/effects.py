@@ -172,7 +172,8 @@ def _candidates(base: str, words: Sequence[Operand]) -> list[Operand]:
     if base in ("docker", "podman"):
         pairs = pairwise([Operand(""), *rest])
         rest = [after for before, after in pairs if before.text not in ("-w", "--workdir")]
-        rest = [replace(word, text=_MOUNTED.sub(r"\1", word.text)) for word in rest]
+        found = [(word, _MOUNTED.fullmatch(word.text)) for word in rest]
+        rest = [Operand(mount[1], bare=word.bare) if mount else word for word, mount in found]
     if base in _MESSENGERS:
         rest = [
             word
@@ -215,7 +216,8 @@ def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
             findings.touch(Operand(text, bare=word.bare or text != word.text), write=write)
         return
     texts = findings.values.texts(word.word) if word.word is not None else ()
-    for text in texts:
+    pieces = (each.split() if word.splits else [each] for each in texts)
+    for text in (text for piece in pieces for text in piece):
         folder, known, _ = text.partition(ANYTHING)
         plain = text.replace(ANYTHING, "")
         if names_secret(plain):

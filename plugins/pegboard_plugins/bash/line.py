@@ -1,7 +1,7 @@
 """A line that is being judged: which commands it runs, and what its variables may hold."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.reader import read
@@ -39,6 +39,7 @@ class Call:
 
     @property
     def base(self) -> str:
+        """The program's name without its folder."""
         return self.command.base
 
     @property
@@ -120,22 +121,13 @@ class Line:
                 if piece.kind == "variable" and piece.how.startswith(("=", ":=")):
                     text = piece.how.lstrip(":")[1:]
                     self.assign(piece.text, word if "$" in text else text_word(text, word))
-        if one.kind == "" and one.words:
-            command = Command(one.words, "")
-            if around is not None:
-                command.placeholder, command.is_fed = around.placeholder, around.is_fed
-            one.runs = command
-            self.judge(Call(self, command, one, 0, level))
-        elif one.kind == "test":
-            self.commands["[[", " ".join(word.shown for word in one.words), "]]"] = None
-        elif one.kind == "sum":
-            self.commands[f"(({one.words[0].shown}))",] = None
-        elif one.kind == "" and one.assignments:
-            self.commands[tuple(f"{name}={word.shown}" for name, _, word in one.assignments)] = None
-        elif one.kind == "":
-            self.commands[tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)] = (
-                None
-            )
+        if one.kind or not one.words:
+            self.commands |= dict.fromkeys(_told(one))
+            return
+        one.runs = Command(one.words, "")
+        if around is not None:
+            one.runs.placeholder, one.runs.is_fed = around.placeholder, around.is_fed
+        self.judge(Call(self, one.runs, one, 0, level))
 
     def assign(self, name: str, value: Value, how: str = "=") -> None:
         """Note what a variable may hold from somewhere on.
@@ -226,6 +218,19 @@ class Line:
     def _refuse_more(self, name: str, error: Unclear) -> None:
         if len(self.values.held[name]) > 1:
             raise error
+
+
+def _told(one: Simple) -> Iterator[tuple[str, ...]]:
+    """How what starts no program stands among the commands."""
+    shown = " ".join(word.shown for word in one.words)
+    if one.kind == "test":
+        yield "[[", shown, "]]"
+    elif one.kind == "sum":
+        yield (f"(({shown}))",)
+    elif not one.kind and one.assignments:
+        yield tuple(f"{name}={word.shown}" for name, _, word in one.assignments)
+    elif not one.kind:
+        yield tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)
 
 
 def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:

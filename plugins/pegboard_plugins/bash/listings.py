@@ -72,6 +72,7 @@ _PICKS: Mapping[str, re.Pattern[str]] = {
 }
 """The arguments of each with which it leaves out lines or columns, and blanks."""
 _ACTS = re.compile(r"-(?:exec|execdir|ok|okdir) (\S+)")
+_CHANGES = re.compile(r"//?|\^|,|:\s?-?\d")
 _RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
 _HASHES = re.compile(r"--(format|pretty)=(format:)?%[hH]|--name-only|--name-status")
 _LINE_OF = (["cut", "-d:", "-f1"], ["cut", "-d", ":", "-f", "1"])
@@ -103,18 +104,14 @@ def is_unknown(word: Word, values: Values, depth: int = 0) -> bool:
 
 
 def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
-    if depth > _DEEPEST:
-        return True
     if piece.kind == "output":
-        return not lists(piece.body, values, depth + 1)
-    if piece.kind != "variable" or piece.how in ("#n", "!"):
+        return depth > _DEEPEST or not lists(piece.body, values, depth + 1)
+    if piece.kind != "variable" or piece.how in ("#n", "!") or piece.text in values.active:
         return False
     if all(ANYTHING not in text for text in values.texts(Word((piece,)))):
         return False
-    if re.match(r"//?|\^|,|:\s?-?\d", piece.how):
+    if depth > _DEEPEST or _CHANGES.match(piece.how):
         return True
-    if piece.text in values.active:
-        return False
     values.active.add(piece.text)
     found = any(_is_any(value, values, depth + 1) for value in values.given(piece.text) or ())
     values.active.discard(piece.text)
@@ -203,22 +200,20 @@ def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) 
 
 def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: int) -> bool:
     """Whether one command lists."""
-    if one.words[0].literal is None or _is_open(one, values, depth):
+    says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
+    if one.words[0].literal is None or says_more or _is_open(one, values, depth):
         return False
-    if name in _SAYS and any(map(_SAYS[name].match, texts)):
-        return False
-    if name == "find" and (acts := _ACTS.findall(" ".join(texts))):
-        return all(act == "grep" for act in acts) and any(map(_NAMES_ONLY.fullmatch, texts))
-    if name in _NUMBERS or name in _LISTERS or (name == "echo" and not texts):
-        return True
-    if name == "jq":
-        return not any(map(_RAW.match, texts))  # JSON is no name of a file
     if name in _SEARCHES:
         return any(map(_NAMES_ONLY.fullmatch, texts))
+    if name == "jq":
+        return not any(map(_RAW.match, texts))  # JSON is no name of a file
+    if name == "find" and (acts := _ACTS.findall(" ".join(texts))):
+        return set(acts) == {"grep"} and any(map(_NAMES_ONLY.fullmatch, texts))
     first = git_words(texts)[:1] if name == "git" else list(texts[:1])
     if name == "git" and first in (["diff"], ["log"], ["show"], ["grep"]):
         return any(map((_NAMES_ONLY if first == ["grep"] else _HASHES).fullmatch, texts))
-    return not _LISTING_WORDS.get(name, frozenset()).isdisjoint(first)
+    is_lister = name in _NUMBERS or name in _LISTERS or (name == "echo" and not texts)
+    return is_lister or not _LISTING_WORDS.get(name, frozenset()).isdisjoint(first)
 
 
 def _is_open(one: Simple, values: Values, depth: int) -> bool:

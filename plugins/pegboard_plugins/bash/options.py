@@ -15,6 +15,7 @@ class Options(NamedTuple):
     given: list[tuple[str, Word]]
 
     def values(self, *names: str) -> list[Word]:
+        """The values of these options."""
         return [word for name, word in self.given if name in names]
 
 

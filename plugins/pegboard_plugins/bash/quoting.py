@@ -212,7 +212,7 @@ def _between(first: str, last: str) -> list[str]:
 
 def unbraced(source: Source, word: Word) -> list[Word]:
     """The words that braces make of one."""
-    if all([piece.kind != "braces" for piece in word.pieces]):
+    if all(piece.kind != "braces" for piece in word.pieces):
         return [word]
     parts = [
         [Piece("text", text) for text in piece.choices] if piece.kind == "braces" else [piece]

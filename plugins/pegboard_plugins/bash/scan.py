@@ -64,11 +64,11 @@ class Place:
 def scan(command: str, place: Place) -> Scan:
     """What the line would run and touch when it is started there; nothing is executed."""
     home = str(place.home)
-    own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": ""}
+    own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
     values = Values({**place.environment, **own})
     try:
-        if not place.is_bash and (found := BASH_ONLY.search(command)):
-            raise Unclear("dialect", *found.span())
+        if not place.is_bash:
+            _refuse_bash(command)
         line, body = judge_line(command, values)
         findings = Findings(home=home, cwd=(str(place.cwd),), values=values)
         return _walked(line, body, findings, place.worktree)
@@ -76,6 +76,13 @@ def scan(command: str, place: Place) -> Scan:
         destroyed = destruction(command, home)
         hazards = ((destroyed, _ENDLESS),) if destroyed else ()
         return Scan(unclear=error, hazards=hazards)
+
+
+def _refuse_bash(command: str) -> None:
+    """Nothing that another shell than bash, or an old one, reads otherwise."""
+    found = BASH_ONLY.search(command)
+    if found is not None:
+        raise Unclear("dialect", *found.span())
 
 
 def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) -> Scan:

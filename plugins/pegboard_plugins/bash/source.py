@@ -59,6 +59,7 @@ class Source:
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
+        """Whether this stands next."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:

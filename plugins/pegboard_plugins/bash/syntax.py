@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 Kind = Literal["text", "tilde", "glob", "variable", "sum", "output", "process", "braces"]
 
+_PLAIN = ("text", "tilde")
+
 
 class Unclear(Exception):  # noqa: N818 - a state of a line, not a failure
     """The line is not known: a code of why, and from where to where in it."""
@@ -35,6 +37,7 @@ class Piece(NamedTuple):
 
     @property
     def shown(self) -> str:
+        """What people see of it."""
         return self.raw or self.text
 
 
@@ -48,11 +51,12 @@ class Word:
         self.raw = raw
         self.at = at
         self.shown = "".join([piece[3] or piece[1] for piece in pieces])
-        is_plain = all([piece[0] == "text" or piece[0] == "tilde" for piece in pieces])
+        is_plain = all(piece[0] in _PLAIN for piece in pieces)
         self.literal = self.shown if is_plain else None
 
     @property
     def end(self) -> int:
+        """Where it ends in the text that it stands in."""
         return self.at + len(self.raw)
 
     @property
@@ -139,6 +143,7 @@ class Simple:
     runs: Command | None = None
 
     def every_word(self) -> Iterator[Word]:
+        """Its words, those of assignments and redirections among them."""
         yield from (each.word for each in self.assignments)
         yield from self.words
         yield from (each.word for each in self.redirections)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 from pegboard_plugins.bash.effects import apply, moves_content, tell
 from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings
@@ -15,6 +16,7 @@ from pegboard_plugins.bash.words import Operand
 
 _MOVERS = frozenset({"cd", "pushd", "chdir"})
 _IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
+_OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 _ASSIGNING = frozenset({"export", "declare", "local", "readonly", "typeset", "read"})
 
 
@@ -147,7 +149,8 @@ def _simple(one: Simple, findings: Findings) -> None:
     if not one.words:
         findings.assigned |= {name for name, _, _ in one.assignments}
     if one.kind == "test":
-        apply("[[", [findings.operand(word) for word in one.words], findings)
+        files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
+        apply("[[", [findings.operand(word) for word in files], findings)
     fed, findings.fed = findings.fed, one.fed or findings.fed
     if one.runs is not None:
         _command(one.runs, findings)

@@ -91,7 +91,12 @@ async def test_what_a_line_that_is_not_known_would_destroy_is_asked_for_every_ti
 @pytest.mark.parametrize(
     "command",
     [
-        *("tmux new 'npm run dev'", "gdb -ex run ./rm", "parallel gzip ::: *.log", "$X -rf build"),
+        *(
+            "tmux new 'npm run dev'",
+            "gdb -ex run ./a.out",
+            "parallel gzip ::: *.log",
+            "$X -rf build",
+        ),
         *("screen rm -rf build", "setarch rm x.o", "echo ${x:-`ls ~`}", "su me -c 'mv a b'"),
     ],
 )
