@@ -87,6 +87,7 @@ class Line:
     default: Rule
     values: Values
     commands: dict[tuple[str, ...], None] = field(default_factory=dict)
+    judged: list[Command] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     sums: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
@@ -173,6 +174,7 @@ class Line:
         self.commands[command.words[0].shown, *shown] = None
         self.commands[name, *shown] = None
         self.commands[command.base, *shown] = None
+        self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
 
     def _name(self, call: Call) -> str:

@@ -28,8 +28,7 @@ _TAME = tuple(
         (r"GIT_(TERMINAL_PROMPT|OPTIONAL_LOCKS|(MERGE_)?AUTOEDIT|TRACE\w*)", r"\w*"),
         (
             r"NODE_OPTIONS",
-            r"(--(max[-_]old[-_]space[-_]size=\d+|openssl-legacy-provider|no-warnings"
-            + r"|experimental-vm-modules|trace-warnings|enable-source-maps)\s*)*",
+            r"(--(max[-_]old[-_]space[-_]size=\d+|openssl-legacy-provider|no-warnings)\s*)*",
         ),
         (r"LC_.*|LANG|LANGUAGE", r"[A-Za-z]*(_[A-Z]+)?(\.(UTF|utf)-?8)?"),
         (r"PYTHONWARNINGS", r"\w*"),
