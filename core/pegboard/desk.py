@@ -13,6 +13,7 @@ from pegboard.schema.permission import PermissionRequest, Reply, Scope, Verdict
 
 _ANYTHING = ("*",)
 _SHOWN_CHARACTERS = 200
+_OF_THE_USER = "config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +131,8 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
     text = f"{request.permission} {wanted} needs a permission{why} and nobody is there to be asked"
-    if because and because.firm:
-        return text  # a rule about the request would not answer what a plugin asks every time
+    if because and (because.firm or because.source not in ("", _OF_THE_USER)):
+        return text  # no rule of the user's would answer what a plugin or another source asks
     # Never the advice to allow everything, which `*` would be, where one thing was wanted.
     narrow = patterns if "*" in request.always else request.always or patterns
     lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))

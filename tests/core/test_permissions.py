@@ -252,16 +252,40 @@ def test_a_wrong_permission_names_its_key(value: object, key: str, text: str) ->
     assert text in str(raised.value)
 
 
+def unclear(*sources: object) -> str:
+    """The verdict on an unclear line of rules as they stand in a config, one for each source."""
+    rulesets = tuple(Ruleset(source="any", rules=rules_from_config(each)) for each in sources)
+    return judge(rulesets, "bash", [f"{UNCLEAR}$CMD x"]).action
+
+
 def test_what_is_unclear_is_allowed_by_a_star_or_by_its_very_pattern_alone() -> None:
-    text = f"{UNCLEAR}$CMD x"
+    for pattern in ("*", "unclear", f"{UNCLEAR}$CMD x", f"{UNCLEAR}*"):
+        assert unclear({"bash": {pattern: "allow"}}) == "allow"
+    for pattern in ("*x", "$CMD *", "* *", "[*", f"{UNCLEAR}$CMD ?"):
+        assert unclear({"bash": {pattern: "allow"}}) == "ask"
 
-    def said(pattern: str, action: str) -> str:
-        rules = (Ruleset(source="config", rules=(Rule("bash", pattern, action),)),)
-        return judge(rules, "bash", [text]).action
 
-    assert [said(pattern, "allow") for pattern in ("*", text)] == ["allow", "allow"]
-    assert [said(pattern, "allow") for pattern in ("*x", "$CMD *", "* *", "[*")] == ["ask"] * 4
-    assert said("*x", "deny") == "deny"
+@pytest.mark.parametrize(
+    ("sources", "action"),
+    [
+        ([{"bash": "deny"}], "deny"),
+        ([{"bash": {"*x": "deny"}}], "deny"),
+        ([{"bash": {"*": "allow", "rm *": "deny"}}], "ask"),
+        ([{"bash": {"*": "allow", "rm *": "ask"}}], "ask"),
+        ([{"*": "allow"}, {"bash": {"rm *": "deny"}}], "ask"),
+        ([{"bash": {"rm *": "deny", "*": "allow"}}], "allow"),
+        ([{"bash": {"ls *": "allow", "*": "ask"}}], "ask"),
+        ([{"bash": {"unclear": "allow", "*": "ask", "rm *": "deny"}}], "allow"),
+        ([{"bash": {"unclear": "deny", "*": "allow"}}], "deny"),
+        ([{"bash": {"unclear": "allow"}}, {"bash": {"rm *": "deny"}}], "ask"),
+        ([{"edit": {"a": "deny"}, "bash": "allow"}], "allow"),
+        ([{"*": "allow", "ba*": {"rm *": "deny"}}], "ask"),
+    ],
+)
+def test_what_is_unclear_is_asked_for_where_a_rule_may_mean_it(
+    sources: list[object], action: str
+) -> None:
+    assert unclear(*sources) == action
 
 
 def test_a_firm_ask_beats_another_ask() -> None:

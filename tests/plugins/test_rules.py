@@ -27,8 +27,7 @@ async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:
     ("permission", "pattern", "action"),
     [
         ("bash", "rm -rf build", "allow"),
-        ("bash", "[unclear] sed -i s/a/b/ x", "allow"),
-        ("bash", "[unknown] $CMD x", "ask"),
+        ("bash", "[unclear] $CMD x", "ask"),
         ("edit", "src/a.py", "allow"),
         ("some_tool", "*", "allow"),
         ("doom_loop", "bash", "ask"),
@@ -47,14 +46,14 @@ async def test_the_defaults(permission: str, pattern: str, action: Action) -> No
 
 @pytest.mark.parametrize("rule", [Rule("*", "*", "allow"), Rule("bash", "*", "allow")])
 async def test_the_user_s_own_word_for_everything_is_for_what_nobody_knows_too(rule: Rule) -> None:
-    assert (await _verdict("bash", "[unknown] $CMD x", rule)).action == "allow"
+    assert (await _verdict("bash", "[unclear] $CMD x", rule)).action == "allow"
 
 
-@pytest.mark.parametrize("pattern", ["$CMD *", "[unknown] *", "[unknown] $CMD ?"])
+@pytest.mark.parametrize("pattern", ["$CMD *", "[unclear] $CMD ?"])
 async def test_no_narrower_rule_allows_what_nobody_knows(pattern: str) -> None:
     rule = Rule("bash", pattern, "allow")
 
-    assert (await _verdict("bash", "[unknown] $CMD x", rule)).action == "ask"
+    assert (await _verdict("bash", "[unclear] $CMD x", rule)).action == "ask"
 
 
 async def test_the_user_has_the_last_word() -> None:
@@ -80,3 +79,36 @@ async def test_the_defaults_stand_in_front() -> None:
     config = await config_load(Config(permission=(rule,), username="ana"))
 
     assert config == Config(permission=(*DEFAULTS, rule), username="ana")
+
+
+async def _said(metadata: dict[str, object], *more: Rule) -> Verdict:
+    pattern = "[unclear] $X; rm y" if metadata.get("unclear") else "python3 -c x"
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="bash",
+        patterns=(pattern,),
+        metadata=metadata,
+        always=(),
+    )
+    config = await config_load(Config(permission=more))
+    rulesets = (Ruleset(source="config", rules=config.permission),)
+    return await permission_ask(view(Path("/p"), rulesets=rulesets), request)
+
+
+async def test_a_known_command_of_an_unclear_line_is_denied_though_the_line_is_allowed() -> None:
+    rules = (Rule("bash", "rm *", "deny"), Rule("bash", "[unclear] *", "allow"))
+
+    verdict = await _said({"unclear": ["dynamic-args"], "commands": ["cat $X", "rm y"]}, *rules)
+    other = await _said({"unclear": ["dynamic-args"], "commands": ["cat $X", "mv y"]}, *rules)
+
+    assert (verdict.action, verdict.rule) == ("deny", rules[0])
+    assert other.action == "allow"
+
+
+async def test_code_that_names_what_is_denied_is_asked_for() -> None:
+    told: list[object] = ["import os; os.system('rm -r x')"]
+
+    assert (await _said({"told": told}, Rule("bash", "rm *", "deny"))).action == "ask"
+    assert (await _said({"told": told}, Rule("bash", "mv *", "deny"))).action == "allow"
+    assert (await _said({"told": ["form"]}, Rule("bash", "rm *", "deny"))).action == "allow"

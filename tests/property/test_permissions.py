@@ -125,10 +125,13 @@ def test_a_tool_that_is_not_offered_would_be_denied_whatever_it_asks_for(
 
 @given(st.dictionaries(permissions, st.one_of(actions, st.dictionaries(texts, actions))))
 def test_the_config_s_table_means_its_rules_in_order(table: dict[str, object]) -> None:
+    """Those about what is unclear come last."""
     expected = [
         Rule(name, pattern, action)
         for name, entry in table.items()
+        for is_last in (False, True)
         for pattern, action in (entry.items() if isinstance(entry, dict) else [("*", entry)])
+        if pattern.startswith(UNCLEAR) == is_last
     ]
 
     assert list(rules_from_config(table)) == expected

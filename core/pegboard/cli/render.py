@@ -175,7 +175,15 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     background = lasts if request.metadata.get("background") is True else ()
     reason = request.metadata.get("reason")
     why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
-    return head, *patterns, *whole, *background, *changes, *why
+    return head, *patterns, *whole, *place_lines(request), *background, *changes, *why
+
+
+def place_lines(request: PermissionRequest) -> tuple[Line, ...]:
+    """The part of a shell line that is unclear, with its place underlined."""
+    place = request.metadata.get("place")
+    marked = place.get("marked") if isinstance(place, dict) else None
+    lines = exposed(marked).split("\n") if isinstance(marked, str) else ()
+    return tuple(Line(text=line, style="warning", indent=1) for line in lines)
 
 
 def _in_full(text: str) -> tuple[Line, ...]:

@@ -244,13 +244,14 @@ def _with(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
 
 
 def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    return tuple(
+    found = (
         pattern
         for request in requests
         if "command" in request.metadata and "unclear" in request.metadata
         for pattern in (*request.patterns, *_listed([request], "commands"))
         if not is_unclear(pattern)
     )
+    return tuple(dict.fromkeys(found))
 
 
 def _listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """`pegboard explain` and `pegboard permission`, as a user runs them."""
 
 import json
+import tomllib
 from typing import Any
 
 import pytest
@@ -141,7 +142,54 @@ async def test_a_person_reads_what_a_terminal_would_obey(pegboard: CommandLine) 
     assert done.code == 0
     assert "\x1b" not in done.out
     assert "\\x1b[2K\\u202e" in done.out
-    assert "unclear control-char, unicode-bidi" in done.out
+    assert "unclear control-char" in done.out
+    assert "    ls \\x1b[2K" in done.out.replace("\n  ", "\n    ")
+
+
+async def test_what_is_unclear_is_shown_with_its_place_and_the_way_out(
+    pegboard: CommandLine,
+) -> None:
+    done = await pegboard("explain", "ls; echo ${x:-`id`} > out")
+    found = await explained(pegboard, "ls; echo ${x:-`id`} > out")
+
+    assert found["place"] == "ls; echo ${x:-`id`} > out\n         ^"
+    assert (found["opaque"], found["commands"]) == (["expansion"], [])
+    assert "outside of the braces" in found["advice"][0]
+    assert "         ^" in done.out
+    assert "column 10" in done.out
+
+
+@pytest.mark.parametrize(
+    ("permission", "command"),
+    [
+        ({}, "$CMD x"),
+        ({"bash": {"*": "ask"}}, "$CMD x * y"),
+        ({"bash": {"*": "allow", "rm *": "deny"}}, "tmux new 'ls'"),
+        ({"bash": {"*": "ask"}}, "git push && ls *.py"),
+        ({"bash": {"rm *": "ask"}}, 'cat "$(jq -r .x a.json)"'),
+    ],
+)
+async def test_advice_that_is_followed_changes_the_verdict(
+    pegboard: CommandLine, permission: dict[str, Any], command: str
+) -> None:
+    pegboard.configure(permission=permission)
+    advice = (await explained(pegboard, command))["to_allow"]
+    assert advice
+    given = tomllib.loads("\n".join(advice))["permission"]["bash"]
+
+    pegboard.configure(permission={"bash": {**permission.get("bash", {}), **given}})
+
+    assert (await explained(pegboard, command))["verdict"] == "allow"
+
+
+async def test_where_no_rule_can_allow_it_that_is_said(pegboard: CommandLine) -> None:
+    pegboard.configure(permission="allow")
+
+    found = await explained(pegboard, "cat .env")
+    shown = await pegboard("explain", "cat .env")
+
+    assert (found["verdict"], found["to_allow"]) == ("ask", [])
+    assert "no rule of yours about it would allow it" in shown.out
 
 
 @pytest.mark.parametrize("path", ["a\\u0000b", "\\ud800"])

@@ -12,7 +12,7 @@ import pytest
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.app import ShellOrder
-from pegboard.permissions import UNCLEAR
+from pegboard.permissions import UNCLEAR, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied
@@ -147,10 +147,9 @@ async def test_what_is_taken_back_elsewhere_is_asked_again_in_an_app_that_is_ope
     ("plugin", "arguments"),
     [
         (Asks(firm=True), "{}"),
-        (Asks(), json.dumps({"what": f"{UNCLEAR}$CMD"})),
         (Asks(), '{"once": true}'),
     ],
-    ids=["firm", "unclear", "the tool says so"],
+    ids=["firm", "the tool says so"],
 )
 async def test_what_is_asked_every_time_cannot_be_approved_for_good(
     tmp_path: Path, plugin: Asks, arguments: str
@@ -160,6 +159,17 @@ async def test_what_is_asked_every_time_cannot_be_approved_for_good(
     assert (request.always, request.metadata["once"]) == ((), True)
     assert approvals == ()
     assert await asked_again(tmp_path)
+
+
+async def test_what_is_unclear_can_be_approved_as_this_very_text_alone(tmp_path: Path) -> None:
+    text = f"{UNCLEAR}$CMD * x"
+
+    _, request, approvals = await one_turn(tmp_path, Asks(), "project", json.dumps({"what": text}))
+
+    assert request.always == (text,)
+    assert [each.rule.pattern for each in approvals] == [text]
+    assert unapproved([each.rule for each in approvals], "careful", [text]) == ()
+    assert unapproved([each.rule for each in approvals], "careful", [f"{UNCLEAR}$CMD y x"])
 
 
 async def test_what_a_tool_wants_asked_every_time_is_asked_though_the_like_was_approved(

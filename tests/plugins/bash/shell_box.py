@@ -33,9 +33,25 @@ def _box(*command):
         if folder.exists() and folder not in (Path("/"), Path("/usr"))
         for word in ("--ro-bind", str(folder), str(folder))
     ]
-    own = ["--ro-bind", shutil.which("bash") or "", "/bin/bash", "--ro-bind", str(DRIVER), "/driver"]
+    own = [
+        "--ro-bind",
+        shutil.which("bash") or "",
+        "/bin/bash",
+        "--ro-bind",
+        str(DRIVER),
+        "/driver",
+    ]
     made = ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108 - the box's
-    return ["bwrap", "--unshare-all", "--as-pid-1", "--die-with-parent", *binds, *own, *made, *command]
+    return [
+        "bwrap",
+        "--unshare-all",
+        "--as-pid-1",
+        "--die-with-parent",
+        *binds,
+        *own,
+        *made,
+        *command,
+    ]
 
 
 def started_by(lines):

@@ -112,5 +112,8 @@ def _words(line):
     except Unclear as error:
         return error.code
     return sorted(
-        [word.shown.strip() for word in one.words] for one in simples if one.kind != "sum" if one.words
+        [word.shown.strip() for word in one.words]
+        for one in simples
+        if one.kind != "sum"
+        if one.words
     )
