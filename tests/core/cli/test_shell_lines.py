@@ -77,7 +77,9 @@ READS_SECRET = (
 )
 
 
-async def run(pegboard: CommandLine, lines: tuple[str, ...], permission: object) -> tuple[Done, str]:
+async def run(
+    pegboard: CommandLine, lines: tuple[str, ...], permission: object
+) -> tuple[Done, str]:
     """What a run says whose model wants each of the lines, and all that the model was told."""
     (pegboard.project / ".env").write_text(f"KEY={SECRET}\n")
     (pegboard.project / "notes.txt").write_text("KEY\n")
