@@ -59,16 +59,16 @@ _WATCH = Grammar("n:dtceg", "interval= differences no-title")
 
 def wrapper(call: Call) -> None:
     """The command behind a wrapper's own options and words."""
-    grammar, words = WRAPPERS[call.base], call.words
-    if call.base == "command" and words and words[0].literal in ("-v", "-V"):
+    grammar, words = WRAPPERS[call.program], call.words
+    if call.program == "command" and words and words[0].literal in ("-v", "-V"):
         return
-    if call.base == "nice" and words and re.fullmatch(r"-\d+", words[0].literal or ""):
+    if call.program == "nice" and words and re.fullmatch(r"-\d+", words[0].literal or ""):
         words = words[1:]
     options = read_options(words, grammar, "wrapper-option")
     rest: Sequence[Word] = words[options.at :]
     if grammar.assigns:
         rest = _assigned(call, rest)
-    folders = [] if call.base == "exec" else options.values("C", "chdir", "D")
+    folders = [] if call.program == "exec" else options.values("C", "chdir", "D")
     call.command.folder = next(iter(folders), None)
     own, inner = rest[: grammar.operands], rest[grammar.operands :]
     for word in own:
@@ -78,7 +78,7 @@ def wrapper(call: Call) -> None:
         if call.command.is_fed:
             raise call.no("dynamic-command")
         return
-    if call.base != "xargs":
+    if call.program != "xargs":
         call.start(inner)
         return
     filled = next(iter(options.values("I", "replace")), None)
@@ -150,9 +150,9 @@ def _coded(call: Call, rest: Sequence[Word]) -> None:
 
 def _refuse_dialect(call: Call, code: str, word: Word) -> None:
     """No code that another shell than bash reads otherwise."""
-    if call.base == "bash":
+    if call.program == "bash":
         return
-    if BASH_ONLY.search(code) if call.base in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
+    if BASH_ONLY.search(code) if call.program in _LIKE_SH else not _PLAIN_CODE.fullmatch(code):
         raise call.no("dialect", word)
 
 
@@ -293,13 +293,13 @@ def watch(call: Call) -> None:
 
 def runner(call: Call) -> None:
     """A tool of a project that runs a command of it."""
-    act, words = RUNNERS[call.base], call.words
+    act, words = RUNNERS[call.program], call.words
     refused = next((word for word in words if RUNNER_REFUSED.fullmatch(word.literal or "")), None)
-    is_npm = call.base in ("npm", "npx", "pnpm", "yarn", "bunx")
+    is_npm = call.program in ("npm", "npx", "pnpm", "yarn", "bunx")
     if refused is not None and (is_npm or not (act and words[0].literal == act)):
         raise call.no("runner-option", refused)
     texts = [word.literal for word in words]
-    if call.base == "npm" and texts[:1] in (["x"], ["explore"], ["config"], ["set"], ["c"]):
+    if call.program == "npm" and texts[:1] in (["x"], ["explore"], ["config"], ["set"], ["c"]):
         raise call.no("runner-option", words[0])
     if act and texts[:1] != [act]:
         if act in texts[:4]:
@@ -308,7 +308,7 @@ def runner(call: Call) -> None:
     rest = words[1:] if act else words
     options = read_options(rest, RUNNER_OPTIONS, "runner-option")
     inner = rest[options.at :]
-    if call.base == "direnv":
+    if call.program == "direnv":
         inner = inner[1:]
     if inner:
         call.start(inner)

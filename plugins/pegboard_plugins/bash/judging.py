@@ -46,7 +46,7 @@ def judge_line(text: str, values: Values) -> tuple[Line, Block]:
 
 def program(call: Call) -> None:
     """Any other program is one command, unless a word of it is what it runs."""
-    base, words = call.base, call.words
+    base, words = call.program, call.words
     plain = _VERSION.sub("", base)
     if base in call.line.functions:
         for word in words:
@@ -67,7 +67,7 @@ def program(call: Call) -> None:
 
 
 def _is_harmless(call: Call) -> bool:
-    pattern = HARMLESS_CARRIERS.get(call.base)
+    pattern = HARMLESS_CARRIERS.get(call.program)
     return pattern is not None and bool(
         pattern.fullmatch(" ".join(word.literal or "$" for word in call.words))
     )
@@ -75,7 +75,7 @@ def _is_harmless(call: Call) -> bool:
 
 def _refuse_runs(call: Call, runs: str | None) -> None:
     """No word that makes the program run another one, or that may be one."""
-    is_open = call.base not in TEXT_TAKERS and _VERSION.sub("", call.base) not in CODERS
+    is_open = call.program not in TEXT_TAKERS and _VERSION.sub("", call.program) not in CODERS
     for word, after in pairwise([*call.words, Word(())]):
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
@@ -91,7 +91,7 @@ def _refuse_input(call: Call) -> None:
     """No input that such a program would take for orders."""
     fed = call.one.fed
     texts = [word.literal for word in call.words]
-    is_asked = call.base not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
+    is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
     if fed is None or not is_asked or fed.kind == "file":
         return
     word = carrying.told(fed.parts) if fed.kind == "pipe" else fed.word

@@ -38,7 +38,7 @@ class Call:
     code_level: int
 
     @property
-    def base(self) -> str:
+    def program(self) -> str:
         """The program's name without its folder."""
         return self.command.base
 

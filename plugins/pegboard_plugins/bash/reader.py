@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pegboard_plugins.bash.conditions import read_test
-from pegboard_plugins.bash.documents import note_document
 from pegboard_plugins.bash.quoting import read_word, unbraced
+from pegboard_plugins.bash.redirections import read_redirection
 from pegboard_plugins.bash.source import RESERVED, Source
 from pegboard_plugins.bash.sums import read_sum
 from pegboard_plugins.bash.syntax import (
@@ -18,7 +18,6 @@ from pegboard_plugins.bash.syntax import (
     Feed,
     Piece,
     Reading,
-    Redirection,
     Simple,
     Statement,
     Unclear,
@@ -31,8 +30,6 @@ _FUNCTION = re.compile(
     r"(?:function[ \t]+)?([A-Za-z_][\w-]*)[ \t]*\([ \t]*\)\s*(?=[{(])"
     r"|function[ \t]+([A-Za-z_][\w-]*)[ \t]*\s(?=\{)"
 )
-_REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
-_DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PLAIN_TIME = re.compile(r"-p[ \t]")
 _MOST_PARTS = 32
@@ -154,7 +151,7 @@ def _redirected(source: Source, found: Statement, start: int) -> Statement:
     """A compound command with the redirections behind it, which are opened before it runs."""
     whole = Simple(source.at, "redirection")
     source.skip()
-    while _redirection(source, whole):
+    while read_redirection(source, whole):
         source.skip()
     if source.letter and source.letter not in _ENDS_COMMAND:
         source.no("syntax")
@@ -309,7 +306,7 @@ def _simple(source: Source) -> Simple:
     while source.letter not in ("", ";", "|", "\n", ")") and (
         source.letter != "&" or source.sees("&>")
     ):
-        if _redirection(source, one):
+        if read_redirection(source, one):
             pass
         elif not one.words and (found := source.take(_ASSIGNS)):
             _assignment(source, one, found)
@@ -351,45 +348,6 @@ def _elements(source: Source) -> list[Word]:
         source.skip(lines=True)
     source.at += 1
     return words
-
-
-def _redirection(source: Source, one: Simple) -> bool:
-    """Read one redirection, if there is one."""
-    start, found = source.at, _REDIRECTS.match(source.text, source.at)
-    if found is None:
-        return False
-    number, sign = found.groups()
-    after = source.text[found.end() : found.end() + 1]
-    if sign in "<>" and after == "(" and not number:
-        return False  # a process substitution, which is a word
-    if (sign in "<>" and after == "(") or (sign == "<" and after == ">"):
-        source.no("redirection")
-    if number and sign.startswith("&"):
-        source.no("redirection")
-    source.at = found.end()
-    source.skip()
-    if sign in ("<<", "<<-"):
-        note_document(source, one, is_input=number in ("", "0"), strips=sign == "<<-")
-    elif sign in (">&", "<&"):
-        if not source.take(_DESCRIPTOR):
-            source.no("redirection", start)
-    else:
-        _target(source, one, sign, number)
-    return True
-
-
-def _target(source: Source, one: Simple, sign: str, number: str) -> None:
-    start = source.at
-    if source.letter in ("", *"\n;&|)") or source.letter == "#":
-        source.no("redirection")
-    words = unbraced(source, read_word(source))
-    if len(words) != 1:
-        source.no("redirection", start)
-    one.redirections.append(Redirection(sign, number, words[0]))
-    if sign == "<<<" and number in ("", "0"):
-        one.fed = Feed("text", words[0])
-    elif sign == "<" and number in ("", "0"):
-        one.fed = Feed("file", words[0])
 
 
 _COMPOUND: Mapping[str, Callable[[Source], Statement]] = {

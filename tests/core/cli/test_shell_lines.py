@@ -1,4 +1,4 @@
-"""No disguise of a shell line runs what is not allowed, by the command itself where nobody is asked."""
+"""No disguise of a shell line runs what is not allowed, where nobody is there to be asked."""
 
 import json
 

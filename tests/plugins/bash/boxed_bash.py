@@ -12,12 +12,13 @@ import sys
 import time
 from pathlib import Path
 
-WORK, HOME, LOG = Path("/tmp/work"), Path("/tmp/home"), Path("/tmp/log")  # noqa: S108 - the box's
+WORK, HOME, LOG = Path("/tmp/work"), Path("/tmp/home"), Path("/tmp/log")
 LONGEST_S = 0.5
 MOST_NOTED = 60
 HANDLE = (
     "() { builtin local a IFS=' '; builtin printf -v a '%s\\1' \"$@\";"
-    " builtin printf '%s\\2' \"$a\" >> /tmp/log; builtin echo out; builtin return $((RANDOM & 1))\n}"
+    " builtin printf '%s\\2' \"$a\" >> /tmp/log; builtin echo out;"
+    " builtin return $((RANDOM & 1))\n}"
 )
 ENV = {
     "PATH": "/nowhere",

@@ -1,4 +1,4 @@
-"""Lines that nobody wrote: those of the corpora, joined, put into others, and with noise in them."""
+"""Lines that nobody wrote: those of the corpora, joined, put into others, with noise in them."""
 
 import json
 from random import Random

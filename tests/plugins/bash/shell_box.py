@@ -41,7 +41,7 @@ def _box(*command):
         str(DRIVER),
         "/driver",
     ]
-    made = ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]  # noqa: S108 - the box's
+    made = ["--tmpfs", "/tmp", "--dev", "/dev", "--proc", "/proc"]
     return [
         "bwrap",
         "--unshare-all",

@@ -1,4 +1,4 @@
-"""bash is the second reading: what it would start, word by word, is what a known line was read as."""
+"""bash as the second reading: what it starts, word by word, is what a known line was read as."""
 
 import os
 import re

@@ -1,8 +1,8 @@
-"""Here-documents: texts that stand below the line that they belong to."""
+"""Where a command reads and writes: files, descriptors and texts that stand below its line."""
 
 import re
 
-from pegboard_plugins.bash.quoting import read_quoted
+from pegboard_plugins.bash.quoting import read_quoted, read_word, unbraced
 from pegboard_plugins.bash.source import Source, placed
 from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Unclear, Word
 
@@ -13,9 +13,50 @@ _NAME = re.compile(
 )
 _JOINS_SIGNS = re.compile(r"[$`]\\\n|\\\n[ \t]*[({]|\$\w*\\\n")
 """A joined line in the middle of what may be an expansion."""
+_REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
+_DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 
-def note_document(source: Source, one: Simple, *, is_input: bool, strips: bool) -> None:
+def read_redirection(source: Source, one: Simple) -> bool:
+    """Read one redirection, if there is one."""
+    start, found = source.at, _REDIRECTS.match(source.text, source.at)
+    if found is None:
+        return False
+    number, sign = found.groups()
+    after = source.text[found.end() : found.end() + 1]
+    if sign in "<>" and after == "(" and not number:
+        return False  # a process substitution, which is a word
+    if (sign in "<>" and after == "(") or (sign == "<" and after == ">"):
+        source.no("redirection")
+    if number and sign.startswith("&"):
+        source.no("redirection")
+    source.at = found.end()
+    source.skip()
+    if sign in ("<<", "<<-"):
+        _note_document(source, one, is_input=number in ("", "0"), strips=sign == "<<-")
+    elif sign in (">&", "<&"):
+        if not source.take(_DESCRIPTOR):
+            source.no("redirection", start)
+    else:
+        _target(source, one, sign, number)
+    return True
+
+
+def _target(source: Source, one: Simple, sign: str, number: str) -> None:
+    start = source.at
+    if source.letter in ("", *"\n;&|)") or source.letter == "#":
+        source.no("redirection")
+    words = unbraced(source, read_word(source))
+    if len(words) != 1:
+        source.no("redirection", start)
+    one.redirections.append(Redirection(sign, number, words[0]))
+    if sign == "<<<" and number in ("", "0"):
+        one.fed = Feed("text", words[0])
+    elif sign == "<" and number in ("", "0"):
+        one.fed = Feed("file", words[0])
+
+
+def _note_document(source: Source, one: Simple, *, is_input: bool, strips: bool) -> None:
     """The name of a here-document, whose body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
