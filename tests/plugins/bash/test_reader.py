@@ -1,0 +1,374 @@
+"""The grammar of the lines that are known, rule by rule, and what is refused beside each."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import pegboard_plugins.bash
+from pegboard_plugins.bash.advice import SAYINGS, advised
+from pegboard_plugins.bash.judging import judge_line
+from pegboard_plugins.bash.reader import read
+from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.syntax import Unclear
+from pegboard_plugins.bash.values import Values
+
+SOURCES = Path(pegboard_plugins.bash.__file__).parent
+
+
+def words(line):
+    """The words of each command, in order."""
+    return [[word.shown for word in one.words] for one in read(line).simples if one.words]
+
+
+def judged(line):
+    return judge_line(line, Values({"HOME": "/home/u", "PWD": "/w"}))[0]
+
+
+def code(line):
+    """Why a line is unclear; empty for one that is known."""
+    try:
+        judged(line)
+    except Unclear as error:
+        return error.code if 0 <= error.start < error.end else "no place"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("ls\r", "control-char"), ("ls \x1b[2K", "control-char"), ("ls \0x", "control-char")),
+        *(("ls \ud800", "control-char"), ("ls \u202ex", "unicode-bidi")),
+        *(("l\u200bs", "unicode-invisible"), ("ls\u00a0x", "unicode-invisible")),
+        *(("ls\u3000x", "unicode-invisible"), ("l\u0455 x", "unicode-confusable")),
+        *(("ls \t x", ""), ("ls é", ""), ("echo \U0001f44d\ufe0f", "")),
+    ],
+)
+def test_letters_that_nobody_sees_are_refused(line, why):
+    assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("ls \\\n -l", ""), ("ls && \\\nls", ""), ('echo "a \\\nb"', ""), ("\\\nls", "")),
+        *(("l\\\ns", "line-continuation"), ('echo "$\\\n(id)"', "expansion")),
+        *(("ls \\\n# x", "line-continuation"), ("ls \\\n\nid", "line-continuation")),
+        *(("ls \\\n(id)", "line-continuation"), ('echo "a\\\nb"', "line-continuation")),
+        ("echo $x\\\n", "expansion"),
+    ],
+)
+def test_a_line_goes_on_in_the_next_between_words_alone(line, why):
+    assert code(line) == why
+
+
+def test_a_comment_ends_with_its_line():
+    assert words("true # x \\\nrm y") == [["true"], ["rm", "y"]]
+    assert words("echo a#b '#' \\#") == [["echo", "a#b", "#", "#"]]
+    assert code("echo $(ls # it's\n)") == "comment-in-substitution"
+    assert code("echo $(ls # plain\n)") == ""
+    assert code("x=$(case a in a) ls;; esac)") == "case-in-substitution"
+    assert code("echo >#x") == "redirection"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("a <<E\n$(b)\nE\nc", [["a"], ["b"], ["c"]]),
+        ("a <<'E'\n$(b)\nE\nc", [["a"], ["c"]]),
+        ("a <<-E\n\t$(b)\n\tE\nc", [["a"], ["b"], ["c"]]),
+        ("a <<A <<B\nx\nA\ny\nB\nc", [["a"], ["c"]]),
+        ('a <<E\n"$(b)"\nE\n', [["a"], ["b"]]),
+        ("a <<E && c\nx\nE\n", [["a"], ["c"]]),
+        ("a <<E\nx \\\nE\nE\nc", [["a"], ["c"]]),
+    ],
+)
+def test_a_here_document_is_read_where_it_stands(line, expected):
+    assert words(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(('a <<E"F"\nx\nEF\n', "here-document-name"), ("a <<$E\n", "here-document-name")),
+        *(("a <<E\nx", "here-document"), ("a <<E 'x\ny'\nE\n", "here-document")),
+        *(("a <<E $(b\n)\nE\n", "here-document"), ("a $(b <<E\nx\nE)", "here-document")),
+        *(("a <<E\n$\\\n(b)\nE\n", "line-continuation"), ("f() { a; } <<E\nx\nE\n", "")),
+        ("a <<E\n${x:-`b`}\nE\n", "expansion"),
+    ],
+)
+def test_a_here_document_that_could_be_read_otherwise_is_refused(line, why):
+    assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("{rm,-f} y", ["rm", "-f", "y"]),
+        ("/bin/{rm,-f} y", ["/bin/rm", "/bin/-f", "y"]),
+        ("/bin/r{m,} y", ["/bin/rm", "/bin/r", "y"]),
+        ("a {1..3} {c..a} {x} {} a{b,c}d", [*"a123abc", "{x}", "{}", "abd", "acd"]),
+        ("a '{b,c}' \"{b,c}\"", ["a", "{b,c}", "{b,c}"]),
+        ("a ${x}{b,c}", ["a", "${x}b", "${x}c"]),
+    ],
+)
+def test_braces_are_written_out_before_anything_else(line, expected):
+    assert words(line) == [expected]
+
+
+def test_braces_that_join_a_name_are_refused():
+    assert code("a $x{b,c}") == "brace"
+    assert code("a ${x}{b,{c,d}}") == "brace"
+
+
+def test_a_tilde_counts_at_the_start_and_behind_what_assigns():
+    def kinds(line):
+        return [piece.kind for word in read(line).simples[0].words[1:] for piece in word.pieces]
+
+    assert kinds("dd of=~/x") == ["text", "tilde", "text"]
+    assert kinds("a ~ b~ '~' x:~") == ["tilde", "text", "text", "text", "text", "text"]
+    assert code("rm ~-") == "tilde"
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(
+            ("a(b)", "parenthesis"),
+            ("a !(b)", "parenthesis"),
+            ("a [b", "bracket"),
+            ("a <> b", "redirection"),
+        ),
+        *(("a >& b", "redirection"), ("a {fd}> b", "redirection"), ('a $"b"', "expansion")),
+        *(("a $[1]", "expansion"), ("a $_", "expansion"), ("a ${!x}", "expansion")),
+        *(("a ${x@P}", "expansion"), ("select x in a; do b; done", "reserved-word")),
+        *(("coproc a", "reserved-word"), ("for x; do a; done", "for-without-in")),
+        *(("a x<(b)", "process-substitution"), ("if then", "syntax"), ("a 'b", "unfinished")),
+        *(
+            ("a | | b", "syntax"),
+            ("a )", "syntax"),
+            ("a;;", "syntax"),
+            ("a ${x:-`b`}", "expansion"),
+        ),
+        *(
+            ("echo `echo \\`b\\``", "backticks"),
+            ("ca`a`t", "dynamic-command"),
+            ("x=([1]=a)", "array"),
+        ),
+        *(("[[ -v x ]]", "test-v"), ("[[ a =~ $(b) ]]", ""), ("[[ a =~ (b ]]", "regex")),
+        *(("a $'\\xff'", "ansi-string"), ("a ${x:-$(b)}", "expansion"), ("a }", "character")),
+        ("a {", "brace"),
+    ],
+)
+def test_what_is_not_in_the_grammar_is_refused(line, why):
+    assert code(line) == why
+
+
+def test_an_ansi_string_ends_where_bash_ends_it():
+    assert words("echo $'\\\\' x; rm y; echo '\\'") == [
+        ["echo", "\\", "x"],
+        ["rm", "y"],
+        ["echo", "\\"],
+    ]
+    assert words("$'\\x72\\155' y") == [["rm", "y"]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("b | echo $(sh)", "b | cat <<E\n$(sh)\nE", "a | (b; sh)", "a | { sh; }"),
+        *(
+            "{ sh; } < <(a)",
+            "a | if b; then sh; fi",
+            "a | while read x; do sh; done",
+            "a|f() { sh; }",
+        ),
+        "sh <<< $x",
+    ],
+)
+def test_what_is_in_a_pipe_may_read_it(line):
+    assert code(line) in ("code-on-stdin", "redirection")
+
+
+def test_code_that_is_told_to_a_shell_in_a_pipe_is_judged():
+    assert ("rm", "x") in judged("echo 'rm x' | echo $(sh)").commands
+    assert ("rm", "x") in judged("echo 'rm x' | cat <<E\n$(sh)\nE").commands
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("x=1; echo $((x + 1))", ""), ("echo $((PATH))", ""), ("x=$(wc -l < a); ((x > 1))", "")),
+        *(("x=$(cat a); echo $((x))", "calculation"), ("read x; ((x))", "calculation")),
+        *(
+            ("x='a[$(b)]'; echo $((x))", "calculation"),
+            ("for x in a b; do ((x)); done", "calculation"),
+        ),
+        *(("x=a; [[ $x -eq 1 ]]", "calculation"), ("x=a; [[ x -eq 1 ]]", "calculation")),
+        *(("for ((i=0; i<3; i++)); do a; done", ""), ("let x=1; echo $((x))", "")),
+        *(("let 'x[$(a)]=1'", "calculation"), ("echo $((a[1]))", "calculation")),
+        *(
+            ("echo ${x:1:2}", ""),
+            ("echo ${x:y}", "expansion"),
+            ("declare -i x=a", "builtin-option"),
+        ),
+        *(("declare -n x=a", "builtin-option"), ("y=$x; x=2; echo $((x))", "")),
+        ("f() { ((x = $1)); }; f 'a[$(b)]'", "calculation"),
+    ],
+)
+def test_what_is_calculated_is_a_number(line, why):
+    assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(
+            ("$X y", "dynamic-command"),
+            ("$(a) y", "dynamic-command"),
+            ("/bin/r? y", "dynamic-command"),
+        ),
+        *(('"$HOME/bin/a" y', ""), ("X=/t; $X/a", "dynamic-command"), ('"$(which a)" y', "")),
+        *(("$(command -v a) -x", ""), ("$(which a) y", "dynamic-command"), ("X=a; $X y", "")),
+        *(("X=a; X=b; $X y", "dynamic-command"), ("b; X=a; $X y", "dynamic-command")),
+        *(("X=a & $X y", "dynamic-command"), ("X=a; read X; $X", "dynamic-command")),
+        *(("/proc/self/exe -c x", "dynamic-command"), ('"$@"', "dynamic-command")),
+        ("env if a", "dynamic-command"),
+    ],
+)
+def test_the_name_of_a_command_is_written_out(line, why):
+    assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("sh -c 'a; b'", ""), ("sh -c 'x{a,b}'", "dialect"), ("sh -c '[[ a ]]'", "dialect")),
+        *(
+            ("dash -c 'a <(b)'", "dialect"),
+            ("zsh -c 'a && b; c'", ""),
+            ("zsh -c 'a $x'", "dialect"),
+        ),
+        *(
+            ("bash -c -- 'a'", ""),
+            ("bash -O extglob -c a", "shell-option"),
+            ("bash -i", "shell-option"),
+        ),
+        *(
+            ("bash -s", "shell-option"),
+            ("bash -c 'a $1' _ $x", "dynamic-code"),
+            ("bash -c $X", "dynamic-code"),
+        ),
+        ("bash --rcfile a", "shell-option"),
+    ],
+)
+def test_code_for_a_shell_is_read_as_that_shell_reads_it(line, why):
+    assert code(line) == why
+
+
+def test_another_shell_than_a_new_bash_reads_less():
+    place = Place(cwd=Path("/w"), home=Path("/h"), is_bash=False)
+
+    assert scan("ls -l | grep x && make", place).unclear is None
+    for line in ("[[ a ]]", "ls {a,b}", "cat <(a)", "echo $'a'", "a &> b", "x+=1"):
+        assert scan(line, place).unclear.code == "dialect"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("timeout -s KILL 5 nice -n 3 rm x", "rm x"),
+        ("env -i A=1 -- rm x", None),
+        ("env -i A=1 rm x", "rm x"),
+        ("sudo -u me -n rm x", "rm x"),
+        ("xargs -0 -n 1 rm", "rm"),
+        ("find . -name '*.o' -exec rm {} +", "rm {}"),
+        ("script -qc 'rm x' log", "rm x"),
+        ("trap 'rm x' EXIT", "rm x"),
+        ("git bisect run rm x", "rm x"),
+        ("git rebase -x 'rm x' main", "rm x"),
+        ("git submodule foreach 'rm x'", "rm x"),
+        ("uv run --with y rm x", "rm x"),
+        ("eval -- rm x", "rm x"),
+    ],
+)
+def test_what_a_wrapper_runs_is_judged(line, expected):
+    if expected is None:
+        assert code(line) or "rm x" in {" ".join(argv) for argv in judged(line).commands}
+    else:
+        assert expected in {" ".join(argv) for argv in judged(line).commands}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("timeout --foo 5 rm x", "wrapper-option"), ("timeout $X rm x", "wrapper-option")),
+        *(("nice -n $X rm y", "wrapper-option"), ("tmux new 'rm x'", "carrier")),
+        *(("setarch -R rm x", "carrier"), ("x86_64 rm x", "carrier"), ("foo rm x", "wrapper")),
+        *(
+            ("foo /bin/sh x", "wrapper"),
+            ("X=rm; foo $X y", "wrapper"),
+            ("X=-delete; find . $X", "find-test"),
+        ),
+        *(
+            ("find . -fexec a", "find-test"),
+            ("git foo", "git-command"),
+            ("git -c alias.x=!a x", "git-option"),
+        ),
+        *(("X=--ext-diff; git log $X", "git-option"), ("tar cf x --to-command=a", "option-runs")),
+        *(("X=--to-command=a; tar xf y $X", "option-runs"), ("make SHELL=a", "option-runs")),
+        *(("gcc -wrapper a x.c", "option-runs"), ("sqlite3 <<< '.shell a'", "code-on-stdin")),
+        *(
+            ("sed 's/a/b/e' x", "sed-script"),
+            ("sed '1r .env' x", "sed-script"),
+            ("sed -f x y", "sed-option"),
+        ),
+        *(("awk 'BEGIN{system(\"a\")}'", "awk-program"), ("awk -f x", "awk-option")),
+        *(("npm x -c a", "runner-option"), ("npm exec --call=a", "runner-option")),
+        *(("npm run b --script-shell=./x", "runner-option"), ("shopt -s dotglob", "shell-option")),
+        *(("GLOBIGNORE=x", "env-hijack"), ("PATH=.:$PATH", "env-hijack"), ("PATH=~/bin:$PATH", "")),
+        *(
+            ("LD_PRELOAD=x ls", "env-hijack"),
+            ("PAGER=cat git log", ""),
+            ("export PS4=x", "env-hijack"),
+        ),
+        *(
+            ("read PATH", "env-hijack"),
+            ("printf -v IFS x", "env-hijack"),
+            ("for PATH in a; do b; done", "env-hijack"),
+        ),
+        *(("echo ${PATH:=x}", "env-hijack"), ("ls() { a; }", ""), ("cd() { a; }", "redefinition")),
+        *(("unset 'a[$(b)]'", "name"), ("test -v x", "test-v"), ("printf -v 'a[$(b)]' x", "name")),
+        *(
+            ("cat < /dev/tcp/a/1", "network"),
+            ("a " * 66_000, "too-long"),
+            ("set -o posix", "builtin-option"),
+        ),
+        ("a $(" * 20 + "a" + ")" * 20, "nested-too-deep"),
+    ],
+)
+def test_what_may_run_anything_is_not_known(line, why):
+    assert code(line) == why
+
+
+def test_each_code_that_is_raised_has_a_sentence_and_a_way_out_and_each_sentence_a_code():
+    texts = [path.read_text() for path in SOURCES.glob("*.py") if path.name != "advice.py"]
+    raised = {
+        found
+        for text in texts
+        for found in re.findall(r"(?:\.no|Unclear|doubt)\(\s*\"([a-z-]+)\"", text)
+    }
+
+    assert raised <= SAYINGS.keys()
+    assert {each for each in SAYINGS if not any(f'"{each}"' in text for text in texts)} == set()
+
+
+def test_the_place_is_underlined_in_its_line():
+    line = "ls\ncat x; echo ${x:-`id`}"
+
+    with pytest.raises(Unclear) as raised:
+        judged(line)
+    said = advised(raised.value, line)
+
+    assert (said.column, said.marked) == (13, "cat x; echo ${x:-`id`}\n            ^")
+    assert "(expansion, column 13)" in said.sentence
