@@ -3,7 +3,7 @@
 import re
 from typing import Literal
 
-from pegboard_plugins.bash.source import Source, placed
+from pegboard_plugins.bash.source import DEEPEST, Source, placed
 from pegboard_plugins.bash.sums import read_sum
 from pegboard_plugins.bash.syntax import Piece
 
@@ -54,6 +54,8 @@ def read_dollar(source: Source, *, quoted: bool) -> Piece:
 def read_output(source: Source, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
     """A substitution in parentheses: of a command's output, or of a file that is one's."""
     start = source.at
+    if source.depth + source.inner >= DEEPEST:
+        source.no("nested-too-deep")
     source.at += len("$(")
     pending, source.pending = source.pending, []
     source.inner += 1

@@ -37,11 +37,24 @@ def judge_line(text: str, values: Values) -> tuple[Line, Block]:
         raise Unclear("nested-too-deep") from None
     for check in line.later:
         check()
+    line.told += _scripts(line)
     for name, at in line.sums.items():
         is_argument = name.isdigit() and bool(line.functions)
         if is_argument or not counts(name, line.values, tuple(line.sums)):
             raise Unclear("calculation", at, at + len(name))
     return line, body
+
+
+def _scripts(line: Line) -> list[str]:
+    """The texts that the line writes into files which it names in a command, too."""
+    words = {word.rpartition("/")[2] for argv in line.commands for word in argv}
+    return [
+        text.word.shown
+        for one in line.simples
+        for text in one.redirections
+        for file in one.redirections
+        if text.sign == "<<" and ">" in file.sign and file.word.shown.rpartition("/")[2] in words
+    ]
 
 
 def program(call: Call) -> None:

@@ -88,6 +88,7 @@ class Line:
     values: Values
     commands: dict[tuple[str, ...], None] = field(default_factory=dict)
     judged: list[Command] = field(default_factory=list)
+    simples: list[Simple] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     sums: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
@@ -107,6 +108,7 @@ class Line:
             self.first = _first(reading.body, reading.simples)
         if reading.functions & self.rules.keys():
             raise Unclear("redefinition", 0, len(text))
+        self.simples += reading.simples
         for each in reading.simples:
             self._simple(each, level, around)
         return reading.body

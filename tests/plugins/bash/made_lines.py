@@ -7,7 +7,7 @@ from cases import DATA, load
 
 CORPORA = {
     name: json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-    for name in ("honest_lines", "honest_lines_2", "evil_lines")
+    for name in ("honest_lines", "honest_lines_2", "honest_lines_3", "evil_lines")
 }
 LINES = [
     *(line for lines in CORPORA.values() for line in lines),

@@ -15,6 +15,7 @@ from pegboard import App, AppOptions
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
 OTHERS = json.loads((DATA / "honest_lines_2.json").read_text(encoding="utf-8"))
+PROJECTS = json.loads((DATA / "honest_lines_3.json").read_text(encoding="utf-8"))
 MOST_ASKED = 0.06
 LEAST_KNOWN = 0.95
 
@@ -54,7 +55,9 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
     return found
 
 
-@pytest.mark.parametrize("lines", [HONEST, OTHERS], ids=["sessions", "models"])
+@pytest.mark.parametrize(
+    "lines", [HONEST, OTHERS, PROJECTS], ids=["sessions", "models", "projects"]
+)
 async def test_of_honest_lines_hardly_one_is_asked_for_or_unclear(project, tmp_path, lines):
     found = await verdicts(project, tmp_path, lines)
 
