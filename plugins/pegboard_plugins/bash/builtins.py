@@ -29,6 +29,7 @@ _SHELL_OPTIONS = frozenset(
     }
 )
 """Options that change neither what is a command nor which hidden files a wildcard fits."""
+_ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 _READ = Grammar("rsep:n:N:t:d:u:a:")
 _MAPFILE = Grammar("td:n:s:O:u:")
 
@@ -52,6 +53,7 @@ def read(call: Call) -> None:
             raise call.no("env-hijack", word)
         call.line.values.add(word.literal, fed)
     call.line.values.add("REPLY", fed)
+    call.line.has_arrays |= bool(options.values("a"))
 
 
 def mapfile(call: Call) -> None:
@@ -60,6 +62,7 @@ def mapfile(call: Call) -> None:
     words = call.words[options.at :]
     _name(call, words, None)
     fed = call.one.fed or call.one.outer
+    call.line.has_arrays = True
     for word in words:
         call.line.values.held[word.shown] = [fed]
     call.line.values.add("MAPFILE", fed)
@@ -80,14 +83,27 @@ def declare(call: Call) -> None:
     for word in call.words:
         text = word.pieces[0].text if word.pieces and word.pieces[0].kind == "text" else ""
         if text.startswith(("-", "+")):
-            if not re.fullmatch(r"-[xrgaAp]+", word.literal or ""):
+            if not re.fullmatch(r"-[xrgp]+", word.literal or "") and word.literal not in _ARRAYS:
                 raise call.no("builtin-option", word)
             continue
         found = _DECLARES.match(text)
         if found is None or (not found[2] and word.literal is None):
             raise call.no("name", word)
         if found[2]:
-            call.line.assign(found[1], word.behind(found.end()), found[2])
+            value = word.behind(found.end())
+            call.line.assign(found[1], value, found[2])
+            call.line.later.append(partial(_refuse_elements, call, value))
+
+
+def _refuse_elements(call: Call, value: Word) -> None:
+    """No value in parentheses: of an array they are expanded once more, whatever their quotes."""
+    literal = value.pieces[0].text if value.pieces and value.pieces[0].kind == "text" else ""
+    texts = call.line.values.texts(value)
+    has_arrays = call.line.has_arrays or not _ARRAYS.isdisjoint(w.shown for w in call.words)
+    if literal.startswith("(") or any(text.startswith("(") for text in texts):
+        raise call.no("array", value)
+    if has_arrays and any(text.startswith(ANYTHING) for text in texts):
+        raise call.no("array", value)
 
 
 def unset(call: Call) -> None:

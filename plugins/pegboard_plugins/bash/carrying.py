@@ -16,7 +16,7 @@ from pegboard_plugins.bash.programs import (
     Grammar,
 )
 from pegboard_plugins.bash.syntax import Feed, Simple, Statement, Word
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
 _SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help", "--posix"})
@@ -75,8 +75,7 @@ def wrapper(call: Call) -> None:
         if word.literal is None or word.literal.startswith("-"):
             raise call.no("wrapper-option", word)
     if not inner:
-        if call.command.is_fed:
-            raise call.no("dynamic-command")
+        _refuse_alone(call)
         return
     if call.program != "xargs":
         call.start(inner)
@@ -86,6 +85,14 @@ def wrapper(call: Call) -> None:
     if filled is not None and (not placeholder or placeholder in inner[0].shown):
         raise call.no("dynamic-command", inner[0])
     call.start(inner, placeholder=placeholder, is_fed=True)
+
+
+def _refuse_alone(call: Call) -> None:
+    """No wrapper without a command, where its input would give it one or be that of all others."""
+    if call.command.is_fed:
+        raise call.no("dynamic-command")
+    if call.program == "exec" and call.one.fed is not None:
+        raise call.no("redirection")
 
 
 def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
@@ -109,10 +116,10 @@ def shell(call: Call) -> None:
     elif rest and rest[0].literal != "-":
         if rest[0].literal is None or rest[0].literal.startswith(("/dev/", "/proc/")):
             raise call.no("dynamic-code", rest[0])
-    elif call.one.fed is not None:
-        _fed(call, call.one.fed)
     elif call.command.is_fed:
         raise call.no("dynamic-code")
+    elif call.one.fed is not None:
+        _fed(call, call.one.fed)
 
 
 def _shell_options(call: Call) -> tuple[int, bool]:
@@ -169,21 +176,6 @@ def _fed(call: Call, feed: Feed) -> None:
     call.run(word.literal, word)
 
 
-def told(parts: Sequence[Statement]) -> Word | None:
-    """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
-    one = parts[0] if len(parts) == 1 else None
-    if not isinstance(one, Simple) or one.assignments or not one.words:
-        return None
-    texts = [word.literal for word in one.words]
-    if texts[0] == "echo" and not one.redirections and len(texts) == len(("echo", "x")):
-        text = texts[1]
-        is_plain = text is not None and "\\" not in text and not text.startswith("-")
-        return one.words[1] if is_plain else None
-    if texts == ["cat"] and [each.sign for each in one.redirections] == ["<<"]:
-        return one.redirections[0].word
-    return None
-
-
 def _shows_script(parts: Sequence[Statement]) -> bool:
     """Whether a lone `cat FILE` gives a script to the pipe."""
     one = parts[0] if len(parts) == 1 else None
@@ -209,7 +201,8 @@ def coder(call: Call) -> None:
         is_code = re.fullmatch(r"-[A-Za-z0-9]*[ceEr]|--eval|--print|-p", before.literal or "")
         if is_code and any(piece.kind == "output" for piece in word.pieces):
             raise call.no("dynamic-code", word)
-    if call.command.is_fed and (not words or call.command.placeholder in texts):
+    names_script = any(not text.startswith("-") for text in texts)
+    if call.command.is_fed and (not names_script or call.command.placeholder in texts):
         raise call.no("dynamic-code")
     if call.one.fed is not None and _reads_code(texts):
         _hear(call, call.one.fed)
@@ -241,6 +234,8 @@ def evaluate(call: Call) -> None:
     words = call.words[1:] if call.words and call.words[0].literal == "--" else call.words
     if len(words) == 1 and _SET_UP.fullmatch(words[0].raw.strip('"')):
         return
+    if call.one.fed is not None and call.line.functions:
+        raise call.no("code-on-stdin")  # a function that it calls may read that
     if words:
         call.command.stays = True
         call.run(" ".join(literals(words, "dynamic-code")), words[0])
@@ -287,6 +282,8 @@ def watch(call: Call) -> None:
     """`watch` gives its words to a shell."""
     options = read_options(call.words, _WATCH, "wrapper-option")
     words = call.words[options.at :]
+    if call.command.is_fed:
+        raise call.no("dynamic-code")
     if words:
         call.run(" ".join(literals(words, "dynamic-code")), words[0])
 
@@ -312,11 +309,15 @@ def runner(call: Call) -> None:
         inner = inner[1:]
     if inner:
         call.start(inner)
+    elif call.command.is_fed:
+        raise call.no("dynamic-command")
 
 
 def find(call: Call) -> None:
     """`find`, of whose words each must be known; `-exec` runs a command."""
     words, at = call.words, 0
+    if call.command.is_fed:
+        raise call.no("find-test")
     while at < len(words):
         text = words[at].literal
         if text in _FIND_ACTS:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.gits import git_words
+from pegboard_plugins.bash.options import git_words
 from pegboard_plugins.bash.words import Operand
 
 DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import DELETERS, destroy
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.gits import git_config, git_words
+from pegboard_plugins.bash.gits import git_config
 from pegboard_plugins.bash.listings import names_secret
+from pegboard_plugins.bash.options import git_words
 from pegboard_plugins.bash.values import ANYTHING
 from pegboard_plugins.bash.words import Operand
 

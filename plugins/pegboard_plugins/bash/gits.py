@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.listings import is_unknown
+from pegboard_plugins.bash.options import git_words
 from pegboard_plugins.bash.syntax import Word
+from pegboard_plugins.bash.values import ANYTHING
 
 _COMMANDS = frozenset(
     {
@@ -46,7 +49,6 @@ _HOOKED = re.compile(
     r"|core(?!\.(autocrlf|quotepath|filemode|ignorecase|longpaths)$))\..*",
     re.IGNORECASE,
 )
-_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
 _ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
 _SHOWS = r"--(ou|ext(?!ended)|te(?!xt\b))"
 _RUNS: Mapping[str, str] = {
@@ -80,6 +82,11 @@ _RUNS: Mapping[str, str] = {
 }
 
 
+def is_open(call: Call, word: Word, text: str) -> bool:
+    """Whether a word may come to any option, as no list of files does."""
+    return text.startswith(ANYTHING) and is_unknown(word, call.line.values)
+
+
 def git(call: Call) -> None:
     """A known command of git, without options that make it run something."""
     words, at = call.words, 0
@@ -96,6 +103,8 @@ def git(call: Call) -> None:
         else:
             break
     if at >= len(words):
+        if call.command.is_fed:
+            raise call.no("git-command")
         return
     name = words[at].literal
     if name not in _COMMANDS:
@@ -138,17 +147,9 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
         if before in ("-m", "--message", "-F"):
             continue
         for text in call.line.values.words([word]):
-            is_option = runs is not None and re.match(runs, text)
+            is_option = runs is not None and (re.match(runs, text) or is_open(call, word, text))
             if is_option or (name != "commit" and re.match(_ANYWHERE, text)):
                 raise call.no("git-option", word)
-
-
-def git_words(texts: Sequence[str]) -> list[str]:
-    """The subcommand and what follows, without options, and before it without their values."""
-    at = 0
-    while at < len(texts) and texts[at].startswith("-"):
-        at += 2 if texts[at] in _VALUED else 1
-    return [text for text in texts[at:] if not text.startswith("-")]
 
 
 def git_config(texts: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.gits import git_words
+from pegboard_plugins.bash.options import git_words
 from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.syntax import Block, Feed, Statement
 from pegboard_plugins.bash.values import Value

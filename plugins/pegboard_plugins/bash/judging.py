@@ -8,19 +8,21 @@ from itertools import pairwise
 from pegboard_plugins.bash import builtins, carrying, gits, scripts
 from pegboard_plugins.bash.counting import counts
 from pegboard_plugins.bash.line import Call, Line, Rule
+from pegboard_plugins.bash.listings import is_any_feed
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
     CARRIERS,
     CODE_ON_STDIN,
     CODERS,
     HARMLESS_CARRIERS,
+    OPTIONS_FIRST,
     READS_CODE,
     RUNS,
     SHARP,
     TEXT_TAKERS,
 )
 from pegboard_plugins.bash.syntax import Block, Unclear, Word
-from pegboard_plugins.bash.values import ARGUMENTS, Values
+from pegboard_plugins.bash.values import ARGUMENTS, Values, told
 
 _VERSION = re.compile(r"-?[\d.]+$")
 
@@ -64,7 +66,6 @@ def program(call: Call) -> None:
     if base in call.line.functions:
         for word in words:
             call.line.values.add(ARGUMENTS, word)
-        return
     if plain in CODERS:
         carrying.coder(call)
         if call.words[1:] and call.words[0].literal == "-m":
@@ -88,6 +89,7 @@ def _is_harmless(call: Call) -> bool:
 
 def _refuse_runs(call: Call, runs: str | None) -> None:
     """No word that makes the program run another one, or that may be one."""
+    takes_options = runs is not None and call.program not in OPTIONS_FIRST
     is_open = call.program not in TEXT_TAKERS and _VERSION.sub("", call.program) not in CODERS
     for word, after in pairwise([*call.words, Word(())]):
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
@@ -96,8 +98,11 @@ def _refuse_runs(call: Call, runs: str | None) -> None:
             if is_open and text.rpartition("/")[2] in SHARP:
                 raise call.no("wrapper", word)
             both = f"{text}\n{after.shown}"
-            if runs is not None and re.match(runs, both, re.DOTALL | re.MULTILINE):
+            is_option = runs is not None and re.match(runs, both, re.DOTALL | re.MULTILINE)
+            if is_option or (takes_options and gits.is_open(call, word, text)):
                 raise call.no("option-runs", word)
+    if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
+        raise call.no("option-runs")
 
 
 def _refuse_input(call: Call) -> None:
@@ -107,7 +112,7 @@ def _refuse_input(call: Call) -> None:
     is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
     if fed is None or not is_asked or fed.kind == "file":
         return
-    word = carrying.told(fed.parts) if fed.kind == "pipe" else fed.word
+    word = told(fed.parts) if fed.kind == "pipe" else fed.word
     if word is None or word.literal is None or CODE_ON_STDIN.search(word.literal):
         raise call.no("code-on-stdin")
 

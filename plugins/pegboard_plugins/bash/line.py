@@ -9,7 +9,9 @@ from pegboard_plugins.bash.source import RESERVED, placed
 from pegboard_plugins.bash.syntax import (
     Block,
     Command,
+    Feed,
     Piece,
+    Reading,
     Simple,
     Statement,
     Unclear,
@@ -69,7 +71,7 @@ class Call:
     def run(self, text: str, word: Word) -> None:
         """Judge code that the command gives to a shell; the word is where it stands."""
         with placed(word.at, word.end):
-            self.command.code.append(self.line.read(text, self.code_level + 1, self.command))
+            self.command.code.append(self.line.read(text, self.code_level + 1, self))
 
 
 Rule = Callable[[Call], None]
@@ -93,27 +95,32 @@ class Line:
     sums: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
     later: list[Callable[[], None]] = field(default_factory=list)
+    has_arrays: bool = False
     first: tuple[str, Word] | None = None
     text: str = ""
 
-    def read(self, text: str, level: int, around: Command | None = None) -> Block:
+    def read(self, text: str, level: int, around: Call | None = None) -> Block:
         """Read and judge a text, as it stands in a command or as the line itself."""
         if level > DEEPEST:
             raise Unclear("nested-too-deep")
         reading = read(text, level)
-        self.functions |= reading.functions
+        self.functions |= reading.functions.keys()
+        if around is not None:
+            for each in reading.simples:
+                each.fed = each.fed or around.one.fed
+        _feed_functions(reading)
         self.sums |= dict.fromkeys(reading.sums, 0) if level else reading.sums
         if not level:
             self.text = text
             self.first = _first(reading.body, reading.simples)
-        if reading.functions & self.rules.keys():
+        if reading.functions.keys() & self.rules.keys():
             raise Unclear("redefinition", 0, len(text))
         self.simples += reading.simples
         for each in reading.simples:
             self._simple(each, level, around)
         return reading.body
 
-    def _simple(self, one: Simple, level: int, around: Command | None) -> None:
+    def _simple(self, one: Simple, level: int, around: Call | None) -> None:
         for each in one.redirections:
             if each.sign != "<<" and each.word.shown.startswith(_NETWORK):
                 raise Unclear("network", each.word.at, each.word.end)
@@ -129,7 +136,8 @@ class Line:
             return
         one.runs = Command(one.words, "")
         if around is not None:
-            one.runs.placeholder, one.runs.is_fed = around.placeholder, around.is_fed
+            one.runs.placeholder = around.command.placeholder
+            one.runs.is_fed = around.command.is_fed
         self.judge(Call(self, one.runs, one, 0, level))
 
     def assign(self, name: str, value: Value, how: str = "=") -> None:
@@ -138,6 +146,7 @@ class Line:
         :raises Unclear: when it can make a program run another one with that.
         """
         word = value if isinstance(value, Word) else None
+        self.has_arrays |= how == "array"
         if hijacks(name, word, how) and not self._is_restored(name, word):
             start, end = (0, len(self.text)) if word is None else (word.at, word.end)
             raise Unclear("env-hijack", start, end)
@@ -222,6 +231,18 @@ class Line:
     def _refuse_more(self, name: str, error: Unclear) -> None:
         if len(self.values.held[name]) > 1:
             raise error
+
+
+def _feed_functions(reading: Reading) -> None:
+    """What a function reads where it is called in a pipe; of several calls nobody knows what."""
+    for _ in reading.functions:
+        for name, body in reading.functions.items():
+            calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
+            feeds = [one.fed for one in calls if one.fed is not None]
+            if feeds:
+                feed = feeds[0] if len(set(map(id, feeds))) == 1 else Feed("pipe")
+                for each in body:
+                    each.fed = each.fed or feed
 
 
 def _told(one: Simple) -> Iterator[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pegboard import secret_path
-from pegboard_plugins.bash.gits import git_words
+from pegboard_plugins.bash.options import git_words
 from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.syntax import Feed, Piece, Simple, Statement, Word
 from pegboard_plugins.bash.values import ANYTHING, Values
@@ -33,7 +33,7 @@ _LISTING_WORDS: Mapping[str, frozenset[str]] = {
     "git": frozenset(
         {
             *("rev-parse", "ls-files", "status", "merge-base", "branch", "symbolic-ref", "tag"),
-            *("describe", "ls-tree", "rev-list", "remote", "diff-tree", "worktree"),
+            *("describe", "ls-tree", "rev-list", "for-each-ref", "remote", "diff-tree", "worktree"),
         }
     ),
     "go": frozenset({"env", "list"}),
@@ -61,7 +61,7 @@ _SAYS = {
     "stat": re.compile(r"-\w*[cf]|--(format|printf)"),
     "docker": re.compile(r"-f|--format"),
     "kubectl": re.compile(r"-o.*(path|template)"),
-    "git": re.compile(r"--format(?!=(format:)?%[hH]$)"),
+    "git": re.compile(r"--format(?!=(format:)?(%[hH]|%\((refname|objectname)[\w:=]*\))$)"),
 }
 """With these options a program names what is hidden, or puts out any text."""
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")

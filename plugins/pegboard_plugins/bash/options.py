@@ -7,6 +7,8 @@ from typing import NamedTuple
 from pegboard_plugins.bash.programs import Grammar
 from pegboard_plugins.bash.syntax import Unclear, Word
 
+_VALUED = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env"})
+
 
 class Options(NamedTuple):
     """The options that were given, each with its value, and the index of the first operand."""
@@ -100,3 +102,11 @@ def _value(words: Sequence[Word], code: str) -> Word:
     if len(words) < len(("-o", "value")) or not is_single(words[1]):
         raise Unclear(code, words[0].at, words[-1].end)
     return words[1]
+
+
+def git_words(texts: Sequence[str]) -> list[str]:
+    """The subcommand and what follows, without options, and before it without their values."""
+    at = 0
+    while at < len(texts) and texts[at].startswith("-"):
+        at += 2 if texts[at] in _VALUED else 1
+    return [text for text in texts[at:] if not text.startswith("-")]

@@ -178,6 +178,8 @@ RUNS: Mapping[str, str] = {
     "ip": r"netns|-b|vrf",
 }
 """For each program which words make it run another one; those of them that are seen all day not."""
+OPTIONS_FIRST = frozenset({"jq", "gh", "docker", "podman", "kubectl", "npm", "cargo", "go", "psql"})
+"""Of these what runs another program is a command of theirs, or a text: no operand is one."""
 CODE_ON_STDIN = re.compile(
     r"^\s*\.(sh|sy|lo|im|re|ou|on|ex)|^\s*(system|\\!)|\\!|#\s*include|program", re.MULTILINE
 )

@@ -167,8 +167,10 @@ def _redirected(source: Source, found: Statement, start: int) -> Statement:
 def _function(source: Source, name: str) -> Block:
     if source.pending or name in RESERVED:
         source.no("here-document" if source.pending else "reserved-word")
-    source.functions.add(name)
-    return Block("function", [_command(source)], name)
+    start = len(source.simples)
+    body = _command(source)
+    source.functions.setdefault(name, []).extend(source.simples[start:])
+    return Block("function", [body], name)
 
 
 def _subshell(source: Source) -> Block:

@@ -37,6 +37,8 @@ def read_redirection(source: Source, one: Simple) -> bool:
     elif sign in (">&", "<&"):
         if not source.take(_DESCRIPTOR):
             source.no("redirection", start)
+        if sign == "<&" and number in ("", "0"):
+            one.fed = Feed("pipe")  # what another descriptor reads is not followed
     else:
         _target(source, one, sign, number)
     return True

@@ -48,6 +48,8 @@ def sed(call: Call) -> None:
         elif not _SED_OPTIONS.fullmatch(text):
             raise call.no("sed-option", words[at])
         at += 1
+    if call.command.is_fed and not (scripts or others):
+        raise call.no("sed-script")
     for word in scripts or others[:1]:
         call.line.later.append(partial(_read_sed, call, word))
     for word in others[0 if scripts else 1 :]:

@@ -45,7 +45,7 @@ class Source:
         self.depth = depth
         self.inner = inner
         self.simples: list[Simple] = []
-        self.functions: set[str] = set()
+        self.functions: dict[str, list[Simple]] = {}
         self.sums: dict[str, int] = {}
         self.pending: list[Callable[[], None]] = []
 

@@ -169,10 +169,11 @@ Statement = Simple | Block
 class Reading:
     """A text that was read: its commands in order, also those in substitutions.
 
-    `sums` are the names that are calculated with, each with its place.
+    `functions` are the commands in each that it defines. `sums` are the names that are calculated
+    with, each with its place.
     """
 
     body: Block
     simples: list[Simple]
-    functions: set[str]
+    functions: dict[str, list[Simple]]
     sums: dict[str, int]

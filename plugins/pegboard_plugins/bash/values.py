@@ -1,12 +1,12 @@
 """What a word may come to: every text that the line gives its variables, wherever it does."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
 
-from pegboard_plugins.bash.syntax import Feed, Piece, Word
+from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word
 
 MOST_TEXTS = 64
 LONGEST_TEXT = 1000
@@ -23,6 +23,7 @@ _MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
 _DEFAULT = re.compile(r":?([-=+?])(.*)", re.DOTALL)
 _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
 _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
+_SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _DEEPEST = 4
 _LONGEST_CHANGED = 200
@@ -57,8 +58,9 @@ class Values:
         if word.literal is not None:
             return (word.literal,)
         parts = [self._of_piece(piece, depth) for piece in word.pieces]
-        joined = islice(product(*parts), MOST_TEXTS)
-        return tuple(dict.fromkeys("".join(texts) for texts in joined))
+        joined = list(islice(product(*parts), MOST_TEXTS + 1))
+        more = (ANYTHING,) if len(joined) > MOST_TEXTS else ()
+        return tuple(dict.fromkeys(["".join(texts) for texts in joined[:MOST_TEXTS]] + [*more]))
 
     def words(self, words: Iterable[Word]) -> list[str]:
         """The texts that these words may come to; what splits into several does so."""
@@ -66,8 +68,14 @@ class Values:
         for word in words:
             for text in self.texts(word):
                 is_one = word.literal is not None or word.is_quoted
-                found += [text] if is_one else text.split() or [""]
+                found += [text] if is_one else self.split(text) or [""]
         return found
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text that is not quoted; where the line sets `IFS`, at any sign of it."""
+        return (
+            [each for each in _SPLITS.split(text) if each] if "IFS" in self.held else text.split()
+        )
 
     def _of_piece(self, piece: Piece, depth: int) -> tuple[str, ...]:
         match piece.kind:
@@ -77,12 +85,19 @@ class Values:
                 return ("1",)
             case "variable":
                 return self._of_variable(piece, depth)
-            case "output" if _MAKES_TEMPORARY.fullmatch(piece.raw):
-                return (MADE_UP,)
-            case "output" if piece.raw == "$(pwd)":
-                return (self.environment.get("PWD", ANYTHING),)
+            case "output":
+                return (self._of_output(piece),)
             case _:
                 return (ANYTHING,)
+
+    def _of_output(self, piece: Piece) -> str:
+        """What a substitution puts out, as far as it stands in the line."""
+        if _MAKES_TEMPORARY.fullmatch(piece.raw):
+            return MADE_UP
+        if piece.raw == "$(pwd)":
+            return self.environment.get("PWD", ANYTHING)
+        word = _said(piece.body)
+        return ANYTHING if word is None or word.literal is None else word.literal.rstrip("\n")
 
     def _of_variable(self, piece: Piece, depth: int) -> tuple[str, ...]:
         how = piece.how
@@ -109,7 +124,8 @@ class Values:
         found = self._of_values(given, depth)
         self.active.discard(name)
         kept = (text if len(text) <= LONGEST_TEXT else ANYTHING for text in found)
-        return tuple(dict.fromkeys(islice(kept, MOST_TEXTS))) or ("",)
+        texts = tuple(dict.fromkeys(kept)) or ("",)
+        return texts if len(texts) <= MOST_TEXTS else (*texts[:MOST_TEXTS], ANYTHING)
 
     def _of_values(self, given: list[Value], depth: int) -> list[str]:
         found: list[str] = []
@@ -155,3 +171,24 @@ def trimmed(value: str, sign: str, pattern: str) -> str:
         if fnmatchcase(head if sign[0] == "#" else tail, pattern):
             return tail if sign[0] == "#" else head
     return value
+
+
+def _said(body: Sequence[Statement]) -> Word | None:
+    """What a substitution puts out that says only what stands in the line."""
+    whole = body[0]
+    return told(whole.parts) if isinstance(whole, Block) and whole.kind == "list" else None
+
+
+def told(parts: Sequence[Statement]) -> Word | None:
+    """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
+    one = parts[0] if len(parts) == 1 else None
+    if not isinstance(one, Simple) or one.assignments or not one.words:
+        return None
+    texts = [word.literal for word in one.words]
+    if texts[0] == "echo" and not one.redirections and len(texts) == len(("echo", "x")):
+        text = texts[1]
+        is_plain = text is not None and "\\" not in text and not text.startswith("-")
+        return one.words[1] if is_plain else None
+    if texts == ["cat"] and [each.sign for each in one.redirections] == ["<<"]:
+        return one.redirections[0].word
+    return None

@@ -22,6 +22,19 @@ def context(tmp_path):
     return Context(tmp_path)
 
 
+async def test_functions_and_options_of_the_environment_are_not_taken(
+    context, tmp_path, monkeypatch
+):
+    (tmp_path / "start.sh").write_text("echo taken\n")
+    monkeypatch.setenv("BASH_ENV", str(tmp_path / "start.sh"))
+    monkeypatch.setenv("BASH_FUNC_true%%", "() { echo taken; }")
+    monkeypatch.setenv("SHELLOPTS", "xtrace")
+
+    result = await call(bash, context, command="true; echo on")
+
+    assert said(result.output) == "on"
+
+
 PIECES = [
     *("rm", "$(", ")", "`", "'", '"', "\\", "\n", " ", "{", "}", "<<E\n", "E", ">", "2>&1", "|"),
     *("&&", "||", ";", "$X", "~", "/etc", "*", "=", "[[", "]]", "((", "))", "if", "then", "fi"),

@@ -190,6 +190,56 @@ def test_what_is_in_a_pipe_may_read_it(line):
     assert code(line) in ("code-on-stdin", "redirection")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "bash 3<<'E' <&3\nrm x\nE",
+            "exec <<E\nrm x\nE\nsh",
+            "exec <<< 'rm x'; sh",
+            "exec 0<&3; sh",
+        ),
+        *(
+            "a | bash -c sh",
+            "a | f() { sh; }",
+            "f() { sh; }; a | f",
+            "g() { sh; }; f() { g; }; a | f",
+        ),
+        *(
+            "f() { sh; }; a | eval f",
+            "a | eval sh",
+            "f() { python3; }; a | f; b | f",
+            "a | xargs sh",
+        ),
+        *(
+            "seq 1 | xargs -a x sh",
+            "a | xargs find .",
+            "a | xargs git",
+            "a | xargs sed",
+            "a | xargs watch",
+        ),
+        *("a | xargs npx", "a | xargs python3 -c", "a | xargs tar xf y", "X=$(a); tar xf y $X"),
+        *(
+            "X=$(a); git log $X",
+            "IFS=,; X=a,--to-command=b; tar xf y $X",
+            "sh -c 'tmux() { a; }'; tmux b",
+        ),
+        *("declare -a 'a=($(rm x))'", "a=(); declare 'a=($(rm x))'", "X='($(b))'; declare -a a=$X"),
+        *("a=(); X=$(b); local a=$X", "find . $(a)", "X='-v a[$(b)]'; [ $X ]"),
+        "for x in "
+        + " ".join(f"a{k}" for k in range(70))
+        + " --to-command=b; do tar xf y $x; done",
+    ],
+)
+def test_a_way_around_the_grammar_is_not_known(line):
+    assert code(line)
+
+
+def test_what_a_function_reads_where_it_is_called_is_judged():
+    assert ("rm", "x") in judged("f() { sh; }; echo 'rm x' | f").commands
+    assert ("rm", "x") in judged("echo 'rm x' | bash -c 'sh'").commands
+
+
 def test_code_that_is_told_to_a_shell_in_a_pipe_is_judged():
     assert ("rm", "x") in judged("echo 'rm x' | echo $(sh)").commands
     assert ("rm", "x") in judged("echo 'rm x' | cat <<E\n$(sh)\nE").commands
