@@ -6,6 +6,7 @@ The goals are 250 us of CPU a line and 150 ms for 100 kB.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,9 +49,10 @@ def main() -> None:
         lines = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
         whole = cost_s(lambda line: scan(line, place), lines) / len(lines)
         reading = cost_s(_read, lines) / len(lines)
-        print(f"{name}: {reading * 1e6:.0f} us to read a line, {whole * 1e6:.0f} us in all")
+        sys.stdout.write(f"{name}: {reading * 1e6:.0f} us to read, {whole * 1e6:.0f} us in all\n")
     for name, line in LONG.items():
-        print(f"{name}: {cost_s(lambda each: scan(each, place), [line]) * 1e3:.0f} ms")
+        spent = cost_s(lambda each: scan(each, place), [line])
+        sys.stdout.write(f"{name}: {spent * 1e3:.0f} ms\n")
 
 
 if __name__ == "__main__":

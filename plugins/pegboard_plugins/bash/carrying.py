@@ -53,6 +53,8 @@ _FIND_PLAIN = frozenset(
     }
 )
 _FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_WITH_PLACE = frozenset({"direnv", "rustup"})
+"""Of these a folder or a version stands before the command."""
 _SCRIPT = Grammar("qaefc:", "quiet append return flush command=")
 _WATCH = Grammar("n:dtceg", "interval= differences no-title")
 
@@ -290,23 +292,23 @@ def watch(call: Call) -> None:
 
 def runner(call: Call) -> None:
     """A tool of a project that runs a command of it."""
-    act, words = RUNNERS[call.program], call.words
+    acts, words = RUNNERS[call.program].split(), call.words
+    texts = [word.literal or "" for word in words]
+    is_run = not acts or texts[:1] in ([act] for act in acts)
     refused = next((word for word in words if RUNNER_REFUSED.fullmatch(word.literal or "")), None)
-    is_npm = call.program in ("npm", "npx", "pnpm", "yarn", "bunx")
-    if refused is not None and (is_npm or not (act and words[0].literal == act)):
+    is_of_node = call.program in ("npm", "npx", "pnpm", "yarn", "bunx", "bun")
+    if refused is not None and (is_of_node or not is_run):
         raise call.no("runner-option", refused)
-    texts = [word.literal for word in words]
     if call.program == "npm" and texts[:1] in (["x"], ["explore"], ["config"], ["set"], ["c"]):
         raise call.no("runner-option", words[0])
-    if act and texts[:1] != [act]:
-        if act in texts[:4]:
+    if not is_run:
+        if not {*acts}.isdisjoint(texts[:4]):
             raise call.no("runner-option", words[0])
+        call.line.default(call)
         return
-    rest = words[1:] if act else words
+    rest = words[1:] if acts else words
     options = read_options(rest, RUNNER_OPTIONS, "runner-option")
-    inner = rest[options.at :]
-    if call.program == "direnv":
-        inner = inner[1:]
+    inner = rest[options.at + (call.program in _WITH_PLACE) :]
     if inner:
         call.start(inner)
     elif call.command.is_fed:

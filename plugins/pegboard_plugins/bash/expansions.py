@@ -5,7 +5,7 @@ from typing import Literal
 
 from pegboard_plugins.bash.source import DEEPEST, Source, placed
 from pegboard_plugins.bash.sums import read_sum
-from pegboard_plugins.bash.syntax import Piece
+from pegboard_plugins.bash.syntax import Feed, Piece
 
 _NAME = r"[A-Za-z_]\w*"
 _VARIABLE = re.compile(rf"\$({_NAME}|[0-9@*#?$!-])")
@@ -56,10 +56,13 @@ def read_output(source: Source, kind: Literal["output", "process"], *, quoted: b
     start = source.at
     if source.depth + source.inner >= DEEPEST:
         source.no("nested-too-deep")
-    source.at += len("$(")
     pending, source.pending = source.pending, []
+    first, takes_output = len(source.simples), source.letter == ">"
+    source.at += len("$(")
     source.inner += 1
     body = source.read_list(source, (), ")")
+    for each in source.simples[first:] if takes_output else ():
+        each.fed = each.fed or Feed("pipe")  # it reads what is written to it
     if source.letter != ")" or source.pending:
         source.no("unfinished", start)
     source.at += 1

@@ -179,7 +179,7 @@ class Line:
         name = self._name(call)
         command.base = name.rpartition("/")[2]
         is_program = command.base and not name.startswith(("/proc/", "/dev/"))
-        if not is_program or name in RESERVED - {"time"}:
+        if not is_program or name.startswith("-") or name in RESERVED - {"time"}:
             raise call.no("dynamic-command", command.words[0])
         shown = [word.shown for word in command.words[1:]]
         self.commands[command.words[0].shown, *shown] = None

@@ -68,9 +68,13 @@ WRAPPERS: Mapping[str, Grammar] = {
 RUNNERS: Mapping[str, str] = {
     **dict.fromkeys(("npx", "bunx", "uvx"), ""),
     **dict.fromkeys(("uv", "poetry", "pdm", "hatch", "rye", "pipenv", "pipx", "conda"), "run"),
-    **dict.fromkeys(("npm", "pnpm", "yarn", "bundle", "direnv", "mise", "rbenv", "pyenv"), "exec"),
+    **dict.fromkeys(("npm", "bundle", "direnv", "rbenv", "pyenv", "asdf", "nvm"), "exec"),
+    **dict.fromkeys(("pnpm", "yarn"), "exec dlx"),
+    "mise": "exec x",
+    "rustup": "run",
+    "bun": "x",
 }
-"""Tools of projects, and the word behind which they run a command of the project."""
+"""Tools of projects, and the words behind which they run a command, of the project or fetched."""
 RUNNER_OPTIONS = Grammar(
     "yqp:n:",
     "yes quiet no-install silent frozen no-sync locked with= python= package= from= extra= group="
@@ -112,10 +116,18 @@ TEXT_TAKERS = frozenset(
         *("[[", "export", "pgrep", "pkill", "killall", "pidof", "file", "stat", "tar", "zip"),
         *("sed", "jq", "curl", "wget", "cp", "mv", "ln", "mkdir", "touch", "chmod", "chown"),
         *("basename", "dirname", "tldr", "systemctl", "service", "make", "poetry", "uv", "npx"),
-        *("dpkg", "rustup", "nvm", "hash", "read", "unset", "local", "declare", "for", "case"),
+        *("dpkg", "hash", "read", "unset", "local", "declare", "for", "case"),
         *("mapfile", "set", "sqlite3", "psql", "mysql", "redis-cli", "rsync", "scp", "tree"),
         *("sort", "uniq", "tee", "tr", "cut", "diff", "rm", "find", "shift", "return", "exit"),
-        *("pegboard", "pytest", "mypy", "ruff", "snap", "choco", "winget", "asdf", "mise"),
+        *(
+            "pegboard",
+            "pytest",
+            "mypy",
+            "ruff",
+            "snap",
+            "choco",
+            "winget",
+        ),
     }
 )
 """A word behind them that is a command's name is a text, a file, or runs in another world."""

@@ -108,6 +108,8 @@ def _pipeline(source: Source) -> Statement:
             source.skip()
             if word == "time" and source.take(_PLAIN_TIME):
                 source.skip()
+            if source.sees("--"):
+                source.no("syntax")  # it ends the options of `time`, and is no command
     parts: list[Statement] = []
     while True:
         start = len(source.simples)

@@ -157,7 +157,7 @@ def test_a_tilde_counts_at_the_start_and_behind_what_assigns():
         ),
         *(("[[ -v x ]]", "test-v"), ("[[ a =~ $(b) ]]", ""), ("[[ a =~ (b ]]", "regex")),
         *(("a $'\\xff'", "ansi-string"), ("a ${x:-$(b)}", "expansion"), ("a }", "character")),
-        ("a {", "brace"),
+        *(("a {", "brace"), ("time -- cat x", "syntax"), ("time -p -- cat x", "syntax")),
     ],
 )
 def test_what_is_not_in_the_grammar_is_refused(line, why):
@@ -218,6 +218,7 @@ def test_what_is_in_a_pipe_may_read_it(line):
             "a | xargs sed",
             "a | xargs watch",
         ),
+        *("echo 'rm x' > >(sh)", "a | tee >(bash) > b", "pnpm -x dlx rm y", "asdf --y exec rm z"),
         *("a | xargs npx", "a | xargs python3 -c", "a | xargs tar xf y", "X=$(a); tar xf y $X"),
         *(
             "X=$(a); git log $X",
@@ -340,6 +341,10 @@ def test_another_shell_than_a_new_bash_reads_less():
         ("git submodule foreach 'rm x'", "rm x"),
         ("uv run --with y rm x", "rm x"),
         ("eval -- rm x", "rm x"),
+        ("rustup run stable rm x", "rm x"),
+        ("pnpm dlx rm x", "rm x"),
+        ("mise x -- rm x", "rm x"),
+        ("direnv exec . rm x", "rm x"),
     ],
 )
 def test_what_a_wrapper_runs_is_judged(line, expected):

@@ -84,7 +84,7 @@ async def test_the_users_own_word_is_for_what_nobody_knows_too(project, tmp_path
         ("$CMD -x", {}, ("cannot tell what this line would run", "Instead: write its name out")),
         ("$CMD -x", {"bash": "ask"}, ('rule bash "*"', "(dynamic-command, column 1)")),
         ("cat x | sh", {}, ("(code-on-stdin, column 9)", "save it to a file")),
-        ('cat "$(echo .env)"', {}, ("(dynamic-args, column 5)", "write its name out")),
+        ('cat "$(jq -r .x a)"', {}, ("(dynamic-args, column 5)", "write its name out")),
     ],
 )
 async def test_who_is_denied_without_a_terminal_hears_why_and_the_way_out(
