@@ -13,6 +13,7 @@ from pegboard_plugins.bash.carrying import BASH_ONLY
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.line import Line
+from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import Block, Unclear
 from pegboard_plugins.bash.unread import destruction
 from pegboard_plugins.bash.values import Values
@@ -73,7 +74,7 @@ def scan(command: str, place: Place) -> Scan:
         findings = Findings(home=home, cwd=(str(place.cwd),), values=values)
         return _walked(line, body, findings, place.worktree)
     except Unclear as error:
-        destroyed = destruction(command, home)
+        destroyed = destruction(command[:LONGEST], home)
         hazards = ((destroyed, _ENDLESS),) if destroyed else ()
         return Scan(unclear=error, hazards=hazards)
 

@@ -1,0 +1,158 @@
+"""What a known line runs, and what may run anything beside it, so that the line is not known."""
+
+from pathlib import Path
+
+import pytest
+
+from pegboard_plugins.bash.judging import judge_line
+from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.syntax import Unclear
+from pegboard_plugins.bash.values import Values
+
+
+def judged(line):
+    return judge_line(line, Values({"HOME": "/home/u", "PWD": "/w"}))[0]
+
+
+def code(line):
+    """Why a line is unclear; empty for one that is known."""
+    try:
+        judged(line)
+    except Unclear as error:
+        return error.code if 0 <= error.start < error.end else "no place"
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(
+            ("$X y", "dynamic-command"),
+            ("$(a) y", "dynamic-command"),
+            ("/bin/r? y", "dynamic-command"),
+        ),
+        *(('"$HOME/bin/a" y', ""), ("X=/t; $X/a", "dynamic-command"), ('"$(which a)" y', "")),
+        *(("$(command -v a) -x", ""), ("$(which a) y", "dynamic-command"), ("X=a; $X y", "")),
+        *(("X=a; X=b; $X y", "dynamic-command"), ("b; X=a; $X y", "dynamic-command")),
+        *(("X=a & $X y", "dynamic-command"), ("X=a; read X; $X", "dynamic-command")),
+        *(("/proc/self/exe -c x", "dynamic-command"), ('"$@"', "dynamic-command")),
+        ("env if a", "dynamic-command"),
+    ],
+)
+def test_the_name_of_a_command_is_written_out(line, why):
+    assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("sh -c 'a; b'", ""), ("sh -c 'x{a,b}'", "dialect"), ("sh -c '[[ a ]]'", "dialect")),
+        *(
+            ("dash -c 'a <(b)'", "dialect"),
+            ("zsh -c 'a && b; c'", ""),
+            ("zsh -c 'a $x'", "dialect"),
+        ),
+        *(
+            ("bash -c -- 'a'", ""),
+            ("bash -O extglob -c a", "shell-option"),
+            ("bash -i", "shell-option"),
+        ),
+        *(
+            ("bash -s", "shell-option"),
+            ("bash -c 'a $1' _ $x", "dynamic-code"),
+            ("bash -c $X", "dynamic-code"),
+        ),
+        ("bash --rcfile a", "shell-option"),
+    ],
+)
+def test_code_for_a_shell_is_read_as_that_shell_reads_it(line, why):
+    assert code(line) == why
+
+
+def test_another_shell_than_a_new_bash_reads_less():
+    place = Place(cwd=Path("/w"), home=Path("/h"), is_bash=False)
+
+    assert scan("ls -l | grep x && make", place).unclear is None
+    for line in ("[[ a ]]", "ls {a,b}", "cat <(a)", "echo $'a'", "a &> b", "x+=1"):
+        assert scan(line, place).unclear.code == "dialect"
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("timeout -s KILL 5 nice -n 3 rm x", "rm x"),
+        ("env -i A=1 -- rm x", None),
+        ("env -i A=1 rm x", "rm x"),
+        ("sudo -u me -n rm x", "rm x"),
+        ("xargs -0 -n 1 rm", "rm"),
+        ("find . -name '*.o' -exec rm {} +", "rm {}"),
+        ("script -qc 'rm x' log", "rm x"),
+        ("trap 'rm x' EXIT", "rm x"),
+        ("git bisect run rm x", "rm x"),
+        ("git rebase -x 'rm x' main", "rm x"),
+        ("git submodule foreach 'rm x'", "rm x"),
+        ("uv run --with y rm x", "rm x"),
+        ("eval -- rm x", "rm x"),
+        ("rustup run stable rm x", "rm x"),
+        ("pnpm dlx rm x", "rm x"),
+        ("mise x -- rm x", "rm x"),
+        ("direnv exec . rm x", "rm x"),
+    ],
+)
+def test_what_a_wrapper_runs_is_judged(line, expected):
+    if expected is None:
+        assert code(line) or "rm x" in {" ".join(argv) for argv in judged(line).commands}
+    else:
+        assert expected in {" ".join(argv) for argv in judged(line).commands}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        *(("timeout --foo 5 rm x", "wrapper-option"), ("timeout $X rm x", "wrapper-option")),
+        *(("nice -n $X rm y", "wrapper-option"), ("tmux new 'rm x'", "carrier")),
+        *(("setarch -R rm x", "carrier"), ("x86_64 rm x", "carrier"), ("foo rm x", "wrapper")),
+        *(
+            ("foo /bin/sh x", "wrapper"),
+            ("X=rm; foo $X y", "wrapper"),
+            ("X=-delete; find . $X", "find-test"),
+        ),
+        *(
+            ("find . -fexec a", "find-test"),
+            ("git foo", "git-command"),
+            ("git -c alias.x=!a x", "git-option"),
+        ),
+        *(("X=--ext-diff; git log $X", "git-option"), ("tar cf x --to-command=a", "option-runs")),
+        *(("X=--to-command=a; tar xf y $X", "option-runs"), ("make SHELL=a", "option-runs")),
+        *(("gcc -wrapper a x.c", "option-runs"), ("sqlite3 <<< '.shell a'", "code-on-stdin")),
+        *(
+            ("sed 's/a/b/e' x", "sed-script"),
+            ("sed '1r .env' x", "sed-script"),
+            ("sed -f x y", "sed-option"),
+        ),
+        *(("awk 'BEGIN{system(\"a\")}'", "awk-program"), ("awk -f x", "awk-option")),
+        *(("npm x -c a", "runner-option"), ("npm exec --call=a", "runner-option")),
+        *(("npm run b --script-shell=./x", "runner-option"), ("shopt -s dotglob", "shell-option")),
+        *(("GLOBIGNORE=x", "env-hijack"), ("PATH=.:$PATH", "env-hijack"), ("PATH=~/bin:$PATH", "")),
+        *(
+            ("LD_PRELOAD=x ls", "env-hijack"),
+            ("PAGER=cat git log", ""),
+            ("export PS4=x", "env-hijack"),
+        ),
+        *(
+            ("read PATH", "env-hijack"),
+            ("printf -v IFS x", "env-hijack"),
+            ("for PATH in a; do b; done", "env-hijack"),
+        ),
+        *(("echo ${PATH:=x}", "env-hijack"), ("ls() { a; }", ""), ("cd() { a; }", "redefinition")),
+        *(("unset 'a[$(b)]'", "name"), ("test -v x", "test-v"), ("printf -v 'a[$(b)]' x", "name")),
+        *(
+            ("cat < /dev/tcp/a/1", "network"),
+            ("a " * 66_000, "too-long"),
+            ("set -o posix", "builtin-option"),
+        ),
+        ("a $(" * 20 + "a" + ")" * 20, "nested-too-deep"),
+    ],
+)
+def test_what_may_run_anything_is_not_known(line, why):
+    assert code(line) == why
