@@ -5,7 +5,7 @@ import json
 import pytest
 
 from core.cli.commands import CommandLine, Done
-from model_server import ModelServer, by_step, call, say
+from model_server import ModelServer, by_step, finish, say, tool_call, usage
 
 SECRET = "s3cr3t-value"
 ALLOWED = {"*": "ask", **dict.fromkeys(("echo *", "cat *", "true", "ls *", "npm run *"), "allow")}
@@ -86,12 +86,16 @@ async def run(
     (pegboard.home / "kept").mkdir()
     (pegboard.home / "kept" / "file").write_text("mine")
     pegboard.env["HOME"] = str(pegboard.home / "kept")
-    steps = [call("bash", {"command": line}) for line in lines]
-    async with ModelServer(by_step(*steps, say("ok"))) as server:
+    calls = [tool_call("bash", {"command": each}, index=at) for at, each in enumerate(lines)]
+    async with ModelServer(
+        by_step([*calls, finish("tool_calls", usage=usage())], say("ok"))
+    ) as server:
         pegboard.use_model(server.url, permission=permission)
         done = await pegboard("run", "go")
-        assert len(server.requests) > len(lines)
-        return done, json.dumps(server.requests[-1])
+        told = [each for body in server.requests for each in body["messages"]]
+        results = {each["tool_call_id"]: each for each in told if each["role"] == "tool"}
+        assert len(results) == len(lines)
+        return done, json.dumps(list(results.values()))
 
 
 @pytest.mark.timeout(120)
