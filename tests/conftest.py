@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
 
 from slow_storage import VARIABLE
 from workers import WORKERS, Shares
@@ -13,8 +14,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return WORKERS if all(Path(named).is_dir() for named in config.args) else 0
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config) -> Shares:
-    return Shares(config)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares:
+    return Shares(config, log)
 
 
 @pytest.fixture(params=["quick", "slow"])

@@ -38,7 +38,12 @@ def test_workers_run_folders_and_nothing_else(tmp_path: Path, named: str, expect
     for name in ("conftest.py", "workers.py", "slow_storage.py"):
         (tmp_path / name).symlink_to(TESTS / name)
     (tmp_path / "test_one.py").write_text(TEST)
-    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\naddopts = -n auto\n")
+    settings = [
+        "pythonpath = .",
+        "addopts = -n auto",
+        "asyncio_default_fixture_loop_scope = function",
+    ]
+    (tmp_path / "pytest.ini").write_text("\n".join(["[pytest]", *settings]))
     env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST")}
 
     done = subprocess.run(
@@ -51,3 +56,4 @@ def test_workers_run_folders_and_nothing_else(tmp_path: Path, named: str, expect
     )
 
     assert "1 passed" in done.stdout, done.stdout
+    assert done.stderr == ""
