@@ -51,6 +51,7 @@ class Context:
         config=None,
     ):
         self.session = SimpleNamespace(
+            id=session_id,
             rulesets=(Ruleset(source="config", rules=tuple(rules)),),
             config=config or Config(),
             home=Path.home(),
