@@ -64,7 +64,7 @@ class Desk:
         :raises PermissionDeniedError: at once, when nobody is there to be asked.
         """
         if not self.interactive:
-            raise PermissionDeniedError(nobody(request))
+            raise PermissionDeniedError(nobody(request), advice=advice(request))
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._open[request.id] = Waiting(request=request, answer=answer, allowed=allowed)
         try:
@@ -126,18 +126,26 @@ class Desk:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Why a request is denied that nobody can be asked about, and what would allow it."""
+    """What a model is told of a request that nobody can be asked about."""
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
-    text = f"{request.permission} {wanted} needs a permission{why} and nobody is there to be asked"
+    return (
+        f"{request.permission} {wanted} needs a permission{why} and nobody is there to be asked. "
+        "Do not look for another way to the same end: go on without it, and say so."
+    )
+
+
+def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
+    """What the user can do so that the request is allowed, "" where no rule of theirs helps."""
     if because and (because.firm or because.source not in ("", _OF_THE_USER)):
-        return text  # no rule of the user's would answer what a plugin or another source asks
+        return ""
     # Never the advice to allow everything, which `*` would be, where one thing was wanted.
+    patterns = request.patterns or _ANYTHING
     narrow = patterns if "*" in request.always else request.always or patterns
     lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))
     return (
-        f"{text}; to allow it, add to your pegboard.toml: "
+        "to allow it, add to your pegboard.toml: "
         f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
     )
 

@@ -126,9 +126,16 @@ class ContextOverflowError(ProviderError):
 
 
 class PermissionDeniedError(PegboardError, PermissionError):
-    """A rule or a plugin denies the request, or nobody is there to be asked."""
+    """A rule or a plugin denies the request, or nobody is there to be asked.
+
+    The text is for the model; `advice` tells the user what would allow it, if anything would.
+    """
 
     exit_code = 5
+
+    def __init__(self, text: str, *, advice: str = "") -> None:
+        super().__init__(text)
+        self.advice = advice
 
 
 class PermissionRejectedError(PermissionDeniedError):

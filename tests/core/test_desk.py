@@ -6,7 +6,7 @@ import tomllib
 import msgspec
 import pytest
 
-from pegboard.desk import Answer, Desk, nobody
+from pegboard.desk import Answer, Desk, advice, nobody
 from pegboard.errors import NotFoundError, PermissionDeniedError
 from pegboard.schema.permission import PermissionRequest, Verdict
 
@@ -109,7 +109,9 @@ async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow
     with pytest.raises(PermissionDeniedError) as raised:
         await Desk(interactive=False).wait(request)
 
-    line = str(raised.value).rpartition("pegboard.toml: ")[2]
+    assert "pegboard.toml" not in str(raised.value), "what a model could do about it is nothing"
+    assert "Do not look for another way" in str(raised.value)
+    line = raised.value.advice.rpartition("pegboard.toml: ")[2]
     assert tomllib.loads(line) == {"permission": {"bash": dict.fromkeys(allowed, "allow")}}
 
 
@@ -125,6 +127,7 @@ async def test_an_answer_for_good_says_how_far_it_goes_and_for_whom() -> None:
 def test_no_rule_is_offered_for_what_a_plugin_wants_asked_every_time() -> None:
     firm = Verdict(action="ask", reason="it is protected", firm=True)
 
-    assert nobody(_request(1), because=firm) == (
-        'bash "git push" needs a permission (it is protected) and nobody is there to be asked'
+    assert advice(_request(1), because=firm) == ""
+    assert nobody(_request(1), because=firm).startswith(
+        'bash "git push" needs a permission (it is protected) and nobody is there to be asked.'
     )

@@ -79,6 +79,8 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 def denial_of(part: ToolPart) -> str:
     """Why a rule, a plugin or the user said no to this call; empty when nobody did."""
     match part.state:
+        case Failed(error=error, metadata={"denied": True, "advice": str(advice)}):
+            return f"{error.rstrip('.')}; {advice}"
         case Failed(error=error, metadata={"denied": True}):
             return error
         case _:

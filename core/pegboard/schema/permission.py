@@ -69,7 +69,8 @@ class Verdict(Rest, frozen=True):
     """An opinion about a request, with the sentence that a user reads when it is not allow.
 
     `firm`: what was approved before does not answer this ask; it is asked every time. `source`
-    says who decided, `rule` by which rule, if there is one.
+    says who decided, `rule` by which rule, if there is one. `advice` tells the user what would
+    allow it; models are not told.
     """
 
     action: Action
@@ -77,3 +78,4 @@ class Verdict(Rest, frozen=True):
     source: str = ""
     firm: bool = False
     rule: Rule | None = None
+    advice: str = ""

@@ -10,7 +10,7 @@ from pegboard.context import SessionView
 from pegboard.errors import PegboardError, PermissionDeniedError
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
 from pegboard.schema.session import Tokens
-from pegboard.session.failures import failure_of
+from pegboard.session.failures import denial, failure_of
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
@@ -85,7 +85,7 @@ async def _call(
         result = await kept_result(result, output_dir=output_dir, hint=CUT_HINT)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
     except PegboardError as error:
-        denied = {"denied": True} if isinstance(error, PermissionDeniedError) else None
+        denied = denial(error) if isinstance(error, PermissionDeniedError) else None
         text = await kept_error(str(error), output_dir=output_dir, hint=CUT_HINT)
         processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
 

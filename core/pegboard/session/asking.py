@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.context import SessionView
-from pegboard.desk import Answer, nobody
+from pegboard.desk import Answer, advice, nobody
 from pegboard.errors import (
     PegboardError,
     PermissionCorrectedError,
@@ -76,7 +76,9 @@ async def settle(
     if verdict.action == "allow":
         return
     if verdict.action == "deny":
-        raise PermissionDeniedError(verdict.reason or f"{request.permission} is denied")
+        raise PermissionDeniedError(
+            verdict.reason or f"{request.permission} is denied", advice=verdict.advice
+        )
     answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
     if answer.reply == "reject" and answer.message:
         raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
@@ -132,8 +134,13 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
     """The verdict where nobody is there to be asked: ask is deny."""
     if verdict.action != "ask":
         return verdict
-    reason = nobody(request, because=verdict)
-    return replace(verdict, action="deny", reason=reason, source=HEADLESS)
+    return replace(
+        verdict,
+        action="deny",
+        reason=nobody(request, because=verdict),
+        source=HEADLESS,
+        advice=advice(request, because=verdict),
+    )
 
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:

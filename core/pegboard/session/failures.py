@@ -1,11 +1,13 @@
 """Exceptions of a turn, in the shape that a message keeps and clients show."""
 
 from asyncio import CancelledError
+from typing import Any
 
 from pegboard.errors import (
     AbortedError,
     BudgetError,
     ContextOverflowError,
+    PegboardError,
     ProviderAuthError,
     ProviderError,
 )
@@ -24,6 +26,12 @@ from pegboard.schema.message import (
 )
 
 ABORTED = "The user stopped the turn."
+
+
+def denial(error: PegboardError) -> dict[str, Any]:
+    """The metadata of a call that was denied; `advice` is for the user, and no model reads it."""
+    advice = getattr(error, "advice", "")
+    return {"denied": True, "advice": advice} if advice else {"denied": True}
 
 
 def failure_of(error: BaseException, note: str = "") -> Failure:

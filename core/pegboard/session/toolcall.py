@@ -24,6 +24,7 @@ from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
 from pegboard.session.ending import INVALID
+from pegboard.session.failures import denial
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.repeats import digest, digest_of_call
@@ -114,7 +115,7 @@ class Caller:
             else:
                 self.made.discard(call.id)
                 self.denied = True
-            await self._failed(call, _said(error), metadata={"denied": True})
+            await self._failed(call, _said(error), metadata=denial(error))
         except (ToolError, BudgetError) as error:
             await self._failed(call, _said(error))
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
