@@ -47,10 +47,12 @@ class McpBody(Rest, frozen=True):
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
 async def agents(app: Here) -> Response:
-    """The agents, the one that answers when none is named first."""
+    """The agents, the one that answers when none is named first; clients know one prompt."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
-    found = [replace(each, options=masked(each.options)) for each in (first, *rest)]
+    found = [
+        replace(each, options=masked(each.options), prompt_append=None) for each in (first, *rest)
+    ]
     return answer(hidden(app, found))
 
 

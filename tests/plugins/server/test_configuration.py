@@ -71,6 +71,12 @@ def test_a_change_is_kept_and_counts_at_once(own, client, path):
     assert not (own.directory / "pegboard.toml").exists()
 
 
+def test_an_agent_has_the_fields_that_clients_know(client: httpx.Client) -> None:
+    agents = {agent["name"]: agent for agent in client.get("/agent").json()}
+
+    assert "promptAppend" not in agents["plan"]
+
+
 @pytest.mark.parametrize("path", ["/config", "/global/config", "/agent"])
 def test_no_setting_shows_a_secret_wherever_it_stands(own, client, path):
     said = client.get(path).text
