@@ -77,7 +77,8 @@ async def test_an_older_ripgrep_gets_the_whole_expression(tmp_path, monkeypatch,
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    await call(grep, Context(tmp_path), pattern=pattern)
+    (tmp_path / "project").mkdir()
+    await call(grep, Context(tmp_path / "project"), pattern=pattern)
 
     assert f"\n--regexp\n{pattern}\n" in (tmp_path / "said").read_text()
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from lsp_project import asked, edited, said
-from pegboard_plugins.lsp import server, sourcetree
+from pegboard_plugins.lsp import HERE, server, sourcetree
 
 
 def events(context):
@@ -194,7 +194,7 @@ async def test_errors_of_the_file_and_of_others_are_told_apart(project):
     answer = await edited(context, "wrong\n", name="d.t")
 
     here, elsewhere = answer.split("These other files")
-    assert "This has errors now" in here
+    assert HERE in here
     assert "ERROR [1:1] wrong on 0" in here
     assert "ERROR [1:1] needs c.t on 0" in elsewhere
 
