@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Tool, ToolContext, tool
 from pegboard.schema.part import Completed
-from pegboard_plugins import edit, read, write
+from pegboard_plugins import bash, edit, read, write
 from played import HI, Played, call, calls, opened, text, tools_of
 
 
@@ -41,7 +41,16 @@ def test_every_alias_of_a_built_in_tool_means_a_parameter_of_it() -> None:
     from pegboard_plugins.grep import grep
     from pegboard_plugins.task import task
 
-    tools: tuple[Tool, ...] = (apply_patch, edit.edit, glob, grep, read.read, task, write.write)
+    tools: tuple[Tool, ...] = (
+        apply_patch,
+        bash.bash,
+        edit.edit,
+        glob,
+        grep,
+        read.read,
+        task,
+        write.write,
+    )
     for each in tools:
         names = set(each.parameters["properties"])
         assert each.aliases

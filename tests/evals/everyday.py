@@ -283,7 +283,7 @@ _RUNNING = (
         tool="bash",
         arguments={"command": "python3 -m http.server 8123", "background": True},
         fits={"command": "8123", "background": "^True$"},
-        told=("background lets a server go on",),
+        told=("let it run on, for a server",),
     ),
     Task(
         name="bash-long",
@@ -291,7 +291,7 @@ _RUNNING = (
         tool="bash",
         arguments={"command": "sh slow.sh", "timeout": 300_000},
         fits={"command": r"slow\.sh", "timeout": r"^(2[4-9]|[3-9]\d)\d{4}$"},
-        told=("timeout: milliseconds",),
+        told=("in milliseconds",),
     ),
     Task(
         name="bash-folder",
@@ -299,7 +299,7 @@ _RUNNING = (
         tool="bash",
         arguments={"command": "make", "workdir": "firmware"},
         fits={"command": "make", "workdir": "firmware/?$"},
-        told=("in workdir (not by cd)",),
+        told=("rather than cd",),
     ),
     Task(
         name="bash-own-server",

@@ -58,7 +58,7 @@ async def test_the_tools_have_the_protocols_names_and_permissions():
 
 
 SAYS = {
-    "bash": ("shell", "workdir", "background", "milliseconds"),
+    "bash": ("shell", "rather than cd", "behind `&`", "cut in the middle", "milliseconds", "quote"),
     "edit": ("copied exactly", "without read's line numbers", "occur once", "write"),
     "glob": ("newest first", "git ignores", "without a slash", "**/*.py"),
     "grep": ("regular expression", "one line at a time", "git ignores", "(?i)", "*.{ts,tsx}"),
@@ -93,7 +93,7 @@ async def test_every_tool_is_judged_by_what_it_tells():
     assert {tool.id for tool in [*await offered(), *LESS_OFTEN]} == set(SAYS)
 
 
-@pytest.mark.parametrize("name", ["edit", "glob", "grep", "read", "task", "write"])
+@pytest.mark.parametrize("name", ["bash", "edit", "glob", "grep", "read", "task", "write"])
 async def test_every_parameter_is_described(name):
     (tool,) = [each for each in await offered() if each.id == name]
 

@@ -154,7 +154,15 @@ def _inside(paths: Iterable[Path], context: ToolContext) -> list[str]:
     return list(dict.fromkeys(inside))
 
 
-@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests)
+_ALIASES = {
+    "cmd": "command",
+    "cwd": "workdir",
+    "run_in_background": "background",
+    "timeout_ms": "timeout",
+}
+
+
+@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests, aliases=_ALIASES)
 async def bash(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     command: str,
@@ -164,10 +172,19 @@ async def bash(  # noqa: PLR0913 - the model's arguments
     *,
     background: bool = False,
 ) -> ToolResult:
-    """Run a command in a new shell, in the project's directory or in workdir (not by cd).
+    """Run a command in a new shell, which starts in the project's directory.
 
-    It has no input, and what it starts ends with it, but background lets a server go on.
-    timeout: milliseconds. description: 5 to 10 words.
+    It has no input and no terminal. cd and variables last for this call alone, and what it
+    starts ends with it, also behind `&`. Long output is cut in the middle; the answer names the
+    file that has all of it. A line whose meaning is only known when it runs may be asked for or
+    refused: write commands and files out.
+
+    Args:
+        command: the line; quote paths.
+        description: what it does in 5 to 10 words, for the user.
+        timeout: in milliseconds, at most an hour.
+        workdir: the folder to start in, rather than cd.
+        background: let it run on, for a server; the tool processes then shows and stops it.
     """
     if not command.strip():
         raise ToolError("the command is empty")
