@@ -32,18 +32,21 @@ class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
     """The PATH without entries that are relative, empty ones too, or lie in the project `root`."""
-    entries = env.get("PATH", os.defpath).split(os.pathsep)
-    kept = (entry for entry in entries if os.path.isabs(entry) and not _inside(entry, root))  # noqa: PTH117 - may be no path
+    kept = (entry for entry in _absolute_entries(env) if not _inside(entry, root))
     return os.pathsep.join(kept) or os.defpath
 
 
 def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> str | None:
     """The program of this name on the user's PATH, or in one of `more` folders behind it.
 
-    What lies in the project `root`, or is a link to there, does not count.
+    What lies in the project `root`, or is a link to there, does not count. An entry of the PATH
+    is followed only where it has such a program: this is asked for each command that is run.
     """
-    entries = (*search_path(env, root=root).split(os.pathsep), *more)
-    return next((path for path in _executables(name, entries) if not _inside(path, root)), None)
+    entries = _absolute_entries(env)
+    found = _outside(name, (*entries, *more), root)
+    if found is None and all(_inside(entry, root) for entry in entries):
+        return _outside(name, os.defpath.split(os.pathsep), root)
+    return found
 
 
 class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +101,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
             if folder.is_relative_to(self.root)
             for place in _OWN_PROGRAMS
         )
-        entries = self.env.get("PATH", os.defpath).split(os.pathsep)
-        yield from _executables(name, (*own, *filter(os.path.isabs, entries)))
+        yield from _executables(name, (*own, *_absolute_entries(self.env)))
 
     def _files(self, words: Sequence[str]) -> Iterator[str]:
         """The words, and the values of options, that name a file of the project."""
@@ -141,11 +143,23 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return next(_executables(next(named, ""), entries), None)
 
 
+def _absolute_entries(env: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
+
+
 def _executables(name: str, folders: Sequence[str]) -> Iterator[str]:
     for folder in folders:
         path = os.path.join(folder, name)  # noqa: PTH118 - compared as text
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
             yield path
+
+
+def _outside(name: str, folders: Sequence[str], root: Path) -> str | None:
+    """The first one of which neither the folder, which may be a link, nor itself is inside."""
+    for path in _executables(name, folders):
+        if not _inside(os.path.dirname(path), root) and not _inside(path, root):  # noqa: PTH120 - may be no path
+            return path
+    return None
 
 
 def _inside(path: str, root: Path) -> bool:
@@ -159,12 +173,17 @@ def _inside(path: str, root: Path) -> bool:
         written = os.path.normpath(path)
         folder, name = os.path.split(written)
         path = os.path.join(os.path.realpath(folder), name)  # noqa: PTH118 - may be no path
-        if Path(written).is_relative_to(root) or Path(path).is_relative_to(root):
+        if _is_below(written, root) or _is_below(path, root):
             return True
         if not os.path.islink(path):  # noqa: PTH114 - likewise
             return False
         path = os.path.join(os.path.dirname(path), os.readlink(path))  # noqa: PTH115, PTH118, PTH120
     return True
+
+
+def _is_below(path: str, root: Path) -> bool:
+    """As `Path.is_relative_to`, which takes twenty times as long."""
+    return f"{path}/".startswith(f"{root}/")
 
 
 def _name(path: str, root: Path) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from looks import counted_looks
 from pegboard.programs import ProgramSearch, find_program, search_path
 from pegboard.snapshot.git import ShadowGit
 from pegboard.walk import ripgrep
@@ -53,6 +54,19 @@ def test_a_link_into_the_project_is_in_the_project(project: Path, tmp_path: Path
     env = {"PATH": f"{there}:{os.defpath}"}
 
     assert find_program("git", env, root=project) in ("/bin/git", "/usr/bin/git")
+
+
+def test_entries_without_the_program_are_not_followed(project: Path, tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"none{number}").mkdir()
+    many = ":".join(f"{tmp_path}/none{number}" for number in range(40))
+
+    few_looks = counted_looks(lambda: find_program("git", {"PATH": os.defpath}, root=project))
+    env = {"PATH": f"{many}:{os.defpath}"}
+    many_looks = counted_looks(lambda: find_program("git", env, root=project))
+
+    assert many_looks["stat"] == few_looks["stat"] + 40
+    assert many_looks["lstat"] == few_looks["lstat"] > 0
 
 
 def test_a_project_that_is_the_whole_machine_has_its_programs() -> None:
