@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -169,22 +170,21 @@ def launch(path: Path, search: ProgramSearch, said: Mapping[str, LspConfig]) -> 
 def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
     """Whether a server is installed for a file of the project, of which 2,000 are looked at.
 
-    True if there are more of them: what is further in is not known. Blocks.
+    True if there are more of them: what is further in is not known. Programs are searched for
+    the languages that the files have, as this is asked at each step. Blocks.
     """
     languages = tuple(configured(said))
     own = {suffix for each in languages if each.named for suffix in each.languages}
-    anywhere = {
-        suffix
-        for each in languages
-        if _program(each, search.root / "any", search).path
-        for suffix in each.languages
-    }
-    if not own | anywhere:
-        return False
+
+    @cache
+    def is_served(suffix: str) -> bool:
+        fitting = (each for each in languages if suffix in each.languages)
+        return any(_program(each, search.root / "any", search).path for each in fitting)
+
     files, tried = source_files(search.root), set[tuple[Path, str]]()
     for entry in islice(files, MOST_LOOKED_AT):
         suffix = f".{entry.name.rpartition('.')[2].lower()}"  # a path would take ten times as long
-        if suffix in anywhere:
+        if is_served(suffix):
             return True
         if suffix in own:
             path = Path(entry.path)
@@ -193,7 +193,9 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
                     if launch(path, search, said):
                         return True
             tried.add((path.parent, suffix))
-    return next(files, None) is not None
+    if next(files, None) is None:
+        return False
+    return bool(own) or any(is_served(suffix) for each in languages for suffix in each.languages)
 
 
 def _program(language: Language, path: Path, search: ProgramSearch) -> FoundProgram:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from looks import counted_looks
 from lsp_project import config
-from pegboard import hookimpl
+from pegboard import ProgramSearch, hookimpl
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.prompt import TextInput
@@ -108,6 +109,23 @@ async def test_of_a_big_project_few_files_are_looked_at(
 
     assert await offered(tmp_path, settings)
     assert len(looked) == 4
+
+
+def test_programs_for_files_that_the_project_does_not_have_are_not_searched(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.t").touch()
+    search = ProgramSearch(root=tmp_path, directory=tmp_path, vouched=True, env=os.environ)
+    few = config("none", tmp_path / "log").lsp
+    others = {
+        f"other{number}": LspConfig(command=(f"no-{number}",), extensions=(f"t{number}",))
+        for number in range(40)
+    }
+
+    looks = counted_looks(lambda: known.can_answer(search, few))
+
+    assert counted_looks(lambda: known.can_answer(search, {**few, **others})) == looks
+    assert looks["scandir"] == 1
 
 
 async def test_a_request_without_the_tool_costs_no_look(
