@@ -3,6 +3,7 @@
 import asyncio
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 from pegboard import (
     ToolError,
@@ -28,21 +29,35 @@ async def tree_state(directory: Path) -> str | None:
 
     Git is not asked where the repository's own settings would have it run programs.
     """
-    workspace = await asyncio.to_thread(open_workspace, directory)
-    if workspace.git_dir is None:
+    found = await asyncio.to_thread(_checkout, directory)
+    if found is None:
         return None
-    name = await asyncio.to_thread(branch, workspace)
-    facts = [f"branch {name}" if name else "no branch (detached HEAD)"]
-    if not await asyncio.to_thread(running_settings, workspace.git_dirs):
-        facts += await _changes(workspace.worktree)
+    facts = [f"branch {found.branch}" if found.branch else "no branch (detached HEAD)"]
+    if found.git is not None:
+        facts += await _changes(found.git, found.root)
     return ", ".join(facts)
 
 
-async def _changes(root: Path) -> list[str]:
+class _Checkout(NamedTuple):
+    """A worktree; `git` is the program that may look at its files, None where none may."""
+
+    root: Path
+    branch: str | None
+    git: str | None
+
+
+def _checkout(directory: Path) -> _Checkout | None:
+    workspace = open_workspace(directory)
+    if workspace.git_dir is None:
+        return None
+    root, git = workspace.worktree, None
+    if not running_settings(workspace.git_dirs):
+        git = find_program("git", os.environ, root=root)
+    return _Checkout(root, branch(workspace), git)
+
+
+async def _changes(program: str, root: Path) -> list[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    program = await asyncio.to_thread(find_program, "git", env, root=root)
-    if program is None:
-        return []
     try:
         done = await run_program(
             [program, *_STATUS],
