@@ -7,7 +7,7 @@ answer; when all are used up, the last answer is text.
     %glob PATTERN     %grep PATTERN      %todo A|B            %question TEXT|A|B
     %task AGENT TEXT  %tool NAME JSON    %par (all tools in one answer)
     %think TEXT       %say TEXT          %slow N (N chunks, 0.1 s apart)
-    %wait MS          %err STATUS
+    %wait MS          %err STATUS        %stream TEXT KB BYTES RATE (a long text in such deltas)
 
 `python -m directed_model` prints its port.
 """
@@ -19,6 +19,7 @@ import sys
 from itertools import groupby
 from typing import Any
 
+from long_text import TEXTS
 from model_server import (
     Answer,
     Body,
@@ -71,7 +72,16 @@ def _last(body: Body, script: list[str], options: dict[str, str], pause: list[Pi
     if "slow" in options:
         pieces = [[*text(f"chunk{at} "), Pause(SLOW_S)] for at in range(int(options["slow"]))]
         return [thought, *pieces, finish(usage=usage())]
+    if "stream" in options:
+        return [*_streamed(*options["stream"].split()), *finish(usage=usage())]
     return [pause, thought, say(said)]
+
+
+def _streamed(kind: str, kb: str, size: str, rate: str) -> list[Piece]:
+    """A long text in pieces of so many bytes, so many a second."""
+    whole, at = TEXTS[kind](int(kb) * 1024), int(size)
+    deltas = [whole[start : start + at] for start in range(0, len(whole), at)]
+    return [piece for delta in deltas for piece in (*text(delta), Pause(1 / int(rate)))]
 
 
 def _call(directive: str) -> Call | None:  # noqa: PLR0911 - one for each tool

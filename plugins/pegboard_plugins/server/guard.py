@@ -135,7 +135,7 @@ class _Reply:
             headers["x-request-id"] = self._id
             if self._origin is not None:
                 headers["access-control-allow-origin"] = self._origin
-                headers["vary"] = "Origin"
+                headers.add_vary_header("Origin")
         await self._send(message)
         ended = message["type"] == "http.response.body" and not message.get("more_body", False)
         self.whole = self.whole or ended

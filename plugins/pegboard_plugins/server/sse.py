@@ -6,15 +6,21 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query
+from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from pegboard_plugins.server.coding import gzipped, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import Feed, Frame
 from pegboard_plugins.server.house import Followed, Served
 
 HEARTBEAT_S = 10.0
-_HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
+_HEADERS = {
+    "cache-control": "no-cache, no-transform",
+    "vary": "accept-encoding",
+    "x-accel-buffering": "no",
+}
 routes = APIRouter()
 
 LastId = Annotated[str | None, Header(alias="last-event-id")]
@@ -44,13 +50,16 @@ async def all_events(
 
 
 class _EventStream(StreamingResponse):
-    """A stream whose listener is gone as soon as its client is."""
+    """A stream whose listener is gone as soon as its client is; compressed if the client asks."""
 
     def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
         super().__init__(frames, headers=_HEADERS, media_type="text/event-stream")
         self._frames = frames
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if takes_gzip(Headers(scope=scope).getlist("accept-encoding")):
+            self.headers["content-encoding"] = "gzip"
+            self.body_iterator = gzipped(self._frames)
         async with aclosing(self._frames):
             await super().__call__(scope, receive, send)
 

@@ -271,12 +271,15 @@ def test_a_site_that_is_named_may_use_the_server(model_port, tmp_path):
         asked = httpx.options(server.url + "/session", headers=headers)
         with server.client(headers=headers) as client:
             answer = client.get("/session")
+            with client.stream("GET", "/event") as stream:
+                vary = stream.headers["vary"]
 
     assert (asked.status_code, answer.status_code) == (204, 200)
     allowed = asked.headers["access-control-allow-headers"].split(", ")
     assert {"authorization", "content-type", "last-event-id", "x-opencode-ticket"} <= set(allowed)
     assert answer.headers["access-control-allow-origin"] == "https://mine.example"
     assert answer.headers["vary"] == "Origin"
+    assert vary == "accept-encoding, Origin"
 
 
 @pytest.mark.parametrize("options", [["--hostname=0.0.0.0"], ["--hostname=0.0.0.0", "--no-auth"]])
