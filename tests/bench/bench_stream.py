@@ -3,16 +3,18 @@
 `python tests/bench/bench_stream.py` prints figures and their ratio to a raw floor: sockets and
 JSON without any HTTP client. CPU time of this process only; the server runs in its own.
 `python tests/bench/bench_stream.py bytes` streams answers of 50 to 400 KB, 10 KB a second, and
-prints what is written for each, as values and as pages, and what is sent to a client.
+prints what is written for each, as values and as pages, and what is sent to clients of a server,
+who ask for compression or not. The text is prose, and once more random letters.
 """
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,19 +22,25 @@ from tempfile import TemporaryDirectory
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 
+import httpx
 import msgspec
 
 import model_server
-from pegboard import ModelMessage, ModelRequest, Text, TextDelta, encode_event
-from pegboard.bus import Subscription
+from long_text import TEXTS
+from pegboard import ModelMessage, ModelRequest, Text, TextDelta
 from pegboard.providers import StreamEvent, StreamFinish, TextEnd, TextStart
 from pegboard.storage.sqlite import SqliteStorage
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
 from played import HI, Answer, Played, opened
+from served import Served, model, served
+from stream_bytes import Counted, counting
 
 DELTAS = 20_000
 BATCH = 64
 ROUNDS = 5
+SIZES_KB = (4, 50, 100, 200, 400)
+STREAMS = ("/event?ids=true", "/global/event", "/event")
+ANSWERED_WITHIN_S = 120
 PACE_KB_S = 10
 DELTAS_S = 20
 
@@ -144,10 +152,9 @@ def _print(what: str, value: float, floor: float | None = None) -> None:
 
 @dataclass(slots=True)
 class Written:
-    """Bytes of one answer."""
+    """Bytes that one answer gives to the database."""
 
     values: int = 0
-    sent: int = 0
 
     def note(self, _: object, sql: str, values: object) -> bool:
         """Count the values of a statement that writes."""
@@ -155,19 +162,15 @@ class Written:
             self.values += sum(len(value) for value in values if isinstance(value, bytes | str))
         return True
 
-    async def hear(self, events: Subscription) -> None:
-        """Count the JSON of all events."""
-        async for event in events:
-            self.sent += len(encode_event(event))
 
-
-def paced(kb: int) -> Answer:
-    """So much text, 20 deltas a second."""
+def paced(text: str) -> Answer:
+    """The text, 20 deltas a second."""
+    size = PACE_KB_S * 1024 // DELTAS_S
 
     async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         yield TextStart("0")
-        for _delta in range(kb * DELTAS_S // PACE_KB_S):
-            yield TextDelta("0", "x" * (PACE_KB_S * 1024 // DELTAS_S))
+        for start in range(0, len(text), size):
+            yield TextDelta("0", text[start : start + size])
             await asyncio.sleep(1 / DELTAS_S)
         yield TextEnd("0")
         yield StreamFinish("stop")
@@ -175,22 +178,64 @@ def paced(kb: int) -> Answer:
     return answer
 
 
-async def count_bytes(kb: int) -> None:
-    """What one answer costs."""
+async def count_written(kb: int) -> None:
+    """What one answer costs on the disk."""
     counted = Written()
     with TemporaryDirectory() as folder:
-        async with opened(Path(folder), Played(paced(kb))) as app:
+        async with opened(Path(folder), Played(paced(TEXTS["words"](kb * 1024)))) as app:
             session = await app.create_session()
             assert isinstance(app.storage, SqliteStorage)
             app.storage._writer._db.exec_trace = counted.note
-            async with app.subscribe(limit=10**6) as events:
-                hearing = asyncio.create_task(counted.hear(events))
-                before = _system_bytes()
-                await app.prompt(session.id, HI)
-                pages = _system_bytes() - before
-            await hearing
-    for what, size in (("values", counted.values), ("pages", pages), ("sent", counted.sent)):
+            before = _system_bytes()
+            await app.prompt(session.id, HI)
+            pages = _system_bytes() - before
+    for what, size in (("values", counted.values), ("pages", pages)):
         _print(f"{kb} KB, {what}, KB", size / 1024, kb)
+
+
+def count_sent(kb: int) -> None:
+    """What one answer costs on the sockets of a server's clients."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(TemporaryDirectory())
+        port = opened.enter_context(model())
+        server = opened.enter_context(served(Path(folder), port))
+        client = opened.enter_context(server.client())
+        for kind in TEXTS:
+            clients = [Counted(path, coding) for path in STREAMS for coding in ("", "gzip")]
+            _stream(server, client, clients, f"{kind} {kb}")
+            for each in clients:
+                what = f"{kb} KB of {kind}, {each.path}, {each.coding or 'plain'}, KB"
+                _print(what, each.bytes / 1024, kb)
+
+
+def measure_coding(kb: int) -> None:
+    """The server's CPU time for an answer with ten clients, compressed or not."""
+    with (
+        TemporaryDirectory() as folder,
+        model() as port,
+        served(Path(folder), port) as server,
+        server.client() as client,
+    ):
+        for coding in ("", "gzip", "", "gzip"):
+            clients = [Counted("/event?ids=true", coding) for _ in range(10)]
+            before = _cpu_s(server)
+            _stream(server, client, clients, f"words {kb}")
+            spent_ms = (_cpu_s(server) - before) * 1000
+            _print(f"{kb} KB to 10 clients, {coding or 'plain'}, CPU ms", spent_ms)
+
+
+def _stream(server: Served, client: httpx.Client, clients: Sequence[Counted], text: str) -> None:
+    size = PACE_KB_S * 1024 // DELTAS_S
+    session = client.post("/session").json()["id"]
+    body = {"parts": [{"type": "text", "text": f"%stream {text} {size} {DELTAS_S}"}]}
+    with counting(server, clients):
+        path = f"/session/{session}/message"
+        client.post(path, json=body, timeout=ANSWERED_WITHIN_S).raise_for_status()
+
+
+def _cpu_s(server: Served) -> float:
+    facts = Path(f"/proc/{server.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(facts[11]) + int(facts[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _system_bytes() -> int:
@@ -205,8 +250,10 @@ def main() -> None:
         asyncio.run(serve())
         return
     if sys.argv[1:] == ["bytes"]:
-        for kb in (50, 100, 200, 400):
-            asyncio.run(count_bytes(kb))
+        for kb in SIZES_KB:
+            asyncio.run(count_written(kb))
+            count_sent(kb)
+        measure_coding(50)
         return
     with server() as port:
         asyncio.run(measure(port))
