@@ -169,7 +169,9 @@ async def test_a_large_frame_is_compressed_piece_by_piece_and_whole_at_its_end()
 def test_a_streamed_answer_is_sent_in_twice_its_bytes_at_most(
     server: Served, client: httpx.Client, kind: str, kb: int
 ) -> None:
-    clients = [Counted(path, coding="gzip") for path in STREAMS[1:]]
+    # The oldest clients hear the text once more each time that it has doubled: noise is too much.
+    paths = STREAMS if kind == "words" else STREAMS[1:]
+    clients = [Counted(path, coding="gzip") for path in paths]
     session = client.post("/session").json()["id"]
     text = f"%stream {kind} {kb} 512 200"
 
