@@ -139,6 +139,13 @@ class FileAccess(Protocol):
         """
         ...
 
+    async def intend(self, path: Path) -> None:
+        """Say that the call is about to move or remove the file, or to change it by itself.
+
+        A revert can then bring back what git ignores, too. `replace` says it of its own.
+        """
+        ...
+
 
 class BackgroundAccess(Protocol):
     """Processes that outlive the call; they end with the session, a task's, or the App."""

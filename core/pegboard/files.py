@@ -64,9 +64,10 @@ class FileLedger:
         announce: Callable[[Path], None] | None = None,
         noted: set[str] | None = None,
     ) -> "SessionFiles":
-        """The ledger as the tools of one session use it; `announce` hears of a write before it.
+        """The ledger as the tools of one session use it.
 
-        `noted` takes up the files that are noted as read.
+        `announce` hears of a write before it, in a thread; `noted` takes up the files that are
+        noted as read.
         """
         stamps = self._stamps.setdefault(session_id, {})
         return SessionFiles(self, stamps, announce, noted)
@@ -188,8 +189,6 @@ class SessionFiles:
 
         :raises OSError: when it cannot be written; the old file is then whole.
         """
-        if self._announce is not None:
-            self._announce(path)
         work = asyncio.create_task(asyncio.to_thread(self._replace, path, content))
         try:
             others = await asyncio.shield(work)
@@ -200,7 +199,17 @@ class SessionFiles:
         self.note_read(path)
         return others
 
+    async def intend(self, path: Path) -> None:
+        """Say that the call is about to move or remove the file, or to change it by itself.
+
+        What snapshots would not have of it is copied. `replace` says it of its own.
+        """
+        if self._announce is not None:
+            await asyncio.to_thread(self._announce, path)
+
     def _replace(self, path: Path, content: bytes) -> int:
+        if self._announce is not None:
+            self._announce(path)
         self._ledger.sweep(path.parent)
         return _replace(path, content)
 

@@ -22,7 +22,7 @@ _REASONS = {
     "secret": "a file of secrets, of which no copy is made",
     "large": "too large for a snapshot",
     "many": "git does not track it, and there are too many such files for a snapshot",
-    "ignored": "ignored by git, so no copy was made",
+    "ignored": "ignored by git, and no tool said that it would change it",
     "restaged": "staged otherwise since, so the index is left",
     "committed": "committed since, so the index is left",
     "unstaged": "what was staged of it before is not in the repository any more",

@@ -6,7 +6,7 @@ for it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
 from pegboard.session.changes import bounded, split, summary_of, total, ways_of
 from pegboard.session.processor import Processor
-from pegboard.snapshot import Snapshots
+from pegboard.snapshot import Snapshots, Way
 from pegboard.snapshot.claims import Writing
 from pegboard.storage.changes import Emit, PutPart
 from pegboard.tools import Tool
@@ -210,6 +210,7 @@ class Trail:
     async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
         """Tell what a step has done, with the tree that it has left."""
         self._wrote = False
+        copied = await snapshots.copied(self._run.session.id)
         changed = snapshots.take(self._run.session.id)
         left = snapshots.unkept(changed)
         if not self._is_there(step):
@@ -220,20 +221,31 @@ class Trail:
         index = snapshots.take_staged(self._run.session.id)
         if not (changed or index) or step.tree is None:
             return
-        patch = PatchPart(
+        kept = tuple(path for path in left if path in copied)
+        others = tuple(path for path in changed if path not in left)
+        named = {str(path): reason for path, reason in left.items() if path not in copied}
+        patches = []
+        if others or named or index:
+            way = Way(before=step.tree, after=tree)
+            patches.append(replace(self._patch(step, way, others), left=named, staged=index))
+        if kept:
+            patches.append(self._patch(step, copied[kept[0]], kept))
+        # Nothing waits since `take`: from here on nobody cancels this.
+        self._patches += patches
+        for patch in patches:
+            step.processor.put(patch)
+        for name, way in ((n, w) for patch in patches for n, w in ways_of(patch).items()):
+            await snapshots.keep(self._run.session.id, name, way)
+
+    def _patch(self, step: _Step, way: Way, files: Iterable[Path]) -> PatchPart:
+        return PatchPart(
             id=self._run.ids.part(),
             session_id=step.message.session_id,
             message_id=step.message.id,
-            hash=step.tree,
-            files=tuple(str(path) for path in changed if path not in left),
-            after=tree,
-            left={str(path): reason for path, reason in left.items()},
-            staged=index,
+            hash=way.before,
+            files=tuple(map(str, files)),
+            after=way.after,
         )
-        self._patches.append(patch)  # nothing waits since `take`: from here on nobody cancels this
-        step.processor.put(patch)
-        for name, way in ways_of(patch).items():
-            await snapshots.keep(self._run.session.id, name, way)
 
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
         """Store what is known late; clients count steps, and their costs, by the events."""

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
@@ -21,10 +20,12 @@ from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.sensitive import secret_path
 from pegboard.snapshot.claims import Claims, Writing
+from pegboard.snapshot.copies import Copies
 from pegboard.snapshot.filediff import file_diff
 from pegboard.snapshot.git import GitUnusableError, ShadowGit
 from pegboard.snapshot.objects import SUBMODULE, Objects
 from pegboard.snapshot.restore import Left, Move, Restored, put_back
+from pegboard.snapshot.restore import Way as Way
 from pegboard.snapshot.staging import StagedWay, restage
 from pegboard.snapshot.state import TooMuchError, WorktreeState
 from pegboard.snapshot.store import Store
@@ -40,14 +41,6 @@ MOST_WATCHED = 500
 _Reason = Literal["same", "changed", "lost", "failed", "secret"]
 _Arguments = ParamSpec("_Arguments")
 _Value = TypeVar("_Value")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """From one tree to another; `before` and `after` are ids that `track` gave."""
-
-    before: str
-    after: str
 
 
 class Snapshots:
@@ -66,6 +59,7 @@ class Snapshots:
         self._root = workspace.worktree
         self._root_bytes = os.fsencode(workspace.worktree) + b"/"
         self._claims = Claims()
+        self._copies = Copies(self._state, self._objects)
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._busy = threading.Lock()
         self._stirred = False
@@ -103,22 +97,29 @@ class Snapshots:
         try:
             yield writing
         finally:
-            if tells and writing.spoke:
-                self._told |= writing.told
-            else:
+            self._told |= writing.told
+            if not (tells and writing.spoke):
                 self._stirred = True
             writing.end_ns = time.time_ns()  # last: a look that begins now knows of the call
 
     def tell(self, writing: Writing, path: Path) -> None:
         """The call has written this file."""
         writing.spoke = True
-        self.intend(writing, path)
+        self._note(writing, path)
 
     def intend(self, writing: Writing, path: Path) -> None:
-        """The call is about to write this file: a change of it is this call's work."""
+        """The call is about to write this file; if no tree has it, a copy is made. It blocks."""
+        name = self._note(writing, path)
+        if name is not None:
+            self._copies.note(writing.owners, name)
+
+    def _note(self, writing: Writing, path: Path) -> bytes | None:
         name = os.fsencode(path)
-        if name.startswith(self._root_bytes):
-            writing.told.add(name.removeprefix(self._root_bytes))
+        if not name.startswith(self._root_bytes):
+            return None
+        name = name.removeprefix(self._root_bytes)
+        writing.told.add(name)
+        return name
 
     async def track(self, *, fresh: bool = False) -> str | None:
         """The tree of the files as they are; None where snapshots are refused.
@@ -147,7 +148,13 @@ class Snapshots:
 
     def take(self, session_id: str) -> tuple[Path, ...]:
         """The files that the session is found to have changed, each told once."""
+        self._copies.drop(session_id)
         return tuple(self._path(path) for path in self._claims.take(session_id))
+
+    async def copied(self, session_id: str) -> Mapping[Path, Way]:
+        """The ways of files that no tree has, but of which copies are kept; before `take`."""
+        ways = await asyncio.to_thread(self._copies.ways, session_id)
+        return {self._path(path): way for path, way in ways.items()}
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
         """Those of the files of which no states are kept, with the reason."""

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +15,14 @@ from pegboard.schema.part import Unkept
 from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """From one tree to another, by their ids."""
+
+    before: str
+    after: str
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from pegboard.schema.part import Staged
 from pegboard.snapshot.git import GitError, ShadowGit
 from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
 from pegboard.snapshot.restore import Left
-from pegboard.snapshot.tree import MissingObjectError, Tree, look_up
+from pegboard.snapshot.tree import MissingObjectError, look_up, tree_of
 
 
 class StagedWay(NamedTuple):
@@ -37,13 +37,11 @@ def staged(
     paths = {path for path, _ in before.items() ^ after.items()}
     if not paths:
         return None
-    trees = []
-    for index in (before, after):
-        tree = Tree({}, objects)
-        tree.change({path: index[path] for path in paths if path in index})
-        trees.append(tree.id)
+    was, now = (
+        tree_of({path: index.get(path) for path in paths}, objects) for index in (before, after)
+    )
     files = tuple(os.fsdecode(path) for path in sorted(paths))
-    return Staged(hash=trees[0], after=trees[1], files=files, head=head)
+    return Staged(hash=was, after=now, files=files, head=head)
 
 
 def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:

@@ -47,6 +47,10 @@ class TooMuchError(Exception):
     """The folder holds more than a snapshot may take."""
 
 
+class NotKeptError(Exception):
+    """No copy of a file can be made."""
+
+
 class WorktreeState:
     """The files of a worktree as they were at the last look. Its methods block.
 
@@ -65,6 +69,7 @@ class WorktreeState:
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
         self.apart = Apart(self._root)
+        self._had: set[bytes] = set()
         self._large = LargeFiles(git.folder / "large")
         self._flooded = False
         self._head = ""
@@ -168,7 +173,7 @@ class WorktreeState:
                 self.apart.add(path, self.apart.reasons[above])
                 continue
             known = path in self._files or path in self._index or path in listing.others
-            if not known and os.path.lexists(self._root + path):
+            if not known and (os.path.lexists(self._root + path) or path in self._had):
                 self.apart.add(path, "ignored")
 
     def freshen(self) -> None:
@@ -189,6 +194,28 @@ class WorktreeState:
     def entry(self, path: bytes) -> Entry | None:
         """The file as it is on the disk, None where there is none; its content is not stored."""
         return _entry_of(self._root + path, None)[0]
+
+    def has(self, path: bytes) -> bool:
+        """Whether the trees have the file, or none is known yet."""
+        return self._tree is None or path in self._files or path in self._index
+
+    def copied(self, path: bytes) -> Entry | None:
+        """A file that no tree has, as it is; None where there is none.
+
+        :raises NotKeptError: when it cannot be read, or is too long; then `apart` says so.
+        """
+        size = _size(self._root + path)
+        if size < 0:
+            return None
+        hidden = secret_path(Path(os.fsdecode(path)))
+        if not hidden and not self._large.fits(path, size):
+            self.apart.reasons[path] = "large"
+            raise NotKeptError
+        entry, _ = _entry_of(self._root + path, None if hidden else self._objects)
+        if entry is None:
+            raise NotKeptError
+        self._had.add(path)
+        return entry
 
     def _check(self, listing: Listing) -> None:
         total = 0

@@ -76,6 +76,13 @@ class Tree:
                 del entries[name]
 
 
+def tree_of(files: Mapping[bytes, Entry | None], objects: Objects) -> str:
+    """The id of a stored tree that has these files alone."""
+    tree = Tree({}, objects)
+    tree.change(files)
+    return tree.id
+
+
 class MissingObjectError(LookupError):
     """An object of a snapshot is gone, so nothing can be said about the file."""
 

@@ -11,7 +11,7 @@ from pegboard.session.revert import Reverted
 from pegboard.snapshot.objects import object_id
 from played import heard, text
 from worktrees import git
-from written import ask, full_repository, played, shell, state, written
+from written import ask, full_repository, played, shell, written
 
 LARGE = (50 << 20) + 1
 
@@ -96,16 +96,6 @@ async def test_a_repository_that_nobody_changed_is_not_named(tmp_path: Path, pro
     assert back.files.left == ()
 
 
-async def test_what_a_tool_wrote_in_another_repository_is_named(
-    tmp_path: Path, project: Path
-) -> None:
-    inner_repository(project / "known")
-    async with played(tmp_path, written("known/inner.txt", "x")) as (app, session):
-        back = await app.revert(session, await ask(app, session))
-
-    assert left(back) == {"inner.txt": "nested"}
-
-
 async def test_what_was_left_is_named_again_by_a_later_process_and_told_by_an_event(
     tmp_path: Path, project: Path
 ) -> None:
@@ -173,17 +163,6 @@ async def test_a_session_that_only_read_leaves_nothing_unknown(
         back = await app.revert(session, await ask(app, session))
 
     assert back.files.unknown == ""
-
-
-async def test_what_git_ignores_is_named_when_a_tool_has_written_it(
-    tmp_path: Path, project: Path
-) -> None:
-    before = state(project)
-    async with played(tmp_path, written("out.log", "x")) as (app, session):
-        back = await app.revert(session, await ask(app, session))
-
-    assert left(back) == {"out.log": "ignored"}
-    assert state(project) != before
 
 
 async def test_a_long_file_that_git_does_not_track_comes_back(
