@@ -4,17 +4,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Part, PatchPart, StepStartPart, ToolPart
+from pegboard.schema.part import Failed, Part, PatchPart, StepStartPart, ToolPart
 from pegboard.schema.session import Revert
 from pegboard.session.changes import behind
 from pegboard.session.engine import Engine
 from pegboard.session.trail import READS_ONLY
 from pegboard.snapshot.restore import Left, Restored
+from pegboard.storage.recovery import INTERRUPTED_CALL
 
 MOST_NAMED = 20
 """More files are counted, not named; the answer of `App.revert` has all."""
 _OFF = "snapshots are turned off (`snapshot = false`)"
-_NONE = "no snapshot was taken"
+_NONE = "no snapshot was taken, or the program ended before"
 _REASONS = {
     "changed": "edited since",
     "lost": "its copy is gone or damaged",
@@ -55,12 +56,18 @@ def unseen(
             seen, wrote = part is not None and part.snapshot is not None, False
         elif isinstance(part, ToolPart) and part.tool not in READS_ONLY:
             wrote = True
+            seen = seen and not _was_killed(part)
     if not count:
         return ""
     snapshots = engine.snapshots
     why = _OFF if snapshots is None else snapshots.refused or _NONE
     steps = "1 step" if count == 1 else f"{count} steps"
     return f"files that {steps} changed are as they are: {why}"
+
+
+def _was_killed(part: ToolPart) -> bool:
+    """Whether the program ended while the call ran, so that nobody has looked at its work."""
+    return isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
 
 
 def said_of(files: Restored, root: Path) -> str:

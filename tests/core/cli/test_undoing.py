@@ -7,7 +7,7 @@ import pytest
 
 from core.cli.commands import CommandLine
 from model_server import ModelServer, call, in_order, say
-from worktrees import git, small_repository
+from worktrees import small_repository
 
 
 @pytest.fixture
@@ -46,11 +46,9 @@ async def test_each_revert_goes_back_by_one_prompt_and_unrevert_returns_to_the_e
 
 
 async def test_what_was_left_is_shown_and_told_to_programs(pegboard: CommandLine) -> None:
-    (pegboard.project / "inner").mkdir()
-    git(pegboard.project / "inner", "init", "-q")
-    (pegboard.project / "inner" / "x").write_text("x")
-    session = await wrote(pegboard, ("inner/b.txt", "first"), ("c.txt", "second"))
-    (pegboard.project / "c.txt").write_text("mine")
+    session = await wrote(pegboard, ("b.txt", "first"), ("c.txt", "second"))
+    for name in ("b.txt", "c.txt"):
+        (pegboard.project / name).write_text("mine")
 
     shown = await pegboard("session", "revert", session)
     first = json.loads((await pegboard("session", "show", session, "--format", "json")).out)
@@ -62,7 +60,7 @@ async def test_what_was_left_is_shown_and_told_to_programs(pegboard: CommandLine
     assert shown.code == 1
     assert "left      c.txt: edited since" in shown.out
     assert [(Path(each["path"]).name, each["reason"]) for each in told["left"]] == [
-        ("b.txt", "nested")
+        ("b.txt", "changed")
     ]
     assert told["info"]["revert"]["messageID"] == message
     assert (pegboard.project / "c.txt").read_text() == "mine"
