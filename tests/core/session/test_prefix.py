@@ -2,52 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import model_server as ms
+from long_session import STEPS, asked, encoded, kept_bytes, options, project_in
+from long_session import requests_of_thirty_steps as thirty_steps
 from model_server import ModelServer
-from pegboard import App, AppOptions
+from pegboard import App
 from pegboard.schema.prompt import FileInput, TextInput
-from worktrees import git
-
-Body = Mapping[str, Any]
-
-
-def options(folder: Path, url: str) -> AppOptions:
-    """An App with all built-in plugins and a model behind HTTP."""
-    provider = {
-        "options": {"baseURL": url, "apiKey": "key"},
-        "models": {"model": {"limit": {"context": 100_000, "output": 4_000}}},
-    }
-    return AppOptions(
-        config={"model": "fake/model", "provider": {"fake": provider}},
-        installed=False,
-        trust=True,
-        env={"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)},
-        **{f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")},
-    )
-
-
-def project_in(folder: Path) -> Path:
-    project = folder / "project"
-    project.mkdir()
-    (project / "AGENTS.md").write_text("Be brief.\n")
-    (project / "a.txt").write_text("one\ntwo\n")
-    git(project, "init", "-q")
-    return project
-
-
-def encoded(body: Body) -> list[bytes]:
-    """The messages of a request as they were sent, but for blanks."""
-    return [json.dumps(message).encode() for message in body["messages"]]
-
-
-def asked(server: ModelServer) -> list[Body]:
-    """The requests of turns; a title's offers no tools."""
-    return [body for body in server.requests if body.get("tools")]
 
 
 async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_before(
@@ -101,3 +64,18 @@ async def test_a_change_of_the_mode_changes_no_message_that_was_sent(tmp_path: P
 
     for before, after in pairwise(requests):
         assert encoded(after)[1 : len(before["messages"])] == encoded(before)[1:]
+
+
+async def test_thirty_steps_with_lists_reminders_and_failures_keep_the_prefix(
+    tmp_path: Path,
+) -> None:
+    requests = await thirty_steps(tmp_path)
+    told = json.dumps(requests[-1]["messages"])
+
+    assert len(requests) >= 2 * STEPS
+    assert all(word in told for word in ("system-reminder", "Use tabs.", "todowrite", "no tool"))
+    for before, after in pairwise(requests):
+        assert encoded(after)[: len(before["messages"])] == encoded(before)
+        assert {**after, "messages": []} == {**before, "messages": []}
+        whole = len(json.dumps([before["tools"], before["messages"]]))
+        assert kept_bytes(before, after)[0] >= whole - len("]]")
