@@ -98,9 +98,16 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     character: int = 1,
     query: str = "",
 ) -> ToolResult:
-    """Ask the language server of a file: definitions, references, types, symbols, errors.
+    """Ask a file's language server who calls, defines or implements a name, and what type it has.
 
-    line and character count from 1 and point at a name. query is for workspaceSymbol.
+    It knows the code where grep knows text.
+
+    Args:
+        filePath: absolute, or relative to the working directory; for workspaceSymbol any file of
+            the language.
+        line: where the name stands, from 1; not for documentSymbol, workspaceSymbol, diagnostics.
+        character: the column of the name's first letter, from 1; as line.
+        query: for workspaceSymbol, a part of the name.
     """
     path = await _requests(context, operation, filePath)
     if not await asyncio.to_thread(path.is_file):

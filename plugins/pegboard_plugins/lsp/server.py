@@ -85,7 +85,8 @@ class Server:
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.
         """
         language, env = launch.language, {**env, **(launch.language.env or {})}
-        tree = await asyncio.to_thread(SourceTree, launch.root)  # before the server reads any
+        # Before the server reads any.
+        tree = await asyncio.to_thread(SourceTree, launch.root, env.get("PATH", ""))
         around = AsyncExitStack()
         try:
             command = await around.enter_async_context(
@@ -117,15 +118,16 @@ class Server:
         return encoding_of(self._capabilities)
 
     async def refresh(self, told: Iterable[Path]) -> bool:
-        """Tell the server which files have come, changed and gone; False once these were too many.
+        """Tell the server which files have come, changed and gone.
 
+        False once these were too many, or packages were installed: it must be started anew.
         `told` are files that have changed, watched or not.
         """
         self._used_at = time.monotonic()
         async with self._refreshing:
             also = (*told, *self._documents.paths())
             changes = await asyncio.to_thread(self._wanted_changes, also)
-            self._outdated = self._outdated or len(changes) > MOST_CHANGES
+            self._outdated |= len(changes) > MOST_CHANGES or self._tree.installed
             if self._outdated:
                 return False
             if affects := any(map(self._watchers.knows, changes)):

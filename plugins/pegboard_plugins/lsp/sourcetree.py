@@ -16,15 +16,23 @@ Change = Literal["Created", "Changed", "Deleted"]
 
 
 class SourceTree:
-    """The files of a folder as they were at the last look; blocks."""
+    """The files of a folder as they were at the last look; blocks.
 
-    def __init__(self, root: Path) -> None:
+    `installed` says whether packages of Python have come or gone since the first one, in the
+    folder's own environments or in those on the `search` path.
+    """
+
+    def __init__(self, root: Path, search: str = "") -> None:
         self._root = root
+        self._search = search
+        self._packages = _packages(root, search)
+        self.installed = False
         self._stamps = _stamps(root, ())
 
     def changes(self, also: Iterable[Path]) -> Mapping[str, Change]:
         """What became of the files, and of the paths in `also`, since the last call."""
         before, self._stamps = self._stamps, _stamps(self._root, also)
+        self.installed |= _packages(self._root, self._search) != self._packages
         found: dict[str, Change] = {}
         for path, stamp in self._stamps.items():
             if path not in before:
@@ -52,6 +60,18 @@ def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
                 yield entry
             elif not entry.name.startswith(".") and entry.name not in _LEFT_OUT:
                 folders.append(entry.path)
+
+
+def _packages(root: Path, search: str) -> dict[Path, int]:
+    """When something came or went in the folders of Python's packages."""
+    programs = (Path(each) for each in search.split(os.pathsep) if each)
+    found: dict[Path, int] = {}
+    for environment in (root / ".venv", root / "venv", *(each.parent for each in programs)):
+        if (environment / "pyvenv.cfg").exists():
+            for folder in environment.glob("lib/python*/site-packages"):
+                with suppress(OSError):
+                    found[folder] = folder.stat().st_mtime_ns
+    return found
 
 
 def _stamps(root: Path, also: Iterable[Path]) -> dict[str, int]:

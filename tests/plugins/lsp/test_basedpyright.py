@@ -1,7 +1,10 @@
 """The lsp plugin with basedpyright: its answers, and that it knows the project as it is."""
 
 import json
+import subprocess
 import sys
+import venv
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -76,6 +79,36 @@ async def test_a_module_that_was_just_written_can_be_imported(context: Context) 
 
     assert await edited(context, SHAPES, "new.py") == ""
     assert await edited(context, "from new import area\n\nprint(area(1, 2))\n", "use.py") == ""
+
+
+def install(project: Path, name: str) -> None:
+    """Install a package of this name with pip into the project's environment."""
+    wheel = project.parent / f"{name}-1.0-py3-none-any.whl"
+    facts = {
+        "METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "RECORD": "",
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{name}/__init__.py", "def area(width: int) -> int:\n    return width\n")
+        archive.writestr(f"{name}/py.typed", "")
+        for file, content in facts.items():
+            archive.writestr(f"{name}-1.0.dist-info/{file}", content)
+    pip = (sys.executable, "-m", "pip", "--python", str(project / ".venv/bin/python"))
+    subprocess.run((*pip, "install", "-q", "--no-index", "--no-deps", str(wheel)), check=True)
+
+
+async def test_a_package_that_was_just_installed_can_be_imported(context: Context) -> None:
+    project = context.directory
+    venv.create(project / ".venv", symlinks=True)
+    (project / "use.py").write_text("from fresh import area\n\nprint(area(1))\n")
+    before = await asked(context, "diagnostics", "use.py")
+
+    install(project, "fresh")
+    after = await asked(context, "diagnostics", "use.py")
+
+    assert '"fresh" could not be resolved' in before
+    assert "fresh" not in after
 
 
 async def test_a_module_that_changes_moves_and_goes_is_judged_as_it_is(context: Context) -> None:

@@ -151,3 +151,13 @@ async def test_in_an_app_each_request_has_the_tool_as_the_project_is_then(tmp_pa
 
     names = [[tool.name for tool in request.tools] for request in provider.requests]
     assert names == [[], [lsp.id]]
+
+
+def test_the_text_says_what_each_operation_needs() -> None:
+    said = lsp.parameters["properties"]
+
+    assert "workspaceSymbol any file" in said["filePath"]["description"]
+    assert "not for documentSymbol, workspaceSymbol, diagnostics" in said["line"]["description"]
+    assert "first letter, from 1" in said["character"]["description"]
+    assert "workspaceSymbol" in said["query"]["description"]
+    assert "where grep knows text" in lsp.description
