@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from forks import PEGBOARD, PIPE, Fork, environment, start
+
 TESTS = Path(__file__).parent
 READY_WITHIN_S = 20.0
 PERMISSION = {"*": "allow", "bash": {"*": "ask", "echo free*": "allow"}}
@@ -26,7 +28,7 @@ class Served:
     directory: Path
     places: Path
     token: str
-    process: "subprocess.Popen[str]"
+    process: "Fork | subprocess.Popen[bytes]"
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -66,7 +68,7 @@ def make_project(directory: Path) -> Path:
 def model() -> Iterator[int]:
     """The port of a model that takes directives."""
     command = [sys.executable, "-m", "directed_model"]
-    with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
+    with start(command, cwd=TESTS, env=environment(), stdout=PIPE) as process:
         assert process.stdout
         try:
             yield int(process.stdout.readline())
@@ -82,17 +84,10 @@ def served(
     work = root / "work"
     if not work.exists():
         make_project(work)
-    full = {**os.environ, **_environment(root, model_port), **(env or {})}
-    command = [
-        str(Path(sys.executable).with_name("pegboard")),
-        "-C",
-        str(work),
-        "serve",
-        "--port=0",
-        *options,
-    ]
+    full = {**environment(), **_environment(root, model_port), **(env or {})}
+    command = [PEGBOARD, "-C", str(work), "serve", "--port=0", *options]
     log = (root / "server.log").open("a")
-    process = subprocess.Popen(command, env=full, stdout=subprocess.PIPE, stderr=log, text=True)
+    process = start(command, cwd=Path.cwd(), env=full, stdout=PIPE, stderr=log)
     try:
         url = _address(process)
         port = url.rpartition(":")[2]
@@ -117,11 +112,11 @@ def served(
         log.close()
 
 
-def _address(process: "subprocess.Popen[str]") -> str:
+def _address(process: "Fork | subprocess.Popen[bytes]") -> str:
     assert process.stdout
     end = time.monotonic() + READY_WITHIN_S
     while time.monotonic() < end:
-        line = process.stdout.readline()
+        line = process.stdout.readline().decode()
         if "listening on" in line:
             return line.rpartition(" ")[2].strip()
         if not line:

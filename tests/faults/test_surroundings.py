@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.commands import COMMAND, CommandLine, Done, finished
+from core.cli.commands import COMMAND, CommandLine, Done, Process, finished
 from model_server import ModelServer, by_step, call, say
 
 GIB = 1 << 30
@@ -107,7 +107,7 @@ def test_a_current_folder_that_is_gone(pegboard: CommandLine, words: tuple[str, 
     assert done.code == 2
 
 
-async def blocked(pegboard: CommandLine, server: ModelServer) -> asyncio.subprocess.Process:
+async def blocked(pegboard: CommandLine, server: ModelServer) -> Process:
     """A run whose event loop turns no more."""
     tools = pegboard.home / "config" / "tool"
     tools.mkdir(parents=True)

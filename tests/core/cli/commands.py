@@ -1,17 +1,22 @@
-"""Runs the `pegboard` command as a user does: a process, with pipes or on a terminal."""
+"""Runs the `pegboard` command as a user does: a process, with pipes or on a terminal.
+
+It is a fork with all modules in memory, see `forks`; the start itself has its own tests.
+"""
 
 import asyncio
 import json
 import os
 import pty
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-COMMAND = Path(sys.executable).with_name("pegboard")
+from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
+
+COMMAND = PEGBOARD
+Process = Running | asyncio.subprocess.Process
 LIMIT_S = 30
 
 
@@ -69,37 +74,25 @@ class CommandLine:
             for name in ("config", "data", "state", "cache")
         }
         kept = {
-            name: os.environ[name]
-            for name in (
-                "PATH",
-                "HOME",
-                "LANG",
-                "COVERAGE_PROCESS_START",
-                "COVERAGE_PROCESS_CONFIG",
-            )
-            if name in os.environ
+            name: value
+            for name, value in environment().items()
+            if name in ("PATH", "HOME") or name.startswith(READ_AT_START)
         }
         quick = {"TERM": "xterm", "PEGBOARD_DISABLE_PLUGINS": "litellm"}
         return {**kept, **quick, **folders, **self.env}
 
-    async def start(self, *arguments: str, **streams: Any) -> asyncio.subprocess.Process:
+    async def start(self, *arguments: str, **streams: int) -> Process:
         """A running command."""
-        return await asyncio.create_subprocess_exec(
-            COMMAND,
-            *arguments,
+        return await begin(
+            (COMMAND, *arguments),
             cwd=self.project,
             env=self.environment(),
-            **{
-                "stdin": asyncio.subprocess.DEVNULL,
-                "stdout": asyncio.subprocess.PIPE,
-                "stderr": asyncio.subprocess.PIPE,
-                **streams,
-            },
+            **{"stdin": DEVNULL, "stdout": PIPE, "stderr": PIPE, **streams},
         )
 
     async def __call__(self, *arguments: str, stdin: str | None = None) -> Done:
         """A command that has ended."""
-        streams = {} if stdin is None else {"stdin": asyncio.subprocess.PIPE}
+        streams = {} if stdin is None else {"stdin": PIPE}
         process = await self.start(*arguments, **streams)
         return await finished(process, stdin)
 
@@ -119,7 +112,7 @@ class CommandLine:
             os.close(ours)
 
 
-async def finished(process: asyncio.subprocess.Process, stdin: str | None = None) -> Done:
+async def finished(process: Process, stdin: str | None = None) -> Done:
     """The end of a command."""
     try:
         async with asyncio.timeout(LIMIT_S):
@@ -135,7 +128,7 @@ async def finished(process: asyncio.subprocess.Process, stdin: str | None = None
 class Terminal:
     """The person's side of a terminal."""
 
-    def __init__(self, descriptor: int, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, descriptor: int, process: Process) -> None:
         self._descriptor = descriptor
         self._more = asyncio.Event()
         self.process = process
