@@ -28,6 +28,7 @@ PEGBOARD = str(Path(sys.executable).with_name("pegboard"))
 PIPE, DEVNULL = subprocess.PIPE, subprocess.DEVNULL
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_", "GLIBC_", "COVERAGE_")
 """How the names of variables begin that are read before there is a command."""
+LONGEST_S = 40
 STREAMS = ("stdin", "stdout", "stderr")
 Stream = int | IO[Any] | None
 
@@ -167,6 +168,21 @@ def start(
         return _forked(command, cwd, env, streams)
     given: dict[str, Any] = {**streams}
     return subprocess.Popen(command, cwd=cwd, env=env, **given)
+
+
+def run(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """How such a process ends that is given nothing to read."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with start(command, cwd=cwd, env=env, stdin=DEVNULL, stdout=out, stderr=err) as process:
+            try:
+                code = process.wait(LONGEST_S)
+            finally:
+                process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(command, code, out.read().decode(), err.read().decode())
 
 
 async def begin(

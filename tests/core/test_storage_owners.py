@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import rows
+from forks import PIPE, Fork, environment, start
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -50,14 +51,12 @@ async def storage(path: Path) -> AsyncIterator[SqliteStorage]:
 
 
 @contextmanager
-def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
+def holder(path: Path) -> "Iterator[Fork | subprocess.Popen[bytes]]":
     """A process that runs `ses_1`; it ends when it is killed or its stdin is closed."""
     command = [sys.executable, str(CHILD), "hold", str(path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as child:
+    with start(command, cwd=path.parent, env=environment(), stdin=PIPE, stdout=PIPE) as child:
         assert child.stdout is not None
-        assert child.stdout.readline() == "held\n"
+        assert child.stdout.readline() == b"held\n"
         try:
             yield child
         finally:

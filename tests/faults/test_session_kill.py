@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -15,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from forks import PIPE, environment, start
 from pegboard import App
 from pegboard.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
@@ -31,6 +31,8 @@ KILLS = int(os.environ.get("PEGBOARD_KILLS", "25"))
 ROUND_LIMIT_S = 20
 LIFE_S = 0.8
 """The longest that a child lives after it has begun to work."""
+START_S = 0.2
+"""What a child takes to begin its work, and a little."""
 KILLS_OF_ONE_DATABASE = 25
 INTERRUPTED = {INTERRUPTED_CALL, NEVER_RAN}
 
@@ -69,21 +71,21 @@ class Told:
 def killed(folder: Path, nap: str, sessions: Sequence[str], chance: random.Random) -> Told:
     """What a child told until it was killed, at work or, now and then, while it starts."""
     command = [sys.executable, str(CHILD), str(folder), nap, *sessions]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with start(command, cwd=folder, env=environment(), stdout=PIPE) as child:
         assert child.stdout is not None
-        lines = []
+        lines: list[bytes] = []
         if chance.random() < 0.8:
             lines = [child.stdout.readline()]
             time.sleep(chance.uniform(0.0, LIFE_S))
         else:
-            time.sleep(chance.uniform(0.2, 0.8))
+            time.sleep(chance.uniform(0.0, START_S))
         child.kill()
         lines += child.stdout.readlines()
     assert child.returncode == -signal.SIGKILL
     told = Told()
     for line in lines:
-        if line.endswith("\n"):
-            told.take(line)
+        if line.endswith(b"\n"):
+            told.take(line.decode())
     return told
 
 

@@ -1,5 +1,4 @@
 import random
-import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+from forks import PIPE, environment, start
 from pegboard.ids import IdSource
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
@@ -30,13 +30,13 @@ async def opened(path: Path) -> AsyncIterator[SqliteStorage]:
 def killed(path: Path, name: str, delay_s: float) -> int:
     """The last number that a writing child told before it was killed."""
     command = [sys.executable, str(CHILD), "write", str(path), name]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with start(command, cwd=path.parent, env=environment(), stdout=PIPE) as child:
         assert child.stdout is not None
         told = [child.stdout.readline()]
         time.sleep(delay_s)
         child.kill()
         told += child.stdout.readlines()
-    return int([line for line in told if line.endswith("\n")][-1])
+    return int([line for line in told if line.endswith(b"\n")][-1])
 
 
 def check_turn(number: int, turn: Turn) -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 import random
-import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from forks import PIPE, environment, start
 from pegboard.schema.part import TextPart
 from pegboard.session.writer import STORE_S, STORE_SHARE
 from played import Played, opened, text
@@ -21,13 +21,13 @@ COMMIT_S = 1.0
 def killed(folder: Path, first: int, piece: int, after_s: float) -> list[tuple[int, float]]:
     """How many letters the model had said when, until the process was killed."""
     command = [sys.executable, str(CHILD), str(folder), str(first), str(piece)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with start(command, cwd=folder, env=environment(), stdout=PIPE) as child:
         assert child.stdout is not None
         lines = [child.stdout.readline()]
         time.sleep(after_s)
         child.kill()
         lines += child.stdout.readlines()
-    words = [line.split() for line in lines if line.endswith("\n")]
+    words = [line.split() for line in lines if line.endswith(b"\n")]
     return [(int(letters), float(at_s)) for letters, at_s in words]
 
 

@@ -4,13 +4,13 @@ import asyncio
 import json
 import socket
 import stat
-import subprocess
 from typing import Any
 
 import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
+import forks
 from pegboard_plugins.server import guard
 from served import Served, served
 
@@ -284,9 +284,9 @@ def test_a_site_that_is_named_may_use_the_server(model_port, tmp_path):
 
 @pytest.mark.parametrize("options", [["--hostname=0.0.0.0"], ["--hostname=0.0.0.0", "--no-auth"]])
 def test_other_machines_are_served_with_a_password_only(server, options):
-    command = [str(server.process.args[0]), "serve", "--port=0", *options]
+    command = [forks.PEGBOARD, "serve", "--port=0", *options]
 
-    done = subprocess.run(command, env=server.env, capture_output=True, text=True, check=False)
+    done = forks.run(command, cwd=server.directory, env=server.env)
 
     assert done.returncode == 2
     assert "not this machine alone" in done.stderr
@@ -304,19 +304,19 @@ def test_other_machines_are_served_with_a_password_only(server, options):
     ],
 )
 def test_an_option_that_cannot_be_is_named(server, options, why):
-    command = [str(server.process.args[0]), "serve", "--port=0", *options]
+    command = [forks.PEGBOARD, "serve", "--port=0", *options]
     env = {**server.env, "PEGBOARD_SERVER_PASSWORD": "x"}
 
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=30)
+    done = forks.run(command, cwd=server.directory, env=env)
 
     assert done.returncode == 2
     assert why in done.stderr
 
 
 def test_a_port_that_is_taken_is_named(server):
-    command = [str(server.process.args[0]), "serve", f"--port={port_of(server)}"]
+    command = [forks.PEGBOARD, "serve", f"--port={port_of(server)}"]
 
-    done = subprocess.run(command, env=server.env, capture_output=True, text=True, check=False)
+    done = forks.run(command, cwd=server.directory, env=server.env)
 
     assert done.returncode == 2
     assert f"cannot listen on 127.0.0.1:{port_of(server)}" in done.stderr

@@ -1,15 +1,13 @@
 """The file in which a server tells of itself."""
 
 import json
-import os
 import socket
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forks
 from pegboard.client.runtime import running
 from pegboard_plugins.server.notice import put_up
 from served import make_project, served
@@ -100,14 +98,10 @@ def test_a_server_that_does_not_come_up_says_why_and_leaves_no_file(
         places["PEGBOARD_STATE_DIR"] = str(tmp_path / "file" / "state")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1] if fault == "the port is taken" else 0
-        program = str(Path(sys.executable).with_name("pegboard"))
-        done = subprocess.run(
-            [program, "-C", work, "serve", f"--port={port}"],
-            env={**os.environ, **places, "HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
+        done = forks.run(
+            [forks.PEGBOARD, "-C", str(work), "serve", f"--port={port}"],
+            cwd=tmp_path,
+            env={**forks.environment(), **places, "HOME": str(tmp_path)},
         )
 
     *_, last = done.stderr.splitlines()
