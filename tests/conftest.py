@@ -1,5 +1,6 @@
 """What tests of every folder may ask for, and who runs them."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,9 @@ from xdist.remote import Producer
 
 from slow_storage import VARIABLE
 from workers import WORKERS, Shares
+
+sys.dont_write_bytecode = False
+"""What pytest makes of a test's asserts is kept; each worker would take 15 s to do it anew."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,10 +71,36 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What the rules ask of a file; its tree is walked once, and not kept."""
+
+    long: dict[str, int]
+    names: frozenset[str]
+    broad: tuple[int, ...]
+    imported: frozenset[str]
+
+
+@cache
+def _shape(path: Path) -> Shape:
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    lengths = {f"{each.name}:{each.lineno}": _length(each) for each in functions}
+    classes = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    handlers = [node for node in nodes if isinstance(node, ast.ExceptHandler)]
+    return Shape(
+        long={name: lines for name, lines in lengths.items() if lines > FUNCTION_LINES},
+        names=frozenset({path.stem, *classes, *(each.name for each in functions)}),
+        broad=tuple(each.lineno for each in handlers if _is_broad(each) and not _passes_on(each)),
+        imported=frozenset(name for node in nodes for name in _modules(node)),
+    )
+
+
+def _modules(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.ImportFrom):
+        yield node.module or ""
+    elif isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
 
 
 def _length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -97,12 +125,6 @@ def _banned(name: str) -> bool:
         or (words[0] == "base" and name[0].isupper())
         or words[0] in {"do", "perform"}
     )
-
-
-def _definitions(tree: ast.Module) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
 
 
 def _is_broad(handler: ast.ExceptHandler) -> bool:
@@ -139,18 +161,12 @@ def test_a_file_fits_in_400_lines(path: Path) -> None:
 
 @pytest.mark.parametrize("path", _files(*SOURCES, ROOT / "tests", ROOT / "contrib"), ids=_name)
 def test_a_function_fits_on_a_screen(path: Path) -> None:
-    functions = _functions(ast.parse(path.read_text()))
-
-    long = {f"{each.name}:{each.lineno}": _length(each) for each in functions}
-
-    assert {name: lines for name, lines in long.items() if lines > FUNCTION_LINES} == {}
+    assert _shape(path).long == {}
 
 
 @pytest.mark.parametrize("path", _files(*SOURCES), ids=_name)
 def test_names_say_what_a_thing_is(path: Path) -> None:
-    names = {path.stem, *_definitions(ast.parse(path.read_text()))}
-
-    assert {name for name in names if _banned(name)} == set()
+    assert {name for name in _shape(path).names if _banned(name)} == set()
 
 
 def test_the_one_processor_is_the_stream_s() -> None:
@@ -162,17 +178,11 @@ def test_the_one_processor_is_the_stream_s() -> None:
 @pytest.mark.parametrize("path", _files(*SOURCES), ids=_name)
 def test_only_foreign_code_is_called_under_a_broad_except(path: Path) -> None:
     lines = path.read_text().splitlines()
-    handlers = [
-        node
-        for node in ast.walk(ast.parse("\n".join(lines)))
-        if isinstance(node, ast.ExceptHandler)
-    ]
-
-    broad = [each for each in handlers if _is_broad(each) and not _passes_on(each)]
+    broad = _shape(path).broad
 
     if path.relative_to(ROOT).as_posix().split("/", 1)[1] not in MAY_CATCH_ALL:
-        assert [each.lineno for each in broad] == []
-    assert [each.lineno for each in broad if "#" not in lines[each.lineno - 1]] == []
+        assert broad == ()
+    assert [line for line in broad if "#" not in lines[line - 1]] == []
 
 
 @pytest.mark.parametrize("path", _files(ROOT / "plugins"), ids=_name)
@@ -180,12 +190,7 @@ def test_a_plugin_imports_only_the_public_names_and_the_schema(path: Path) -> No
     """For type checking too, which the import contracts leave out."""
     package = path.relative_to(ROOT / "plugins").parts[:2]
     own = ".".join(package).removesuffix(".py")
-    imported = set[str]()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            imported.add(node.module or "")
-        elif isinstance(node, ast.Import):
-            imported.update(alias.name for alias in node.names)
+    imported = _shape(path).imported
 
     ours = {name for name in imported if name.partition(".")[0] in {"pegboard", "pegboard_plugins"}}
     foreign = {

@@ -38,18 +38,14 @@ def test_workers_run_folders_and_nothing_else(tmp_path: Path, named: str, expect
     for name in ("conftest.py", "workers.py", "slow_storage.py"):
         (tmp_path / name).symlink_to(TESTS / name)
     (tmp_path / "test_one.py").write_text(TEST)
-    settings = [
-        "pythonpath = .",
-        "addopts = -n auto",
-        "asyncio_default_fixture_loop_scope = function",
-    ]
+    settings = ["pythonpath = .", "addopts = -p xdist.plugin -n auto"]
     (tmp_path / "pytest.ini").write_text("\n".join(["[pytest]", *settings]))
     env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST")}
 
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", named],
         cwd=tmp_path,
-        env={**env, "EXPECTED": expected},
+        env={**env, "EXPECTED": expected, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
