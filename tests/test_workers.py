@@ -1,4 +1,4 @@
-"""Two workers share the suite, and one that is named runs in pytest's own process."""
+"""Workers share the suite, and one that is named runs in pytest's own process."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from workers import TESTS, TIMED, share
+from workers import LONG_S, TESTS, TIMED, longest, share
 
 TEST = """
 import os
@@ -28,6 +28,23 @@ def test_what_watches_a_clock_is_run_by_one_worker() -> None:
 
 def test_every_file_that_watches_a_clock_is_there() -> None:
     assert {file for file in TIMED if not (TESTS / file).is_file()} == set()
+
+
+def test_every_share_that_is_known_to_be_long_is_there() -> None:
+    assert "timed" in LONG_S
+    assert {file for file in LONG_S if file != "timed" and not (TESTS / file).is_file()} == set()
+    assert TIMED.isdisjoint(LONG_S)
+
+
+def test_the_longest_share_is_given_out_first() -> None:
+    shares = {"some.py": range(3), "core/test_ids.py": range(100), "timed": range(1)}
+
+    order = []
+    while shares:
+        order.append(longest(shares))
+        del shares[order[-1]]
+
+    assert order == ["timed", "core/test_ids.py", "some.py"]
 
 
 @pytest.mark.parametrize(

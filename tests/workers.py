@@ -1,10 +1,13 @@
-"""How two workers share the tests."""
+"""How workers share the tests."""
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
-WORKERS = 2
+WORKERS = 3
+"""Two cores are enough for them, since a third of the time something is waited for."""
 TESTS = Path(__file__).parent
 TIMED = frozenset(
     {
@@ -35,6 +38,53 @@ TIMED = frozenset(
 """What watches a clock, or takes much of the machine: of these never two run at a time."""
 
 
+LONG_S = {
+    "timed": 200,
+    "core/cli/test_commands.py": 10,
+    "core/cli/test_explain.py": 15,
+    "core/cli/test_keeping.py": 12,
+    "core/cli/test_run.py": 10,
+    "core/cli/test_run_attach.py": 12,
+    "core/cli/test_terminal.py": 10,
+    "evals/test_cases.py": 18,
+    "evals/test_runner.py": 8,
+    "faults/test_bad_plugins.py": 12,
+    "faults/test_random_operations.py": 15,
+    "faults/test_storage_kill.py": 12,
+    "faults/test_surroundings.py": 14,
+    "faults/test_tool_faults.py": 10,
+    "plugins/bash/test_differential.py": 35,
+    "plugins/bash/test_fuzz.py": 50,
+    "plugins/lsp/test_basedpyright.py": 12,
+    "plugins/lsp/test_changes.py": 20,
+    "plugins/sandbox/test_escapes.py": 20,
+    "plugins/sandbox/test_network.py": 12,
+    "plugins/sandbox/test_runs.py": 10,
+    "plugins/server/test_doors.py": 15,
+    "plugins/server/test_nonsense.py": 25,
+    "plugins/server/test_pty.py": 20,
+    "plugins/server/test_schemathesis.py": 45,
+    "plugins/server/test_streams.py": 12,
+    "plugins/server/test_turns.py": 12,
+    "plugins/test_litellm.py": 20,
+    "plugins/test_search.py": 12,
+    "property/test_edits.py": 20,
+    "test_shape.py": 25,
+    "test_start.py": 5,
+    "wire/test_documents.py": 12,
+    "wire/test_sdk.py": 40,
+    "wire/test_terminal.py": 35,
+}
+"""About how long what takes more than three seconds takes on a quiet machine."""
+TEST_S = 0.02
+"""And any other test."""
+
+
+def longest(shares: Mapping[str, Collection[object]]) -> str:
+    """The share, by its name and its tests, that takes longest."""
+    return max(shares, key=lambda name: LONG_S.get(name, TEST_S * len(shares[name])))
+
+
 def share(nodeid: str) -> str:
     """What one worker runs as a whole: the file of a test, or all files of `TIMED`."""
     file = nodeid.partition("::")[0].removeprefix("tests/")
@@ -42,7 +92,11 @@ def share(nodeid: str) -> str:
 
 
 class Shares(LoadScopeScheduling):
-    """The share with the most tests is given out first."""
+    """The share that takes longest is given out first, so that no worker is left alone with it."""
 
     def _split_scope(self, nodeid: str) -> str:
         return share(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        self.workqueue.move_to_end(longest(self.workqueue), last=False)
+        super()._assign_work_unit(node)
