@@ -30,13 +30,19 @@ redirections = st.sampled_from(
         *("<<< word", '<<< "$(beta)"', "> one 2>&1", "{fd}> one"),
     )
 )
+maybe_redirected = st.one_of(st.just(""), st.just(""), redirections)
 assignments = st.sampled_from(("", "", "", "A=1 ", "A='b c' ", "A=$(alpha) "))
 
 
+def simple(inner):
+    """One program; what its words are drawn from is made once, and not for each line."""
+    return _simple(st.lists(st.one_of(plain_words, _substitutions(inner)), max_size=3))
+
+
 @st.composite
-def simple(draw, inner):
-    words = draw(st.lists(st.one_of(plain_words, _substitutions(inner)), max_size=3))
-    redirection = draw(st.one_of(st.just(""), st.just(""), redirections))
+def _simple(draw, some_words):
+    words = draw(some_words)
+    redirection = draw(maybe_redirected)
     parts = [draw(programs), *words]
     if redirection:
         parts.insert(draw(st.integers(1, len(parts))), redirection)
