@@ -77,9 +77,12 @@ _PROCESS_SECRETS = re.compile(
     r"/proc/[^/]+/(task/[^/]+/)?"
     r"(environ|cmdline|mem|auxv|(numa_)?maps|smaps(_rollup)?|pagemap|stack|syscall"
     r"|(fd|fdinfo)/\d+|(map_files|root|cwd)/.+)"
-    r"|/proc/k(core|allsyms)|/dev/k?mem"
+    r"|/proc/environ|/proc/k(core|allsyms)|/dev/k?mem"
 )
-"""What tells of a process: its variables, words, memory and open files (proc(5))."""
+"""What tells of a process: its variables, words, memory and open files (proc(5)).
+
+`/proc/environ` is what is left of a path where nobody knows which process it names.
+"""
 
 
 def protected_path(

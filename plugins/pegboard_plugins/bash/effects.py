@@ -10,6 +10,7 @@ from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.gits import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.options import git_words
+from pegboard_plugins.bash.unread import tells_of_process
 from pegboard_plugins.bash.values import ANYTHING
 from pegboard_plugins.bash.words import Operand
 
@@ -81,6 +82,9 @@ _BEHIND = re.compile(r"([=@,:])([^=@,:]+)")
 _SEVERAL = re.compile(r"[\s'\"(]")
 _FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
 _REMOVERS = DELETERS | {"find", "mv", "rsync", "chmod", "rmdir", "rimraf", "git"}
+_PS_SHOWS = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*")
+_PS_VALUED = re.compile(r"-\w*[CoOkpuUgGtsqN]|[a-zA-Z]*[oOkUpt]|--\w+")
+"""With its letter `e`, without a sign before it, `ps` shows the environments; source: ps(1)."""
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
 _MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
 _MESSENGERS = frozenset({"git", "gh", "hg", "glab"})
@@ -102,10 +106,16 @@ _SECOND_WRITTEN = {"uniq": "fsw", "xxd": "clgosRn"}
 
 def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     """Add what the command would do with files; `words` are its arguments."""
+    if base == "ps" and _shows_variables([word.text for word in words]):
+        findings.tell_of_process()
     if base in _WORDS_ONLY:
         return
     words = _known(words, findings, unset=base in _REMOVERS)
     operands = _candidates(base, words)
+    texts = list(_texts(operands, findings))
+    is_seen = base not in _WRITERS and any(map(names_secret, texts))
+    if not is_seen and tells_of_process(" ".join(texts)):
+        findings.tell_of_process()
     _doubt(base, words, operands, findings)
     writes = _is_writer(base, operands)
     for word in operands:
@@ -114,6 +124,20 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     _write(base, words, operands, findings)
     _written_by_option(base, operands, findings)
     destroy(base, words, operands, findings)
+
+
+def _shows_variables(texts: Sequence[str]) -> bool:
+    """Whether the words of a `ps` make it show what processes were given."""
+    return any(
+        _PS_SHOWS.fullmatch(text) and not _PS_VALUED.fullmatch(before)
+        for before, text in pairwise(["", *texts])
+    )
+
+
+def _texts(words: Sequence[Operand], findings: Findings) -> Iterator[str]:
+    """What the words may come to."""
+    for word in words:
+        yield from findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
 
 
 def _doubt(

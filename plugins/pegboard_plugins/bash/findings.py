@@ -16,6 +16,8 @@ DEEPEST_CALLS = 8
 """So many calls of functions that the line defines are followed, and so many in each other."""
 ANYWHERE = "\0"
 """Stands among the folders of a line for one of which nobody knows which it is."""
+PROCESS = "/proc/environ"
+"""Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
@@ -141,6 +143,10 @@ class Findings:
                 self.writes[fixed] = None
                 if path.startswith("/dev/"):
                     self.destroys[path] = None
+
+    def tell_of_process(self) -> None:
+        """What a process was given would be read."""
+        self.paths[PROCESS] = None
 
     def destroy(self, word: Operand) -> None:
         """A path, perhaps a glob, that would be gone with all that is in it."""

@@ -6,16 +6,16 @@ of what stands before it, and each file whose content is moved is one that can b
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pegboard_plugins.bash.carrying import BASH_ONLY
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import PROCESS, Findings
 from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.line import Line
 from pegboard_plugins.bash.source import LONGEST
 from pegboard_plugins.bash.syntax import Block, Unclear
-from pegboard_plugins.bash.unread import destruction
+from pegboard_plugins.bash.unread import destruction, tells_of_process
 from pegboard_plugins.bash.values import Values
 from pegboard_plugins.bash.walking import walk
 
@@ -66,17 +66,22 @@ def scan(command: str, place: Place) -> Scan:
     """What the line would run and touch when it is started there; nothing is executed."""
     home = str(place.home)
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
-    values = Values({**place.environment, **own})
+    findings = Findings(
+        home=home, cwd=(str(place.cwd),), values=Values({**place.environment, **own})
+    )
     try:
         if not place.is_bash:
             _refuse_bash(command)
-        line, body = judge_line(command, values)
-        findings = Findings(home=home, cwd=(str(place.cwd),), values=values)
-        return _walked(line, body, findings, place.worktree)
+        line, body = judge_line(command, findings.values)
+        if any(map(tells_of_process, line.told)):
+            findings.tell_of_process()
+        found = _walked(line, body, findings, place.worktree)
     except Unclear as error:
         destroyed = destruction(command[:LONGEST], home)
-        hazards = ((destroyed, _ENDLESS),) if destroyed else ()
-        return Scan(unclear=error, hazards=hazards)
+        found = Scan(unclear=error, hazards=((destroyed, _ENDLESS),) if destroyed else ())
+    if found.unclear is None or not tells_of_process(command[:LONGEST]):
+        return found
+    return replace(found, paths=(*found.paths, Path(PROCESS)))
 
 
 def _refuse_bash(command: str) -> None:

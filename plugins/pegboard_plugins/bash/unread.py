@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 
 _QUOTES = re.compile(r"[\\'\"]")
 _BLANKS = re.compile(r"\$\{?IFS\}?|(?<!\$)\{|[},!]")
@@ -27,6 +28,8 @@ _VITAL = re.compile(
     r"(of=)?(~[\d+-].*|~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
     r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*)"
 )
+_ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
+_IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*/")
 
 
@@ -47,6 +50,18 @@ def destruction(text: str, home: str) -> str:
             if (is_vital or not targets) and _destroys(words[at], behind):
                 return " ".join(words[at : at + _SHOWN])
     return ""
+
+
+def tells_of_process(text: str) -> bool:
+    """Whether the words of a text may name the file with what a process was given: its variables.
+
+    As a wildcard or in a variable, too; quotes and backslashes count for nothing.
+    """
+    if "proc" not in (plain := _QUOTES.sub("", text)):
+        return False
+    last = (found[1] for found in _IN_PROC.finditer(plain))
+    is_open = any("$" in name or fnmatchcase("environ", name) for name in last)
+    return is_open or any(map(_ENVIRON.search, (text, plain)))
 
 
 def _may_destroy(word: str) -> bool:

@@ -100,3 +100,27 @@ async def test_no_evil_line_runs_unasked(project, tmp_path):
 
     assert len(EVIL) >= 60
     assert [line for line, said in found.items() if said[0] == "allow"] == []
+
+
+@pytest.mark.parametrize(
+    "permission",
+    [
+        "allow",
+        {"*": "allow"},
+        {"*": "allow", "read": "allow", "bash": {"*": "allow", "unclear": "allow"}},
+        {"bash": {"cat *": "allow", "*": "ask"}, "external_directory": "allow"},
+    ],
+)
+async def test_no_line_shows_what_a_process_was_given(project, tmp_path, permission):
+    paths = ("$PPID", "*", "self", "$x", '"$PPID"', "$(pgrep a)", "[0-9]*", "$(cat f)", "1/task/1")
+    lines = [
+        *(f"cat /proc/{each}/environ" for each in paths),
+        *("eval $x < /proc/$PPID/environ", "$x /proc/1/envir*", "tmux new 'cat /proc/1/environ'"),
+        *('sh -c "cat /proc/$PPID/environ"', "cat /proc/1/$e | $x", "cd /proc/$x && cat environ"),
+        *("tr a b < /proc/$x/environ", "find /proc/1 -name environ | xargs cat", "ps auxe"),
+        "pgrep x | xargs -I% sh -c 'cat /proc/%/environ'",
+    ]
+
+    found = await verdicts(project, tmp_path, lines, permission=permission)
+
+    assert [line for line, said in found.items() if said[0] == "allow"] == []
