@@ -1,25 +1,25 @@
 """What an approval of a line may cover, besides the very same line."""
 
+import re
 from collections.abc import Sequence
+from itertools import takewhile
 
-from pegboard_plugins.bash.prefixes import module, prefix
-from pegboard_plugins.bash.programs import INTERPRETERS, RUNNERS, SHELLS, WRAPPERS
+from pegboard_plugins.bash.programs import RUNNERS, WRAPPERS, kinds, runs_code
 from pegboard_plugins.bash.scan import Scan
+from pegboard_plugins.bash.tables import words
 
-_EVERYDAY = frozenset(
-    {
-        *("test", "t", "run", "run-script", "install", "ci", "i", "build", "start", "lint", "sync"),
-        *("add", "list", "ls", "outdated", "audit", "check", "lock", "view", "show", "version"),
-    }
-)
-_SEARCHES = frozenset({"find", "gfind", "fd", "fdfind"})
-_OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", ".", *_SEARCHES}
+_TWO, _THREE = words("prefixes", "words", "two"), words("prefixes", "words", "three")
+_EVERYDAY = words("prefixes", "everyday", "acts")
+_MODULES = words("prefixes", "everyday", "modules")
+_PLAIN = {"git": ("--no-pager", "--no-optional-locks")}
+"""Options before the words that change nothing of what the command does."""
+_OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
 
 
 def is_once(scanned: Scan) -> bool:
     """Whether the line wraps an interpreter: then even the very same line can mean anything."""
     names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
-    return not names.isdisjoint(_OPENS) and any(map(_runs_code, names))
+    return any(map(_opens, names)) and any(map(_runs_code, names))
 
 
 def covered(scanned: Scan) -> list[str]:
@@ -29,15 +29,19 @@ def covered(scanned: Scan) -> list[str]:
     return list(dict.fromkeys(f"{prefix(argv)} *" for argv in scanned.commands))
 
 
+def _opens(name: str) -> bool:
+    """Whether a program of this name runs others, or code."""
+    return name in _OPENS or "finds" in kinds(name)
+
+
 def _runs_code(name: str) -> bool:
     """Whether the program is a shell or an interpreter, of whatever version."""
-    plain = name.rstrip("0123456789.")
-    return not {name, plain}.isdisjoint(SHELLS | INTERPRETERS)
+    return runs_code(name) or runs_code(name.rstrip("0123456789."))
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
     """Whether the words that name the command say what it does, whatever comes after them."""
-    is_program = argv[0] not in _OPENS and not _runs_code(argv[0].rpartition("/")[2])
+    is_program = not _opens(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
     return prefix(argv) != "" and (is_program or _is_everyday(argv) or module(argv) != "")
 
 
@@ -47,4 +51,26 @@ def _is_everyday(argv: Sequence[str]) -> bool:
     Searches and the tools that run a project's scripts are, unless they run what they fetch.
     """
     name = argv[0].rpartition("/")[2]
-    return name in _SEARCHES or (name in RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
+    return "finds" in kinds(name) or (name in RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
+
+
+def module(argv: Sequence[str]) -> str:
+    """The module of Python that a command runs, if it is one that works on a project."""
+    name = argv[0].rpartition("/")[2]
+    is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
+    return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""
+
+
+def prefix(argv: Sequence[str]) -> str:
+    """The words that identify the command, one for those that we know nothing of.
+
+    Empty where an option stands among them, as in `git -C src push`: it says nothing of the act;
+    and a wildcard, as in `npm run '*'`: in a rule it would fit other acts.
+    """
+    if name := module(argv):
+        return f"{argv[0]} -m {name}"
+    plain = sum(1 for _ in takewhile(_PLAIN.get(argv[0], ()).__contains__, argv[1:]))
+    named = [argv[0], *argv[1 + plain :]]
+    count = 3 if {"-".join(named[:2]), argv[0]} & _THREE else 2 if argv[0] in _TWO else 1
+    is_act = not any(re.search(r"^-|[*?]", word) for word in named[:count])
+    return " ".join(argv[: plain + count]) if is_act else ""

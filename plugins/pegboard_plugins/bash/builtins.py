@@ -4,12 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pegboard_plugins.bash.counting import is_count
 from pegboard_plugins.bash.line import Call, Rule
-from pegboard_plugins.bash.options import is_single, literals, read_options
-from pegboard_plugins.bash.programs import Grammar
+from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.syntax import Piece, Word
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value, is_count
 from pegboard_plugins.bash.variables import hijacks
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -30,8 +28,6 @@ _SHELL_OPTIONS = frozenset(
 )
 """Options that change neither what is a command nor which hidden files a wildcard fits."""
 _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
-_READ = Grammar("rsep:n:N:t:d:u:a:")
-_MAPFILE = Grammar("td:n:s:O:u:")
 
 
 def _name(call: Call, words: Sequence[Word], value: Value) -> None:
@@ -43,7 +39,7 @@ def _name(call: Call, words: Sequence[Word], value: Value) -> None:
 
 def read(call: Call) -> None:
     """`read`, which gives its names what it reads."""
-    options = read_options(call.words, _READ, "builtin-option")
+    options = read_options(call.words, OPTIONS["read"], "builtin-option")
     words = [*call.words[options.at :], *options.values("a")]
     fed = call.one.fed or call.one.outer
     for word in words:
@@ -58,7 +54,7 @@ def read(call: Call) -> None:
 
 def mapfile(call: Call) -> None:
     """`mapfile`, of which `-C` runs code."""
-    options = read_options(call.words, _MAPFILE, "builtin-option")
+    options = read_options(call.words, OPTIONS["mapfile"], "builtin-option")
     words = call.words[options.at :]
     _name(call, words, None)
     fed = call.one.fed or call.one.outer
@@ -108,7 +104,7 @@ def _refuse_elements(call: Call, value: Word) -> None:
 
 def unset(call: Call) -> None:
     """`unset`, of no variable that decides what is run."""
-    options = read_options(call.words, Grammar("fv"), "builtin-option")
+    options = read_options(call.words, OPTIONS["unset"], "builtin-option")
     for word in call.words[options.at :]:
         if not _NAME.fullmatch(word.literal or "") or hijacks(word.literal or "", None):
             raise call.no("name", word)

@@ -6,16 +6,18 @@ from functools import partial
 from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule
-from pegboard_plugins.bash.options import is_single, literals, read_options
 from pegboard_plugins.bash.programs import (
-    RUNNER_OPTIONS,
+    KINDS,
+    OPTIONS,
     RUNNER_REFUSED,
     RUNNERS,
-    SHELLS,
     WRAPPERS,
-    Grammar,
+    is_single,
+    literals,
+    read_options,
 )
 from pegboard_plugins.bash.syntax import Feed, Simple, Statement, Word
+from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
@@ -35,28 +37,11 @@ _SET_UP = re.compile(
     r"|brew shellenv|minikube docker-env|dircolors( -b)?)\)"
 )
 """Tools whose output is meant for `eval`."""
-_FIND_VALUED = frozenset(
-    {
-        *("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-type", "-xtype"),
-        *("-size", "-mtime", "-mmin", "-ctime", "-cmin", "-atime", "-amin", "-newer", "-newermt"),
-        *("-maxdepth", "-mindepth", "-regex", "-iregex", "-regextype", "-perm", "-user", "-group"),
-        *("-uid", "-gid", "-links", "-inum", "-samefile", "-printf", "-fstype", "-lname"),
-        *("-ilname", "-used", "-D", "-anewer", "-cnewer", "-fprint", "-fprint0", "-fls"),
-    }
+_FIND_VALUED, _FIND_PLAIN, _FIND_ACTS = (
+    words("programs", "find", name) for name in ("valued", "plain", "acts")
 )
-_FIND_PLAIN = frozenset(
-    {
-        *("-not", "-o", "-or", "-a", "-and", "-print", "-print0", "-prune", "-delete", "-empty"),
-        *("-L", "-H", "-P", "-xdev", "-mount", "-follow", "-depth", "-d", "-ls", "-quit", "-true"),
-        *("-false", "-executable", "-readable", "-writable", "-daystart", "-nouser", "-nogroup"),
-        *("-noleaf", "-E", "-s", "-O0", "-O1", "-O2", "-O3", "--", "-X", "-ignore_readdir_race"),
-    }
-)
-_FIND_ACTS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
 _WITH_PLACE = frozenset({"direnv", "rustup"})
 """Of these a folder or a version stands before the command."""
-_SCRIPT = Grammar("qaefc:", "quiet append return flush command=")
-_WATCH = Grammar("n:dtceg", "interval= differences no-title")
 
 
 def wrapper(call: Call) -> None:
@@ -272,7 +257,7 @@ def trap(call: Call) -> None:
 
 def script(call: Call) -> None:
     """`script -c CODE`; without code it opens a shell."""
-    options = read_options(call.words, _SCRIPT, "wrapper-option")
+    options = read_options(call.words, OPTIONS["script"], "wrapper-option")
     codes = options.values("c", "command")
     if not codes:
         raise call.no("carrier")
@@ -282,7 +267,7 @@ def script(call: Call) -> None:
 
 def watch(call: Call) -> None:
     """`watch` gives its words to a shell."""
-    options = read_options(call.words, _WATCH, "wrapper-option")
+    options = read_options(call.words, OPTIONS["watch"], "wrapper-option")
     words = call.words[options.at :]
     if call.command.is_fed:
         raise call.no("dynamic-code")
@@ -307,7 +292,7 @@ def runner(call: Call) -> None:
         call.line.default(call)
         return
     rest = words[1:] if acts else words
-    options = read_options(rest, RUNNER_OPTIONS, "runner-option")
+    options = read_options(rest, OPTIONS["runner"], "runner-option")
     inner = rest[options.at + (call.program in _WITH_PLACE) :]
     if inner:
         call.start(inner)
@@ -357,7 +342,7 @@ def _executed(call: Call, at: int) -> int:
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(WRAPPERS, wrapper),
-    **dict.fromkeys(SHELLS, shell),
+    **dict.fromkeys((name for name, kinds in KINDS.items() if "shell" in kinds), shell),
     **dict.fromkeys(RUNNERS, runner),
     **dict.fromkeys(("find", "gfind"), find),
     **dict.fromkeys((".", "source"), source),

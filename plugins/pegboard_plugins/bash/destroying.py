@@ -2,22 +2,18 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.options import git_words
-from pegboard_plugins.bash.words import Operand
+from pegboard_plugins.bash.programs import git_words, kinds
+from pegboard_plugins.bash.syntax import Operand
 
-DELETERS = frozenset({"rm", "shred", "wipe", "srm", "unlink"})
-_WHOLE = frozenset({"rimraf", "trash", "trash-put", "del-cli", "shred", "wipe", "srm"})
-"""They delete whole folders without being told to, or what nothing brings back."""
 _LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=(,.*)?")
 """Modes with which not even the owner can read."""
 _COPIES_ALL = re.compile(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive)")
 _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
-DELETING = re.compile(rf"(?:^|[\s;&|(/])(?:{'|'.join(sorted(DELETERS))})\s")
+DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
 _FIND_FILTER = re.compile(
@@ -64,7 +60,7 @@ def _targets(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> Se
             found = [Operand(text[len("of=") :]) for text in texts if text.startswith("of=")]
         case _ if base.startswith("mkfs"):
             found = named[-1:]
-        case _ if base in _WHOLE or (base in DELETERS and is_recursive):
+        case _ if "deletes-all" in kinds(base) or ("deletes" in kinds(base) and is_recursive):
             found = named
         case _:
             found = _packed(base, texts, operands)
@@ -106,7 +102,7 @@ def _valued(operands: Sequence[Operand], options: Sequence[str]) -> list[Operand
     """The values of these options."""
     behind = [after for before, after in pairwise(operands) if before.text in options]
     glued = [
-        replace(word, text=word.text.partition("=")[2] or word.text[len("-C") :])
+        word._replace(text=word.text.partition("=")[2] or word.text[len("-C") :])
         for word in operands
         if any(word.text.startswith(option) and word.text != option for option in options)
     ]
@@ -135,7 +131,7 @@ def _packed(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> lis
         if before.text in ("-C", "--directory"):
             folder = f"{text}/"
         elif not word.text.startswith("-"):
-            inside.append(replace(word, text=text))
+            inside.append(word._replace(text=text))
     return inside
 
 
@@ -143,7 +139,9 @@ def _found(texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
     """Where a find starts that deletes whatever it comes by."""
     deletes = "-delete" in texts or (
         any(text.startswith(("-exec", "-ok")) for text in texts)
-        and any(text.rpartition("/")[2] in DELETERS or DELETING.search(text) for text in texts)
+        and any(
+            "deletes" in kinds(text.rpartition("/")[2]) or DELETING.search(text) for text in texts
+        )
     )
     if not deletes or _is_narrow(texts):
         return []

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.listings import is_unknown
-from pegboard_plugins.bash.syntax import Block, Feed, Unclear, Word
+from pegboard_plugins.bash.syntax import Block, Feed, Operand, Unclear, Word, operand
 from pegboard_plugins.bash.values import ANYTHING, MADE_UP, Values
-from pegboard_plugins.bash.words import Operand, operand
 
 MOST_FOLDERS = 16
 MOST_CALLS = 64

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
-from pegboard_plugins.bash.options import git_words
+from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.searches import finds
-from pegboard_plugins.bash.syntax import Block, Feed, Statement
+from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
 from pegboard_plugins.bash.values import Value
-from pegboard_plugins.bash.words import Operand
 
 _DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
 _DEEP = re.compile(r"-[a-zA-Z]*[dxX][a-zA-Z]*")
@@ -32,7 +31,6 @@ _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
 _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
-_MACHINE = frozenset({"killall5", "shutdown", "reboot", "halt", "poweroff", "telinit"})
 _MACHINE_ACTS = frozenset(
     {"0", "6", "reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"}
 )
@@ -47,7 +45,7 @@ def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:
         reason = _killing(texts, findings)
     elif base in ("pkill", "killall"):
         reason = _killing_by_name(base, texts)
-    elif base in _MACHINE or (
+    elif "ends-machine" in kinds(base) or (
         base in ("systemctl", "init") and not _MACHINE_ACTS.isdisjoint(texts)
     ):
         reason = "it would end all that runs on this machine"

@@ -5,25 +5,20 @@ from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 
-from pegboard_plugins.bash import builtins, carrying, gits, scripts
-from pegboard_plugins.bash.counting import counts
+from pegboard_plugins.bash import builtins, carrying, languages
 from pegboard_plugins.bash.line import Call, Line, Rule
 from pegboard_plugins.bash.listings import is_any_feed
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
-    CARRIERS,
     CODE_ON_STDIN,
-    CODERS,
     HARMLESS_CARRIERS,
-    OPTIONS_FIRST,
-    READS_CODE,
     RUNS,
-    SHARP,
-    TEXT_TAKERS,
+    kinds,
 )
 from pegboard_plugins.bash.syntax import Block, Unclear, Word
-from pegboard_plugins.bash.values import ARGUMENTS, Values, told
+from pegboard_plugins.bash.values import ARGUMENTS, Values, counts, told
 
+_SHARP = ("shell", "sharp")
 _VERSION = re.compile(r"-?[\d.]+$")
 
 
@@ -66,40 +61,41 @@ def program(call: Call) -> None:
     if base in call.line.functions:
         for word in words:
             call.line.values.add(ARGUMENTS, word)
-    if plain in CODERS:
+    if "coder" in kinds(plain):
         carrying.coder(call)
         if call.words[1:] and call.words[0].literal == "-m":
             runs = RUNS.get(call.words[1].shown)
             call.line.later.append(partial(_refuse_runs, call, runs))
         return
-    is_carrier = base in CARRIERS or CARRIER_NAMES.fullmatch(base)
+    is_carrier = "carrier" in kinds(base) or CARRIER_NAMES.fullmatch(base)
     if is_carrier and not _is_harmless(call):
         raise call.no("carrier")
     call.line.later.append(partial(_refuse_runs, call, RUNS.get(plain)))
-    if base in READS_CODE or plain in READS_CODE:
+    if "obeys-input" in kinds(base) | kinds(plain):
         _refuse_input(call)
 
 
 def _is_harmless(call: Call) -> bool:
     pattern = HARMLESS_CARRIERS.get(call.program)
     return pattern is not None and bool(
-        pattern.fullmatch(" ".join(word.literal or "$" for word in call.words))
+        re.fullmatch(pattern, " ".join(word.literal or "$" for word in call.words))
     )
 
 
 def _refuse_runs(call: Call, runs: str | None) -> None:
     """No word that makes the program run another one, or that may be one."""
-    takes_options = runs is not None and call.program not in OPTIONS_FIRST
-    is_open = call.program not in TEXT_TAKERS and _VERSION.sub("", call.program) not in CODERS
+    takes_options = runs is not None and "operands-act" not in kinds(call.program)
+    is_open = "takes-texts" not in kinds(call.program)
+    is_open &= "coder" not in kinds(_VERSION.sub("", call.program))
     for word, after in pairwise([*call.words, Word(())]):
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
         for text in call.line.values.words([word]):
-            if is_open and text.rpartition("/")[2] in SHARP:
+            if is_open and not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
                 raise call.no("wrapper", word)
             both = f"{text}\n{after.shown}"
             is_option = runs is not None and re.match(runs, both, re.DOTALL | re.MULTILINE)
-            if is_option or (takes_options and gits.is_open(call, word, text)):
+            if is_option or (takes_options and languages.is_open(call, word, text)):
                 raise call.no("option-runs", word)
     if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("option-runs")
@@ -120,6 +116,5 @@ def _refuse_input(call: Call) -> None:
 RULES: Mapping[str, Rule] = {
     **carrying.RULES,
     **builtins.RULES,
-    **gits.RULES,
-    **scripts.RULES,
+    **languages.RULES,
 }

@@ -5,72 +5,29 @@ from a file may be the name of any. Source of the tables: the manuals of GNU, gi
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 
 from pegboard import secret_path
-from pegboard_plugins.bash.options import git_words
+from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.syntax import Feed, Piece, Simple, Statement, Word
+from pegboard_plugins.bash.tables import patterns, rows
 from pegboard_plugins.bash.values import ANYTHING, Values
 
-_NUMBERS = frozenset({"wc", "nproc", "pgrep", "pidof", "seq", "expr", "id", "lsof", "fuser", "du"})
-_LISTERS = frozenset(
-    {
-        *("ls", "find", "fd", "fdfind", "pwd", "mktemp", "dirname", "basename", "realpath"),
-        *("readlink", "which", "date", "uname", "whoami", "hostname", "arch", "locale", "stat"),
-        *("pkg-config", "pg_config", "llvm-config", "python3-config", "sw_vers", "lsb_release"),
-    }
-)
-_LISTING_WORDS: Mapping[str, frozenset[str]] = {
-    "brew": frozenset({"--prefix", "--cellar", "--repository"}),
-    "cargo": frozenset({"locate-project", "pkgid"}),
-    "command": frozenset({"-v"}),
-    "conda": frozenset({"info"}),
-    "docker": frozenset({"ps", "images", "inspect"}),
-    "git": frozenset(
-        {
-            *("rev-parse", "ls-files", "status", "merge-base", "branch", "symbolic-ref", "tag"),
-            *("describe", "ls-tree", "rev-list", "for-each-ref", "remote", "diff-tree", "worktree"),
-        }
-    ),
-    "go": frozenset({"env", "list"}),
-    "kubectl": frozenset({"get"}),
-    "npm": frozenset({"root", "prefix", "bin"}),
-    "pnpm": frozenset({"root", "bin"}),
-    "pyenv": frozenset({"root", "prefix", "which"}),
-    "rustc": frozenset({"--print", "--version", "-vV"}),
-    "type": frozenset({"-p", "-P"}),
-    "xcrun": frozenset({"--show-sdk-path", "--find"}),
-    "yarn": frozenset({"bin"}),
-}
-"""Programs that list things, with these words first."""
-_KEEPERS = frozenset({"head", "tail", "sort", "uniq", "tac", "tee"})
-_SEARCHES = frozenset({"grep", "egrep", "fgrep", "rg", "ag"})
-_SILENT = frozenset({"cd", "true", "false", ":", "test", "[", "set", "sleep", "exit"})
 _NAMES_ONLY = re.compile(r"-[a-zA-Z]*[lLc][a-zA-Z]*|--(files\S*|name-only|count)")
 _PIECES = re.compile(r"-[a-zA-Z]*o[a-zA-Z]*|--only-matching")
 _INVERSE = re.compile(r"-[a-zA-Z]*v[a-zA-Z]*|--invert-match")
-_SAYS = {
-    "ls": re.compile(r"-[a-zA-Z0-9]*[aAf]|--a"),
-    "seq": re.compile(r"-[a-z]*f|--f"),
-    "find": re.compile(r"-printf|-fprintf"),
-    "date": re.compile(r"\+.*\.|-f|--f|-r|--r"),
-    "stat": re.compile(r"-\w*[cf]|--(format|printf)"),
-    "docker": re.compile(r"-f|--format"),
-    "kubectl": re.compile(r"-o.*(path|template)"),
-    "git": re.compile(r"--format(?!=(format:)?(%[hH]|%\((refname|objectname)[\w:=]*\))$)"),
+_LISTS = {
+    name: frozenset(" ".join(each).split()) for name, each in rows("programs", "lists").items()
 }
-"""With these options a program names what is hidden, or puts out any text."""
+_SAYS, _PICKS = (
+    {name: re.compile(each) for name, each in patterns("programs", section).items()}
+    for section in ("says", "picks")
+)
 _COLUMN = re.compile(r"(/[\w^$. -]*/|NR[=<>!]+\d+)?\s*\{\s*print \$(\d+|NF)\s*;?\s*\}")
-_PICKS: Mapping[str, re.Pattern[str]] = {
-    "cut": re.compile(r"-[dfs].*|--(delimiter|fields)=.*|\d+(,\d+)*-?|."),
-    "tr": re.compile(r"-[ds]|(\\n|\\0|\\r|\s|,)+|\[:(space|blank):\]"),
-    "sed": re.compile(r"-n|\d+(,(\d+|\$))?[pdq]|s([/|#,])\^(\\?\.)?\\?/?\3\3"),
-}
-"""The arguments of each with which it leaves out lines or columns, and blanks."""
 _ACTS = re.compile(r"-(?:exec|execdir|ok|okdir) (\S+)")
 _CHANGES = re.compile(r"//?|\^|,|:\s?-?\d")
 _RAW = re.compile(r"-[a-zA-Z]*[rj]|--(raw|join)-output")
@@ -148,7 +105,7 @@ def _says(statement: Statement, values: Values, depth: int) -> bool | None:
         if not statement.words or statement.kind:
             return False if statement.redirections else None
         name, texts = _called(statement)
-        if name in _SILENT:
+        if "silent" in kinds(name):
             return None
         is_fed = any("<" in each.sign for each in statement.redirections)
         return _lists(name, texts, statement, values, depth) and not (is_fed and name != "wc")
@@ -157,6 +114,10 @@ def _says(statement: Statement, values: Values, depth: int) -> bool | None:
     found = [_says(each, values, depth) for each in statement.parts]
     said = [each for each in found if each is not None]
     return all(said) if said else None
+
+
+def _searches(name: str) -> bool:
+    return "searches" in kinds(name)
 
 
 def _called(one: Simple) -> tuple[str, list[str]]:
@@ -175,7 +136,7 @@ def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
         if not isinstance(part, Simple) or not part.words:
             return False
         name, texts = _called(part)
-        if name in _NUMBERS:
+        if "numbers" in kinds(name):
             said = True
         elif not _keeps(name, texts, part, values, depth):
             return False
@@ -183,7 +144,9 @@ def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
 
 
 def _is_keeper(part: Statement) -> bool:
-    return isinstance(part, Simple) and bool(part.words) and _called(part)[0] in _KEEPERS
+    return (
+        isinstance(part, Simple) and bool(part.words) and "keeps-lines" in kinds(_called(part)[0])
+    )
 
 
 def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) -> bool:
@@ -191,7 +154,7 @@ def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) 
     if not isinstance(search, Simple) or not isinstance(cut, Simple) or not search.words:
         return False
     name, texts = _called(search)
-    if name not in _SEARCHES or _is_open(search, values, depth):
+    if not _searches(name) or _is_open(search, values, depth):
         return False
     flags = "".join(text for text in texts if re.match(r"-[a-zA-Z]", text))
     leads = "n" in flags or (re.search("[rRH]", flags) is not None and "h" not in flags)
@@ -203,7 +166,7 @@ def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: 
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
     if one.words[0].literal is None or says_more or _is_open(one, values, depth):
         return False
-    if name in _SEARCHES:
+    if _searches(name):
         return any(map(_NAMES_ONLY.fullmatch, texts))
     if name == "jq":
         return not any(map(_RAW.match, texts))  # JSON is no name of a file
@@ -212,8 +175,8 @@ def _lists(name: str, texts: Sequence[str], one: Simple, values: Values, depth: 
     first = git_words(texts)[:1] if name == "git" else list(texts[:1])
     if name == "git" and first in (["diff"], ["log"], ["show"], ["grep"]):
         return any(map((_NAMES_ONLY if first == ["grep"] else _HASHES).fullmatch, texts))
-    is_lister = name in _NUMBERS or name in _LISTERS or (name == "echo" and not texts)
-    return is_lister or not _LISTING_WORDS.get(name, frozenset()).isdisjoint(first)
+    is_lister = not kinds(name).isdisjoint(("numbers", "lists")) or (name == "echo" and not texts)
+    return is_lister or any(word in _LISTS.get(name, ()) for word in first)
 
 
 def _is_open(one: Simple, values: Values, depth: int) -> bool:
@@ -241,7 +204,7 @@ def _keeps(name: str, texts: Sequence[str], one: Simple, values: Values, depth: 
         case "xargs":
             return _lists_again(texts)
         case _:
-            return name in _KEEPERS or (name in _SEARCHES and _leaves_out(texts))
+            return "keeps-lines" in kinds(name) or (_searches(name) and _leaves_out(texts))
 
 
 def _leaves_out(texts: Sequence[str]) -> bool:

@@ -25,6 +25,11 @@ _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
 _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
+_COUNT = re.compile(r"[-+]?\d*")
+_COUNTERS = re.compile(
+    r"nproc|wc( -[lcwm])( [^-].*)?|date \+%[smdHMYj]N?|id -[ug]|pgrep (-\w*c\w* )?\S+"
+    r"|expr [\d $+*-]*|(grep|rg) (.* )?-\w*c\w*( .*)?|stat -c ?%[sYXZ] .*|seq .*"
+)
 _DEEPEST = 4
 _LONGEST_CHANGED = 200
 _MOST_STARS = 2
@@ -192,3 +197,37 @@ def told(parts: Sequence[Statement]) -> Word | None:
     if texts == ["cat"] and [each.sign for each in one.redirections] == ["<<"]:
         return one.redirections[0].word
     return None
+
+
+def counts(name: str, values: Values, sums: Sequence[str]) -> bool:
+    """Whether the line gives a variable nothing but numbers."""
+    return all(
+        isinstance(value, Word) and _is_number(value, sums) for value in values.given(name) or ()
+    )
+
+
+def is_count(body: Sequence[Statement]) -> bool:
+    """Whether the last command of a substitution puts out a number, as no other does before it."""
+    last: Statement | None = body[0] if body else None
+    while isinstance(last, Block) and (last.kind == "pipe" or len(last.parts) == 1):
+        last = last.parts[-1]
+    if not isinstance(last, Simple):
+        return False
+    return _COUNTERS.fullmatch(" ".join(word.shown for word in last.words)) is not None
+
+
+def _is_number(word: Word, sums: Sequence[str]) -> bool:
+    return all(_is_numeric(piece, sums) for piece in word.pieces)
+
+
+def _is_numeric(piece: Piece, sums: Sequence[str]) -> bool:
+    match piece.kind:
+        case "text":
+            return _COUNT.fullmatch(piece.text) is not None
+        case "variable":
+            is_own = piece.text in NUMBERS or (not piece.how and piece.text in sums)
+            return is_own or piece.how == "#n"
+        case "output":
+            return is_count(piece.body)
+        case kind:
+            return kind in ("sum", "braces")

@@ -5,19 +5,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from pegboard_plugins.bash.effects import apply, moves_content, tell
 from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
-from pegboard_plugins.bash.programs import INTERPRETERS, SHELLS
-from pegboard_plugins.bash.syntax import Block, Command, Simple, Statement, Word
+from pegboard_plugins.bash.operands import apply, moves_content, tell
+from pegboard_plugins.bash.programs import kinds, runs_code
+from pegboard_plugins.bash.syntax import Block, Command, Operand, Simple, Statement, Word
 from pegboard_plugins.bash.values import ANYTHING
-from pegboard_plugins.bash.words import Operand
 
-_MOVERS = frozenset({"cd", "pushd", "chdir"})
-_IN_FOLDER = frozenset({"git", "make", "gmake", "ninja"})
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
-_ASSIGNING = frozenset({"export", "declare", "local", "readonly", "typeset", "read"})
 
 
 def walk(statement: Statement, findings: Findings) -> None:
@@ -195,7 +191,7 @@ def _command(command: Command, findings: Findings) -> None:
         findings.cwd, findings.strays = cwd, strays
     if base in findings.functions:
         _call(base, command.words, findings)
-    elif base in _MOVERS and not command.is_fed:
+    elif "goes" in kinds(base) and not command.is_fed:
         _move(words, findings)
     elif base == "popd":
         findings.be_in([*findings.cwd, ANYWHERE])
@@ -228,7 +224,7 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
 
 def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
     """What builtins do to variables and options of the shell."""
-    if base in _ASSIGNING:
+    if "assigns" in kinds(base):
         names = (re.match(r"[A-Za-z_]\w*", word.shown) for word in words)
         findings.assigned |= {found[0] for found in names if found}
     if base == "set" and words and not findings.branches:
@@ -265,14 +261,14 @@ def _feed(command: Command, words: Sequence[Operand], findings: Findings) -> Non
 def _takes_anything(command: Command) -> bool:
     """Whether the command, or one that it starts, moves what is in the files it is given."""
     texts = [word.shown for word in command.words[1:]]
-    is_code = command.base in SHELLS | INTERPRETERS or bool(command.code)
+    is_code = runs_code(command.base) or bool(command.code)
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))
 
 
 def _in_its_folder(command: Command, words: Sequence[Operand], findings: Findings) -> None:
     """What it does with files, `-C folder` of some programs included."""
     before, base = findings.cwd, command.base
-    for at, word in enumerate(words[:-1] if base in _IN_FOLDER else ()):
+    for at, word in enumerate(words[:-1] if "in-folder" in kinds(base) else ()):
         if word.text == "-C":
             findings.touch(words[at + 1])
             findings.branches += 1

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.bash import bash
+from pegboard_plugins.bash.approving import prefix
 from pegboard_plugins.bash.display import plain
-from pegboard_plugins.bash.prefixes import prefix
 from pegboard_plugins.bash.scan import Place, Scan, scan
 from tool_context import Context, call, said
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.approving import covered
-from pegboard_plugins.bash.prefixes import prefix
+from pegboard_plugins.bash.approving import covered, prefix
 from pegboard_plugins.bash.scan import Place, scan
 
 PROJECT, HOME = Path("/w/proj"), Path("/home/u")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import pegboard_plugins.bash
-from pegboard_plugins.bash.advice import SAYINGS, advised
+from pegboard_plugins.bash.advice import advised, sayings
 from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.syntax import Unclear
@@ -278,8 +278,8 @@ def test_each_code_that_is_raised_has_a_sentence_and_a_way_out_and_each_sentence
         for found in re.findall(r"(?:\.no|Unclear|doubt)\(\s*\"([a-z-]+)\"", text)
     }
 
-    assert raised <= SAYINGS.keys()
-    assert {each for each in SAYINGS if not any(f'"{each}"' in text for text in texts)} == set()
+    assert raised <= sayings().keys()
+    assert {each for each in sayings() if not any(f'"{each}"' in text for text in texts)} == set()
 
 
 def test_the_place_is_underlined_in_its_line():

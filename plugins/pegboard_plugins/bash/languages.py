@@ -1,0 +1,204 @@
+"""The languages of sed, awk and git, as far as what they are told runs and names nothing."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.listings import is_unknown
+from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
+from pegboard_plugins.bash.syntax import Word
+from pegboard_plugins.bash.tables import patterns, words
+from pegboard_plugins.bash.values import ANYTHING
+
+_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\\([^\w\s\\])(?:(?!\1)[^\\\n]|\\.)*\1)(?:~\d+)?"
+_SED = re.compile(
+    rf"\s*(?:{_ADDRESS}(?:,[+~]?(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?))?)?\s*!?\s*"
+    r"(?:s([^\s\w\\;])(?:(?!\2)[^\\\n]|\\.)*\2(?:(?!\2)(?:[^\\]|\\.))*\2[gIipmM\d]*"
+    r"|y([^\s\w\\;])(?:(?!\3)[^\\\n]|\\.)*\3(?:(?!\3)[^\\\n]|\\.)*\3"
+    r"|[pPdDnNgGhHxlFz={}]|[qQ]\s*\d*|[bt:]\s*\w*"
+    r"|[aic](?:\\\n|\\)?(?:[^\n\\]|\\.)*(?:\\\n[^\n]*)*)?\s*(?:#[^\n]*)?(?:[;\n}]|$|(?<=\{))",
+    re.DOTALL,
+)
+"""One command of sed, the source of which is its manual; not `e`, `w`, `r` and `W`."""
+_SED_OPTIONS = re.compile(
+    r"-[nErsuz]*(i[\w.~-]*)?|--(in-place(=[\w.]*)?|quiet|silent|regexp-extended|null-data|version"
+    r"|help|posix|sandbox|debug|separate|follow-symlinks)"
+)
+_SED_CODE = re.compile(r"-[nErsuz]*e|--expression")
+_TAME_VALUE = re.compile(r"[\w .:,@%+=-]*")
+_AWK_ACTS = re.compile(
+    r"system\s*\(|getline|\||@|\bprintf?\b[^;}\n]*>|\bclose\s*\(|\bARGV\b|\bARGC\b|ENVIRON"
+)
+_GIT_COMMANDS, _GIT_FLAGS = (words("git", "words", name) for name in ("commands", "flags"))
+_GIT_RUNS = patterns("git", "runs")
+_TAME_SETTING = re.compile(
+    r"(user|author|committer|color|advice|log|init|commit|gc|i18n|column|safe|feature|index|pack"
+    r"|push|pull|fetch|rebase)\.[\w.-]*(=[\w@. <>:/+-]*)?|merge\.ff=\w*"
+    r"|core\.(quotepath|autocrlf|pager|fsmonitor|editor|longpaths|filemode|bare)"
+    r"=(cat|true|false|input|:|)|diff\.(color|context|renames|algorithm)\S*=\w*"
+    r"|http\.(sslverify|version|postbuffer|lowspeed\w+)=[\w/.]*",
+    re.IGNORECASE,
+)
+_HOOKED = re.compile(
+    r"(alias|filter|diff|merge|difftool|mergetool|credential|gpg|sequence|include|includeif|url"
+    r"|remote|submodule|http|protocol|uploadpack|pager|trailer|browser|instaweb|man"
+    r"|core(?!\.(autocrlf|quotepath|filemode|ignorecase|longpaths)$))\..*",
+    re.IGNORECASE,
+)
+_ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
+
+
+def sed(call: Call) -> None:
+    """sed, with scripts that are read."""
+    words, scripts, others, at = call.words, list[Word](), list[Word](), 0
+    while at < len(words):
+        text = words[at].literal
+        if text is not None and _SED_CODE.fullmatch(text):
+            scripts += words[at + 1 : at + 2]
+            at += 2
+            continue
+        if text is not None and text.startswith("--expression="):
+            scripts.append(words[at].behind(len("--expression=")))
+        elif text is None or not text.startswith("-") or text == "-":
+            others.append(words[at])
+        elif not _SED_OPTIONS.fullmatch(text):
+            raise call.no("sed-option", words[at])
+        at += 1
+    if call.command.is_fed and not (scripts or others):
+        raise call.no("sed-script")
+    for word in scripts or others[:1]:
+        call.line.later.append(partial(_read_sed, call, word))
+    for word in others[0 if scripts else 1 :]:
+        call.line.later.append(partial(refuse_options, call, word, "sed-option"))
+
+
+def refuse_options(call: Call, word: Word, code: str) -> None:
+    """No option in a word that should be an operand."""
+    if any(text.startswith("-") and text != "-" for text in call.line.values.words([word])):
+        raise call.no(code, word)
+
+
+def _read_sed(call: Call, word: Word) -> None:
+    """Go through a script, in which tame values of variables count as a letter."""
+    text = ""
+    for piece in word.pieces:
+        if piece.kind == "text":
+            text += piece.text
+            continue
+        values = call.line.values.texts(Word([piece]))
+        is_tame = piece.kind in ("sum", "variable") and (piece.quoted or piece.kind == "sum")
+        if not is_tame or not all(map(_TAME_VALUE.fullmatch, values)) or ANYTHING in values:
+            raise call.no("sed-script", word)
+        text += "v" if piece.kind == "variable" else "1"
+    at = 0
+    while at < len(text):
+        found = _SED.match(text, at)
+        if found is None or found.end() == at:
+            raise call.no("sed-script", word)
+        at = found.end()
+
+
+def awk(call: Call) -> None:
+    """awk, with a program that neither runs nor opens anything."""
+    options = read_options(call.words, OPTIONS["awk"], "awk-option")
+    program = next(iter(call.words[options.at :]), None)
+    if program is None or any(piece.kind not in ("text", "variable") for piece in program.pieces):
+        raise call.no("awk-program", program)
+    call.line.told.append(program.shown)
+    call.line.later.append(partial(_refuse_acts, call, program))
+
+
+def _refuse_acts(call: Call, program: Word) -> None:
+    if any(map(_AWK_ACTS.search, (program.shown, *call.line.values.texts(program)))):
+        raise call.no("awk-program", program)
+
+
+def is_open(call: Call, word: Word, text: str) -> bool:
+    """Whether a word may come to any option, as no list of files does."""
+    return text.startswith(ANYTHING) and is_unknown(word, call.line.values)
+
+
+def git(call: Call) -> None:
+    """A known command of git, without options that make it run something."""
+    words, at = call.words, 0
+    while at < len(words):
+        text = words[at].literal
+        if text == "-C":
+            at += 2
+        elif text == "-c":
+            if at + 1 >= len(words) or not _TAME_SETTING.fullmatch(words[at + 1].shown):
+                raise call.no("git-option", words[at])
+            at += 2
+        elif text in _GIT_FLAGS:
+            at += 1
+        else:
+            break
+    if at >= len(words):
+        if call.command.is_fed:
+            raise call.no("git-command")
+        return
+    name = words[at].literal
+    if name not in _GIT_COMMANDS:
+        raise call.no("git-command", words[at])
+    rest = words[at + 1 :]
+    if not _git_runs(call, name, rest):
+        call.line.later.append(partial(_refuse_options, call, name, rest))
+
+
+def _git_runs(call: Call, name: str, words: Sequence[Word]) -> bool:
+    """Judge what `bisect run`, `submodule foreach` and `rebase -x` run, if it is one of them."""
+    texts = [word.literal for word in words]
+    if name == "bisect" and texts[:1] == ["run"] and words[1:]:
+        call.start(words[1:])
+        return True
+    if name == "submodule" and "foreach" in texts[:2]:
+        behind = words[texts.index("foreach") + 1 :]
+        inner = [word for word in behind if word.literal not in ("--recursive", "--quiet")]
+        if len(inner) == 1 and inner[0].literal is not None:
+            call.run(inner[0].literal, inner[0])
+        elif inner:
+            call.start(inner)
+        return True
+    marks = [at for at, text in enumerate(texts) if text in ("-x", "--exec")]
+    if name == "rebase" and marks:
+        for at in marks:
+            code = texts[at + 1] if at + 1 < len(texts) else None
+            if code is None:
+                raise call.no("dynamic-code", words[at])
+            call.run(code, words[at + 1])
+        return True
+    return False
+
+
+def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
+    runs = _GIT_RUNS.get(name)
+    for before, word in zip(["", *(each.literal for each in words)], words, strict=False):
+        if word.literal == "--":
+            return
+        if before in ("-m", "--message", "-F"):
+            continue
+        for text in call.line.values.words([word]):
+            is_option = runs is not None and (re.match(runs, text) or is_open(call, word, text))
+            if is_option or (name != "commit" and re.match(_ANYWHERE, text)):
+                raise call.no("git-option", word)
+
+
+def git_config(texts: Sequence[str]) -> str:
+    """The file in which a `git config` sets what git may run; empty for another command."""
+    words = git_words(texts)
+    if words[:1] != ["config"] or not any(map(_HOOKED.fullmatch, texts)) or len(words) <= len("ck"):
+        return ""
+    if words[1] in ("get", "list") or any(re.match(r"--get|--list$|-l$", text) for text in texts):
+        return ""
+    for at, text in enumerate(texts[:-1]):
+        if text in ("-f", "--file"):
+            return texts[at + 1]
+    return "~/.gitconfig" if "--global" in texts else ".git/config"
+
+
+RULES: Mapping[str, Rule] = {
+    **dict.fromkeys(("sed", "gsed"), sed),
+    **dict.fromkeys((name for name, kinds in KINDS.items() if "awk" in kinds), awk),
+    "git": git,
+}

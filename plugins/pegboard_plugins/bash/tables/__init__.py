@@ -1,0 +1,42 @@
+"""Tables of programs, variables and sayings: `NAMES = VALUE`, in sections, with their sources.
+
+A name that stands in several rows has the values of all of them.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_SECTION = re.compile(r"\[([\w-]+)\]")
+
+
+@cache
+def rows(file: str, section: str) -> Mapping[str, list[str]]:
+    """The values of each name in a section of a file."""
+    return _sections(file)[section]
+
+
+def words(file: str, section: str, name: str) -> frozenset[str]:
+    """The words that a name stands for."""
+    return frozenset(" ".join(rows(file, section)[name]).split())
+
+
+def patterns(file: str, section: str) -> Mapping[str, str]:
+    """The pattern of each name: any of those in its rows."""
+    return {name: "|".join(values) for name, values in rows(file, section).items()}
+
+
+@cache
+def _sections(file: str) -> Mapping[str, Mapping[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    section: dict[str, list[str]] = {}
+    text = Path(__file__).with_name(f"{file}.ini").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        names, equals, value = line.partition(" =")
+        if begins := _SECTION.fullmatch(line):
+            section = found.setdefault(begins[1], {})
+        elif equals and not line.startswith("#"):
+            for name in names.split():
+                section.setdefault(name, []).append(value.strip())
+    return found
