@@ -1,7 +1,7 @@
-"""What a command destroys: what would be gone with all that is in it."""
+"""What a command destroys: what would be gone with all that is in it, or written over."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
 from pegboard_plugins.bash.findings import Findings
@@ -11,102 +11,41 @@ from pegboard_plugins.bash.syntax import Operand
 _LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=(,.*)?")
 """Modes with which not even the owner can read."""
 _COPIES_ALL = re.compile(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive)")
+_COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
 _EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
-DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
+_DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
 _ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
+_FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(
     r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
 )
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
 
+Words = Sequence[Operand]
+Rule = Callable[[Sequence[str], Words], Words]
+"""What of the operands is gone, or written over; the texts are those of all words."""
 
-def destroy(
-    base: str, words: Sequence[Operand], operands: Sequence[Operand], findings: Findings
-) -> None:
+
+def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
+    rule = _RULES.get("mkfs" if base.startswith("mkfs") else base)
+    if rule is None and not kinds(base).isdisjoint(("deletes", "deletes-all")):
+        rule = _all if "deletes-all" in kinds(base) else _recursive
+    overlays = _OVERLAYS.get(base)
+    if rule is None and overlays is None:
+        return
     texts = [word.text for word in words]
-    for word in _overlaid(base, texts, operands):
+    for word in overlays(texts, operands) if overlays else ():
         findings.overlays |= dict.fromkeys(findings.places(word))
-    for word in _targets(base, texts, operands):
+    for word in rule(texts, operands) if rule else ():
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
             findings.destroys[""] = None
         else:
             findings.destroy(word)
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
-
-
-def _targets(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> Sequence[Operand]:
-    named = [word for word in operands if not word.text.startswith("-")]
-    is_recursive = any(map(_RECURSIVE.fullmatch, texts))
-    found: Sequence[Operand]
-    match base:
-        case "mv":
-            leaves = _leaves(texts, named)
-            plain = re.compile(r"" if leaves else r"[/~]|[^*?\[]*$")
-            found = [word for word in named[:-1] if plain.match(word.text)]
-        case "find":
-            found = _found(texts, operands)
-        case "rsync" if any(text.startswith("--del") for text in texts):
-            found = named[-1:]
-        case "git" if git_words(texts)[:1] == ["rm"] and is_recursive:
-            kept = not {"--cached", "-n", "--dry-run"}.isdisjoint(texts)
-            found = [] if kept else [word for word in named if word.text != "rm"]
-        case "chmod" if is_recursive and any(map(_LOCKS.fullmatch, texts)):
-            found = named[1:] or named
-        case "dd":
-            found = [Operand(text[len("of=") :]) for text in texts if text.startswith("of=")]
-        case _ if base.startswith("mkfs"):
-            found = named[-1:]
-        case _ if "deletes-all" in kinds(base) or ("deletes" in kinds(base) and is_recursive):
-            found = named
-        case _:
-            found = _packed(base, texts, operands)
-    return found
-
-
-def _leaves(texts: Sequence[str], named: Sequence[Operand]) -> bool:
-    """Whether a `mv` goes to another place than one below the folder it is called in."""
-    target = named[-1].text if named else ""
-    return (
-        target.startswith(("/", "~"))
-        or ".." in target.split("/")
-        or any(text.startswith(("-t", "--t")) for text in texts)
-    )
-
-
-def _overlaid(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
-    """The folder whose content as a whole would be written over, or given to somebody else."""
-    named = [word for word in operands if not word.text.startswith("-")]
-    options = [text for text in texts if text.startswith("-")]
-    sources = [word.text for word in named[:-1]]
-    match base:
-        case "cp" if any(map(_COPIES_ALL.fullmatch, options)):
-            onto = any(re.fullmatch(r"-[a-zA-Z]*T.*|--no-t.*", text) for text in options)
-            return named[-1:] if onto or any(text.endswith("/.") for text in sources) else []
-        case "rsync" if any(text.endswith("/") for text in sources):
-            return named[-1:]
-        case "chmod" | "chown" | "chgrp" if any(map(_RECURSIVE.fullmatch, options)):
-            return named[1:]
-        case "tar" | "gtar" | "bsdtar" if any(map(_EXTRACTS.fullmatch, texts)):
-            return _valued(operands, ("-C", "--directory"))
-        case "unzip":
-            return _valued(operands, ("-d",))
-        case _:
-            return []
-
-
-def _valued(operands: Sequence[Operand], options: Sequence[str]) -> list[Operand]:
-    """The values of these options."""
-    behind = [after for before, after in pairwise(operands) if before.text in options]
-    glued = [
-        word._replace(text=word.text.partition("=")[2] or word.text[len("-C") :])
-        for word in operands
-        if any(word.text.startswith(option) and word.text != option for option in options)
-    ]
-    return behind + glued
 
 
 def _emptied(word: Operand, findings: Findings) -> Operand:
@@ -117,14 +56,59 @@ def _emptied(word: Operand, findings: Findings) -> Operand:
     return Operand(text, bare=word.bare)
 
 
-def _packed(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
-    """What is gone once it is in an archive, from each folder that the archiver goes to."""
-    if base in ("tar", "gtar", "bsdtar"):
-        is_gone = any(text.startswith("--remove-f") for text in texts)
-    else:
-        is_gone = base == "zip" and any(map(_ZIP_MOVES.fullmatch, texts))
-    if not is_gone:
-        return []
+def _all(_texts: Sequence[str], operands: Words) -> Words:
+    return [word for word in operands if not word.text.startswith("-")]
+
+
+def _last(texts: Sequence[str], operands: Words) -> Words:
+    return _all(texts, operands)[-1:]
+
+
+def _recursive(texts: Sequence[str], operands: Words) -> Words:
+    return _all(texts, operands) if any(map(_RECURSIVE.fullmatch, texts)) else ()
+
+
+def _moved(texts: Sequence[str], operands: Words) -> Words:
+    """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
+    named = _all(texts, operands)
+    target = named[-1].text if named else ""
+    leaves = target.startswith(("/", "~")) or ".." in target.split("/")
+    if leaves or any(text.startswith(("-t", "--t")) for text in texts):
+        return named[:-1]
+    return [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
+
+
+def _synced(texts: Sequence[str], operands: Words) -> Words:
+    return _last(texts, operands) if any(text.startswith("--del") for text in texts) else ()
+
+
+def _git_removed(texts: Sequence[str], operands: Words) -> Words:
+    is_kept = not {"--cached", "-n", "--dry-run"}.isdisjoint(texts)
+    if git_words(texts)[:1] != ["rm"] or is_kept:
+        return ()
+    return [word for word in _recursive(texts, operands) if word.text != "rm"]
+
+
+def _locked(texts: Sequence[str], operands: Words) -> Words:
+    named = _recursive(texts, operands) if any(map(_LOCKS.fullmatch, texts)) else ()
+    return named[1:] or named
+
+
+def _device(texts: Sequence[str], _operands: Words) -> Words:
+    return [Operand(text[len("of=") :]) for text in texts if text.startswith("of=")]
+
+
+def _tarred(texts: Sequence[str], operands: Words) -> Words:
+    is_gone = any(text.startswith("--remove-f") for text in texts)
+    return _packed(operands) if is_gone else ()
+
+
+def _zipped(texts: Sequence[str], operands: Words) -> Words:
+    return _packed(operands) if any(map(_ZIP_MOVES.fullmatch, texts)) else ()
+
+
+def _packed(operands: Words) -> Words:
+    """What is in an archive, from each folder that the archiver goes to."""
     inside, folder = [], ""
     for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
@@ -135,26 +119,21 @@ def _packed(base: str, texts: Sequence[str], operands: Sequence[Operand]) -> lis
     return inside
 
 
-def _found(texts: Sequence[str], operands: Sequence[Operand]) -> list[Operand]:
+def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
     deletes = "-delete" in texts or (
-        any(text.startswith(("-exec", "-ok")) for text in texts)
-        and any(
-            "deletes" in kinds(text.rpartition("/")[2]) or DELETING.search(text) for text in texts
-        )
+        any(text.startswith(("-exec", "-ok")) for text in texts) and any(map(_is_deleter, texts))
     )
     if not deletes or _is_narrow(texts):
-        return []
-    return list(takewhile(_is_start, dropwhile(_is_option, operands))) or [Operand(".")]
+        return ()
+    behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)
+    starts = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), behind)
+    return list(starts) or [Operand(".")]
 
 
-def _is_option(word: Operand) -> bool:
-    """Whether it is one of those that stand before the folders where a find starts."""
-    return re.fullmatch(r"-[DHLP]|-O\d*|--", word.text) is not None
-
-
-def _is_start(word: Operand) -> bool:
-    return not word.text.startswith(("-", "(", "!"))
+def _is_deleter(text: str) -> bool:
+    """Whether a word is a program that deletes, or code that calls one."""
+    return "deletes" in kinds(text.rpartition("/")[2]) or _DELETING.search(text) is not None
 
 
 def _is_narrow(texts: Sequence[str]) -> bool:
@@ -170,3 +149,67 @@ def _is_narrow(texts: Sequence[str]) -> bool:
         elif _FIND_FILTER.fullmatch(text) and before not in ("!", "-not"):
             alternatives[-1] |= _FITS_ALL.fullmatch(value) is None
     return all(alternatives)
+
+
+def _copied_over(texts: Sequence[str], operands: Words) -> Words:
+    options = [word.text for word in operands if word.text.startswith("-")]
+    named = _all(texts, operands)
+    is_onto = any(map(_COPIES_ONTO.fullmatch, options)) or _ends_in("/.", named[:-1])
+    return named[-1:] if is_onto and any(map(_COPIES_ALL.fullmatch, options)) else ()
+
+
+def _synced_over(texts: Sequence[str], operands: Words) -> Words:
+    named = _all(texts, operands)
+    return named[-1:] if _ends_in("/", named[:-1]) else ()
+
+
+def _ends_in(sign: str, words: Words) -> bool:
+    return any(word.text.endswith(sign) for word in words)
+
+
+def _changed(texts: Sequence[str], operands: Words) -> Words:
+    options = [word.text for word in operands if word.text.startswith("-")]
+    return _all(texts, operands)[1:] if any(map(_RECURSIVE.fullmatch, options)) else ()
+
+
+def _untarred(texts: Sequence[str], operands: Words) -> Words:
+    is_opened = any(map(_EXTRACTS.fullmatch, texts))
+    return _valued(operands, ("-C", "--directory")) if is_opened else ()
+
+
+def _unzipped(_texts: Sequence[str], operands: Words) -> Words:
+    return _valued(operands, ("-d",))
+
+
+def _valued(operands: Words, options: Sequence[str]) -> Words:
+    """The values of these options."""
+    behind = [after for before, after in pairwise(operands) if before.text in options]
+    glued = [
+        word._replace(text=word.text.partition("=")[2] or word.text[len("-C") :])
+        for word in operands
+        if any(word.text.startswith(option) and word.text != option for option in options)
+    ]
+    return behind + glued
+
+
+_TARS = ("tar", "gtar", "bsdtar")
+_RULES: Mapping[str, Rule] = {
+    "mv": _moved,
+    "find": _found,
+    "rsync": _synced,
+    "git": _git_removed,
+    "chmod": _locked,
+    "dd": _device,
+    "mkfs": _last,
+    **dict.fromkeys(_TARS, _tarred),
+    "zip": _zipped,
+}
+"""What is gone behind each program that does not just delete what it is told."""
+_OVERLAYS: Mapping[str, Rule] = {
+    "cp": _copied_over,
+    "rsync": _synced_over,
+    **dict.fromkeys(("chmod", "chown", "chgrp"), _changed),
+    **dict.fromkeys(_TARS, _untarred),
+    "unzip": _unzipped,
+}
+"""The folder whose content as a whole would be written over, or given to somebody else."""

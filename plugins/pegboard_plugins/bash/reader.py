@@ -7,11 +7,8 @@ would start, and what it prints of a line (`bash --pretty-print`).
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from pegboard_plugins.bash.conditions import read_test
-from pegboard_plugins.bash.quoting import read_word, unbraced
-from pegboard_plugins.bash.redirections import read_redirection
-from pegboard_plugins.bash.source import RESERVED, Source
-from pegboard_plugins.bash.sums import read_sum
+from pegboard_plugins.bash.clauses import read_redirection, read_test
+from pegboard_plugins.bash.source import RESERVED, Source, read_sum
 from pegboard_plugins.bash.syntax import (
     Assignment,
     Block,
@@ -23,6 +20,7 @@ from pegboard_plugins.bash.syntax import (
     Unclear,
     Word,
 )
+from pegboard_plugins.bash.words import read_word, unbraced
 
 DECLARERS = frozenset({"declare", "typeset", "export", "local", "readonly"})
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)(\[[0-9]+\])?(\+?)=")

@@ -1,12 +1,12 @@
 """A text that is read from left to right: each letter is taken by a rule, or nothing is known."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from pegboard_plugins.bash.letters import suspicion
-from pegboard_plugins.bash.syntax import Block, Simple, Unclear
+from pegboard_plugins.bash.syntax import Block, Simple, Unclear, Word
 
 DEEPEST = 12
 """So many levels of substitutions, here-documents and code in each other are read."""
@@ -22,6 +22,25 @@ _KEYWORD = re.compile(r"[a-z]+|\{|\}|!|\[\[|\]\]")
 _OPENS_COMMENT = " \t\n;&|()"
 _READ_OTHERWISE = re.compile(r"[()'\"`\\]")
 """Of a comment in a substitution a bash before 5.2 reads these."""
+
+_SUM = re.compile(
+    r"(?:[A-Za-z0-9_ \t+*/%<>=!&|^~?:,-]|\$[A-Za-z_]\w*|\$\{#?[A-Za-z_]\w*(?:\[@\])?\}|\$[#?1-9])*"
+)
+_COUNTED = re.compile(r"\$\{#\w+(\[@\])?\}")
+_IN_SUM = re.compile(r"(?<!\w)[A-Za-z_]\w*")
+_DIGITS = re.compile(r"-?\d*")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+_BIDI = re.compile(r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_DRAWN = r"[\u2190-\u2bff\U0001f000-\U0001faff]"
+_INVISIBLE = re.compile(
+    rf"(?:(?<={_DRAWN})[\ufe0e\ufe0f]\u200d?|(?<={_DRAWN})\u200d(?={_DRAWN})|(?<=[0-9#*])\ufe0f\u20e3)"
+    r"|([\u00a0\u00ad\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200d\u2028\u2029"
+    r"\u202f\u205f-\u2064\u206a-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    r"\U000e0000-\U000e0fff])"
+)
+"""Odd blanks and what nobody sees; what belongs to a picture in front of it is none of them."""
+_WORD = re.compile(r"[^\W\d_]+")
+_LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 
 ReadList = Callable[["Source", tuple[str, ...], str], Block]
 
@@ -76,6 +95,8 @@ class Source:
             letter = text[self.at]
             if letter in " \t":
                 self.at += 1
+            elif letter not in "\n#\\":
+                return
             elif letter == "\n" and lines:
                 self._end_line()
             elif letter == "#" and (self.at == 0 or text[self.at - 1] in _OPENS_COMMENT):
@@ -139,3 +160,72 @@ def placed(start: int, end: int) -> Iterator[None]:
         yield
     except Unclear as error:
         raise Unclear(error.code, start, end) from None
+
+
+def read_sum(source: Source, closer: str, separator: str = "") -> str:
+    """The text of a sum up to its closer, which is taken; parentheses in it are balanced."""
+    start, level = source.at, 0
+    while True:
+        source.take(_SUM)
+        if level == 0 and source.sees(closer):
+            break
+        if not source.letter or source.letter not in f"(){separator}":
+            source.no("calculation")
+        level += {"(": 1, ")": -1}.get(source.letter, 0)
+        if level < 0:
+            source.no("calculation")
+        source.at += 1
+    text = source.text[start : source.at]
+    source.at += len(closer)
+    note_names(source, text, start)
+    return text
+
+
+def note_names(source: Source, text: str, start: int) -> None:
+    """The names in a text that is calculated."""
+    for name in _IN_SUM.findall(_COUNTED.sub("0", text)):
+        source.sums.setdefault(name, start)
+    for number in re.findall(r"\$([1-9])", text):
+        source.sums.setdefault(number, start)
+
+
+def calculates(source: Source, word: Word) -> None:
+    """Note the names in a word that a comparison calculates."""
+    for piece in word.pieces:
+        if piece.kind == "variable" or (piece.kind == "text" and _IN_SUM.fullmatch(piece.text)):
+            source.sums.setdefault(piece.text, word.at)
+        elif piece.kind != "sum" and not (piece.kind == "text" and _DIGITS.fullmatch(piece.text)):
+            source.no("calculation", word.at)
+
+
+def suspicion(text: str) -> tuple[str, int, int] | None:
+    """What a reader of the line could not see, or would take for other letters: code and place."""
+    if text.isascii() and text.isprintable():
+        return None
+    found: Iterator[tuple[str, re.Match[str] | None]] = (
+        (code, search(text)) for code, search in _SEARCHES[: 1 if text.isascii() else None]
+    )
+    return next(((code, *place.span()) for code, place in found if place), None)
+
+
+def _invisible(text: str) -> re.Match[str] | None:
+    return next((each for each in _INVISIBLE.finditer(text) if each[1]), None)
+
+
+def _confusable(text: str) -> re.Match[str] | None:
+    return next((each for each in _WORD.finditer(text) if _is_mixed(each[0])), None)
+
+
+def _is_mixed(word: str) -> bool:
+    """Whether Latin letters stand in one word with those of an alphabet that looks like it."""
+    if word.isascii() or not any(letter.isascii() for letter in word):
+        return False
+    return any(unicodedata.name(letter, "").startswith(_LOOKALIKES) for letter in word)
+
+
+_SEARCHES: tuple[tuple[str, Callable[[str], re.Match[str] | None]], ...] = (
+    ("control-char", _CONTROL.search),
+    ("unicode-bidi", _BIDI.search),
+    ("unicode-invisible", _invisible),
+    ("unicode-confusable", _confusable),
+)

@@ -74,6 +74,15 @@ class Word:
         return Word(pieces, self.raw, self.at)
 
 
+def plain_word(text: str, at: int) -> Word:
+    """A word of plain letters, as most are."""
+    word = Word.__new__(Word)
+    word.pieces = (Piece("text", text),)
+    word.raw = word.shown = word.literal = text
+    word.at = at
+    return word
+
+
 def text_word(text: str, near: Word | None = None) -> Word:
     """A word of this text, which stands where another one does."""
     raw, at = ("", 0) if near is None else (near.raw, near.at)

@@ -1,10 +1,10 @@
-"""Where a command reads and writes: files, descriptors and texts that stand below its line."""
+"""Where a command reads and writes, in the texts below its line too; and what `[[ ... ]]` tests."""
 
 import re
 
-from pegboard_plugins.bash.quoting import read_quoted, read_word, unbraced
-from pegboard_plugins.bash.source import Source, placed
+from pegboard_plugins.bash.source import Source, calculates, placed
 from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Unclear, Word
+from pegboard_plugins.bash.words import read_quoted, read_word, unbraced
 
 _NAME = re.compile(
     r"([A-Za-z_][A-Za-z0-9_]*)(?=[ \t\n;&|<>)]|$)"
@@ -13,12 +13,21 @@ _NAME = re.compile(
 )
 _JOINS_SIGNS = re.compile(r"[$`]\\\n|\\\n[ \t]*[({]|\$\w*\\\n")
 """A joined line in the middle of what may be an expansion."""
+_BEGINS = frozenset("0123456789&<>")
 _REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
+_COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_BY_NAME = frozenset({"-v", "-R"})
+_PATTERN = re.compile(
+    r"(?:[A-Za-z0-9_.*+?^|:/,=@%-]|\\[.*+?/|$()\[\]{}-]|\$(?![A-Za-z0-9_({'\"`\[@*#?!$-])"
+    r"|\[\^?[A-Za-z0-9_.:,/ @%+-]*\]|\{[0-9]+,?[0-9]*\}|[()])+(?=[ \t\n])"
+)
 _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 
 def read_redirection(source: Source, one: Simple) -> bool:
     """Read one redirection, if there is one."""
+    if source.letter not in _BEGINS:
+        return False
     start, found = source.at, _REDIRECTS.match(source.text, source.at)
     if found is None:
         return False
@@ -119,3 +128,58 @@ def _expanded(source: Source, one: Simple, body: str, start: int) -> Word:
         each.fed = each.fed or one.outer
     source.adopt(inside)
     return word
+
+
+def read_test(source: Source) -> Simple:
+    """The whole of a test, from its brackets on."""
+    one = Simple(source.at, "test")
+    source.at += len("[[")
+    level, last = 0, ""
+    source.skip(lines=True)
+    while source.keyword() != "]]":
+        if source.at >= source.end:
+            source.no("unfinished")
+        if source.sees("&&") or source.sees("||"):
+            source.at += len("&&")
+            last = ""
+        elif source.letter in "()<>" and last != "=~":
+            level += {"(": 1, ")": -1}.get(source.letter, 0)
+            if source.letter in "<>" and source.text[source.at + 1] not in " \t":
+                source.no("syntax")
+            source.at += 1
+        elif last == "=~" and source.letter not in "'\"$":
+            last = ""
+            one.words.append(_pattern(source))
+        else:
+            last = _operand(source, one, last)
+        source.skip(lines=True)
+    if level:
+        source.no("syntax")
+    source.at += len("]]")
+    source.simples.append(one)
+    return one
+
+
+def _operand(source: Source, one: Simple, last: str) -> str:
+    word = read_word(source)
+    if last in _BY_NAME or word.raw in _BY_NAME:
+        source.no("test-v", word.at)
+    if last in _COMPARES:
+        calculates(source, word)
+    if word.raw in _COMPARES and one.words:
+        calculates(source, one.words[-1])
+    one.words.append(word)
+    return word.raw
+
+
+def _pattern(source: Source) -> Word:
+    start, found = source.at, source.take(_PATTERN)
+    if found is None or _level(found[0]):
+        source.no("regex", start)
+    return Word([Piece("text", found[0], quoted=True)], found[0], start)
+
+
+def _level(pattern: str) -> int:
+    """How many parentheses are left open."""
+    plain = re.sub(r"\\.", "", pattern)
+    return plain.count("(") - plain.count(")")

@@ -1,14 +1,15 @@
-"""Words as the shell reads them: plain letters, quotes, wildcards, tildes and braces."""
+"""Words as the shell reads them: letters, quotes, wildcards, braces, and what a `$` begins."""
 
 import re
 from collections.abc import Callable, Mapping
 from itertools import product
+from typing import Literal
 
-from pegboard_plugins.bash.expansions import read_backticks, read_dollar, read_output
-from pegboard_plugins.bash.source import Source
-from pegboard_plugins.bash.syntax import Piece, Word
+from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
+from pegboard_plugins.bash.syntax import Feed, Piece, Word, plain_word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
+_WHOLE = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n;|)]|\Z)")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_BODY = re.compile(r"[^\\$`]+")
 _SET = re.compile(r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]")
@@ -24,6 +25,23 @@ _MOST_CHOICES = 300
 _MOST_WORDS = 400
 """So many words may braces come to: each pair of them can double their number."""
 _JOINS_BEHIND = " \t,.;:"
+_NAME = r"[A-Za-z_]\w*"
+_VARIABLE = re.compile(rf"\$({_NAME}|[0-9@*#?$!-])")
+_TEXT = rf"(?:[A-Za-z0-9_./:=,@%+*? \[\]^-]|\${_NAME}(?![\w\[]))*"
+_BRACED = re.compile(
+    rf"\$\{{(?:\#(?P<counted>{_NAME}(?:\[[@*]\])?|[@*])|!(?P<keys>{_NAME})\[[@*]\]"
+    rf"|(?P<name>{_NAME}|[0-9]+|[@*\#?$!-])(?P<index>\[(?:[@*]|-?[0-9]+)\])?"
+    rf"(?P<how>:[ ]?-?[0-9]+(?::-?[0-9]+)?(?=\}})"
+    rf"|(?::?[-+=?]|\#\#?|%%?|//?[\#%]?|\^\^?|,,?){_TEXT})?)\}}"
+)
+_OF_ELEMENTS = re.compile(r":[ ]?-?[0-9]|[#%/+-]|:[-+]")
+"""What may be done with the elements of an array."""
+_IN_BACKTICKS = re.compile(r"`([^`\\'\"$(){}<>#\n]+)`")
+_ANSI = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})(?![0-9a-fA-F])|([0-7]{3})(?![0-7])|([ntrabfveE\\'\"?]))"
+)
+_ANSI_LETTERS = dict(zip("ntrabfveE\\'\"?", "\n\t\r\a\b\f\v\x1b\x1b\\'\"?", strict=True))
+_NO_ASCII = 0x7F
 
 
 class _Draft:
@@ -43,8 +61,12 @@ class _Draft:
 
 def read_word(source: Source, *, assigning: bool = False) -> Word:
     """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
-    draft = _Draft(source, assigning=assigning)
     text, end = source.text, source.end
+    if found := _WHOLE.match(text, source.at):
+        word = plain_word(found[0], source.at)
+        source.at = found.end()
+        return word
+    draft = _Draft(source, assigning=assigning)
     while source.at < end:
         if found := _PLAIN.match(text, source.at):
             draft.add(found[0])
@@ -212,7 +234,7 @@ def _between(first: str, last: str) -> list[str]:
 
 def unbraced(source: Source, word: Word) -> list[Word]:
     """The words that braces make of one."""
-    if all(piece.kind != "braces" for piece in word.pieces):
+    if word.literal is not None or all(piece.kind != "braces" for piece in word.pieces):
         return [word]
     parts = [
         [Piece("text", text) for text in piece.choices] if piece.kind == "braces" else [piece]
@@ -227,6 +249,103 @@ def unbraced(source: Source, word: Word) -> list[Word]:
     return [
         word for word in words if any(p.kind != "text" or p.text or p.quoted for p in word.pieces)
     ]
+
+
+def read_dollar(source: Source, *, quoted: bool) -> Piece:
+    """What a dollar begins; a lone one is a letter."""
+    start = source.at
+    after = source.text[start + 1 : start + 2]
+    if after == "(":
+        if not source.sees("$(("):
+            return read_output(source, "output", quoted=quoted)
+        source.at += len("$((")
+        read_sum(source, "))")
+        return Piece("sum", "", quoted, source.text[start : source.at])
+    if after == "{":
+        return _braced(source, quoted=quoted)
+    if after == "'" and not quoted:
+        return Piece("text", _ansi(source), quoted=True)
+    if found := source.take(_VARIABLE):
+        is_indexed = source.letter == "[" and not quoted
+        if found[1] == "_" or is_indexed or source.sees("\\\n"):
+            source.no("expansion", start)
+        return Piece("variable", found[1], quoted, found[0])
+    if after and (after in "[`\\" or (after == '"' and not quoted)):
+        source.no("expansion")
+    source.at += 1
+    return Piece("text", "$", quoted)
+
+
+def read_output(source: Source, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
+    """A substitution in parentheses: of a command's output, or of a file that is one's."""
+    start = source.at
+    if source.depth + source.inner >= DEEPEST:
+        source.no("nested-too-deep")
+    pending, source.pending = source.pending, []
+    first, takes_output = len(source.simples), source.letter == ">"
+    source.at += len("$(")
+    source.inner += 1
+    body = source.read_list(source, (), ")")
+    for each in source.simples[first:] if takes_output else ():
+        each.fed = each.fed or Feed("pipe")  # it reads what is written to it
+    if source.letter != ")" or source.pending:
+        source.no("unfinished", start)
+    source.at += 1
+    source.inner -= 1
+    source.pending = pending
+    source.refuse_lines(start)
+    return Piece(kind, "", quoted, source.text[start : source.at], body=(body,))
+
+
+def read_backticks(source: Source, *, quoted: bool) -> Piece:
+    """A substitution in backticks, of plain words alone."""
+    start = source.at
+    found = source.take(_IN_BACKTICKS)
+    if found is None:
+        source.no("backticks")
+    with placed(start, source.at):
+        inside = Source(found[1], source.read_list, depth=source.depth, inner=source.inner + 1)
+        body = source.read_list(inside, (), "")
+    source.adopt(inside)
+    return Piece("output", "", quoted, found[0], body=(body,))
+
+
+def _braced(source: Source, *, quoted: bool) -> Piece:
+    start = source.at
+    found = source.take(_BRACED)
+    if found is None:
+        source.no("expansion")
+    how = found["how"] or ""
+    if (found["index"] and how and not _OF_ELEMENTS.match(how)) or found["name"] == "_":
+        source.no("expansion", start)
+    if found["counted"]:
+        how = "#n"
+    elif found["keys"]:
+        how = "!"
+    name = re.split(r"\[", found["counted"] or found["keys"] or found["name"])[0]
+    return Piece("variable", name, quoted, found[0], how=how)
+
+
+def _ansi(source: Source) -> str:
+    """The text of `$'..'`, of which only ASCII is read."""
+    start, text = source.at, []
+    source.at += len("$'")
+    while source.letter != "'":
+        if not source.letter:
+            source.no("unfinished", start)
+        elif source.letter != "\\":
+            text.append(source.letter)
+            source.at += 1
+        elif found := source.take(_ANSI):
+            code = int(found[1], 16) if found[1] else int(found[2] or "0", 8)
+            if not found[3] and not 0 < code < _NO_ASCII:
+                source.no("ansi-string", start)
+            text.append(_ANSI_LETTERS[found[3]] if found[3] else chr(code))
+        else:
+            source.no("ansi-string")
+    source.at += 1
+    source.refuse_lines(start)
+    return "".join(text)
 
 
 _STEPS: Mapping[str, Callable[[_Draft], None]] = {
