@@ -60,7 +60,8 @@ def mapfile(call: Call) -> None:
     fed = call.one.fed or call.one.outer
     call.line.has_arrays = True
     for word in words:
-        call.line.values.held[word.shown] = [fed]
+        call.line.values.held.pop(word.shown)
+        call.line.values.add(word.shown, fed)
     call.line.values.add("MAPFILE", fed)
 
 

@@ -84,9 +84,11 @@ def _is_harmless(call: Call) -> bool:
 
 def _refuse_runs(call: Call, runs: str | None) -> None:
     """No word that makes the program run another one, or that may be one."""
-    takes_options = runs is not None and "operands-act" not in kinds(call.program)
-    is_open = "takes-texts" not in kinds(call.program)
-    is_open &= "coder" not in kinds(_VERSION.sub("", call.program))
+    does = kinds(call.program) | kinds(_VERSION.sub("", call.program))
+    is_open = does.isdisjoint(("takes-texts", "coder"))
+    if runs is None and not is_open:
+        return
+    takes_options = runs is not None and "operands-act" not in does
     for word, after in pairwise([*call.words, Word(())]):
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)

@@ -126,7 +126,7 @@ class Line:
                 raise Unclear("network", each.word.at, each.word.end)
         for name, how, word in one.assignments:
             self.assign(name, word, how)
-        for word in one.every_word():
+        for word in one.expanded():
             for piece in word.pieces:
                 if piece.kind == "variable" and piece.how.startswith(("=", ":=")):
                     text = piece.how.lstrip(":")[1:]

@@ -89,6 +89,8 @@ def _note_process(base: str, operands: Sequence[Operand], findings: Findings) ->
     texts: list[str] = []
     for word in operands:
         texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
+    if not any("proc" in text for text in texts):
+        return
     is_seen = "writes" not in kinds(base) and any(map(names_secret, texts))
     if not is_seen and tells_of_process(" ".join(texts)):
         findings.tell_of_process()

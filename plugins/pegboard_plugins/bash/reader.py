@@ -33,6 +33,7 @@ _PLAIN_TIME = re.compile(r"-p[ \t]")
 _MOST_PARTS = 32
 """So many parts of a pipe are looked at for what they put out."""
 _ENDS_COMMAND = ";&|\n)"
+_ENDS_SIMPLE = frozenset(("", ";", "|", "\n", ")"))
 
 
 def read(text: str, depth: int = 0) -> Reading:
@@ -100,7 +101,7 @@ def _and_or(source: Source) -> Statement:
 
 def _pipeline(source: Source) -> Statement:
     source.skip()
-    for word in ("!", "time"):
+    for word in ("!", "time") if source.letter in ("!", "t") else ():
         if source.keyword() == word:
             source.at += len(word)
             source.skip()
@@ -305,18 +306,18 @@ def _sum_command(source: Source) -> Simple:
 def _simple(source: Source) -> Simple:
     """Assignments and redirections, then words and redirections."""
     one = Simple(source.at)
-    while source.letter not in ("", ";", "|", "\n", ")") and (
-        source.letter != "&" or source.sees("&>")
-    ):
+    declares = False
+    while source.letter not in _ENDS_SIMPLE and (source.letter != "&" or source.sees("&>")):
         if read_redirection(source, one):
             pass
         elif not one.words and (found := source.take(_ASSIGNS)):
             _assignment(source, one, found)
         else:
-            declares = bool(one.words) and one.words[0].raw in DECLARERS
             word = read_word(source, assigning=declares)
-            if not one.words and word.raw in RESERVED:
-                source.no("reserved-word", word.at)
+            if not one.words:
+                declares = word.raw in DECLARERS
+                if word.raw in RESERVED:
+                    source.no("reserved-word", word.at)
             one.words += unbraced(source, word)
         source.skip()
     if not (one.words or one.assignments or one.redirections or one.fed):

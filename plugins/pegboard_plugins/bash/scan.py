@@ -115,6 +115,12 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
 
 def _note_running(findings: Findings) -> None:
     """What is named to a program that may write it is written, where it runs by itself."""
+    folders: dict[str, str] = {}
     for path in findings.handed:
-        if not _RUNNING.isdisjoint(os.path.realpath(path).lower().split("/")):
+        folder, _, name = path.rpartition("/")
+        if folder not in folders:
+            folders[folder] = os.path.realpath(folder or "/")
+        is_plain = name not in ("", ".", "..") and not os.path.islink(path)  # noqa: PTH114 - text
+        real = f"{folders[folder]}/{name}" if is_plain else os.path.realpath(path)
+        if not _RUNNING.isdisjoint(real.lower().split("/")):
             findings.writes[path] = None

@@ -1,6 +1,6 @@
 """What a line that was read is made of: pieces, words, commands, and how they hang together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -151,11 +151,12 @@ class Simple:
     outer: Feed | None = None
     runs: Command | None = None
 
-    def every_word(self) -> Iterator[Word]:
-        """Its words, those of assignments and redirections among them."""
-        yield from (each.word for each in self.assignments)
-        yield from self.words
-        yield from (each.word for each in self.redirections)
+    def expanded(self) -> list[Word]:
+        """Its words that are more than a text, those of assignments and redirections among them."""
+        every = [each.word for each in self.assignments] if self.assignments else []
+        every += self.words
+        every += [each.word for each in self.redirections]
+        return [word for word in every if word.literal is None]
 
 
 @dataclass(slots=True, eq=False)

@@ -45,11 +45,14 @@ class Values:
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
+    known: dict[Word, tuple[str, ...]] = field(default_factory=dict)
+    """The texts of words, as long as no variable is given another value."""
     active: set[str] = field(default_factory=set)
     """Those that are looked up: one that is given its own value had it from the environment."""
 
     def add(self, name: str, value: Value) -> None:
         """Another value of a variable; of very many nobody knows which it has."""
+        self.known.clear()
         held = self.held.setdefault(name, [])
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
@@ -62,6 +65,13 @@ class Values:
         """The texts that a word may come to, with `ANYTHING` in them for what is not known."""
         if word.literal is not None:
             return (word.literal,)
+        if depth or self.active:
+            return self._texts(word, depth)
+        if word not in self.known:
+            self.known[word] = self._texts(word, depth)
+        return self.known[word]
+
+    def _texts(self, word: Word, depth: int) -> tuple[str, ...]:
         parts = [self._of_piece(piece, depth) for piece in word.pieces]
         joined = list(islice(product(*parts), MOST_TEXTS + 1))
         more = (ANYTHING,) if len(joined) > MOST_TEXTS else ()

@@ -133,7 +133,7 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 
 
 def _simple(one: Simple, findings: Findings) -> None:
-    bodies = [piece.body for word in one.every_word() for piece in word.pieces if piece.body]
+    bodies = [piece.body for word in one.expanded() for piece in word.pieces if piece.body]
     for part in (part for body in bodies for part in body):
         with _scope(findings):
             walk(part, findings)
