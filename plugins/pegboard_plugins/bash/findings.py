@@ -68,6 +68,8 @@ class Findings:
 
     def operand(self, word: Word) -> Operand:
         """The word as the name of a file."""
+        if word.literal is not None:
+            return operand(word, "")
         return operand(word, "" if "HOME" in self.values.held else self.home)
 
     def is_unknown(self, word: Operand) -> bool:
@@ -126,8 +128,10 @@ class Findings:
         for folder in self.cwd:
             if folder == ANYWHERE and not text.startswith("/"):
                 continue
-            path = os.path.join(folder, text)  # noqa: PTH118 - `..` must stay behind a symlink
-            if not _DEVICE.fullmatch(path):
+            path = text
+            if not text.startswith("/"):  # `..` must stay behind a symlink
+                path = f"{folder}{text}" if folder.endswith("/") else f"{folder}/{text}"
+            if not (path.startswith("/dev/") and _DEVICE.fullmatch(path)):
                 yield path
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
@@ -173,7 +177,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _is_made_up(path: str) -> bool:
     """Whether it is a new temporary file or in a new folder, which nobody has to be asked about."""
-    return _is_within(path, MADE_UP) and ".." not in path
+    return "mktemp" in path and _is_within(path, MADE_UP) and ".." not in path
 
 
 def before_glob(path: str) -> str:

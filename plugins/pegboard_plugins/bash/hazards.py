@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
@@ -38,26 +38,28 @@ _MACHINE_ACTS = frozenset(
 
 def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:
     """Note a command whose victims only the system or git knows; `words` are its arguments."""
-    texts = [word.text for word in words]
-    if base == "git" and git_words(texts)[:1] == ["clean"]:
-        reason = _cleaning(words, findings)
-    elif base == "kill":
-        reason = _killing(texts, findings)
-    elif base in ("pkill", "killall"):
-        reason = _killing_by_name(base, texts)
-    elif "ends-machine" in kinds(base) or (
-        base in ("systemctl", "init") and not _MACHINE_ACTS.isdisjoint(texts)
-    ):
-        reason = "it would end all that runs on this machine"
-    else:
-        return
-    if reason:
-        findings.hazards[" ".join([base, *texts])] = reason
+    rule = _ended if "ends-machine" in kinds(base) else _RULES.get(base)
+    if rule is not None and (reason := rule(words, findings)):
+        findings.hazards[" ".join([base, *_texts(words)])] = reason
+
+
+def _texts(words: Sequence[Operand]) -> list[str]:
+    return [word.text for word in words]
+
+
+def _ended(_words: Sequence[Operand], _findings: Findings) -> str:
+    return "it would end all that runs on this machine"
+
+
+def _told_to_end(words: Sequence[Operand], findings: Findings) -> str:
+    return "" if _MACHINE_ACTS.isdisjoint(_texts(words)) else _ended(words, findings)
 
 
 def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
-    texts = [word.text for word in words]
+    texts = _texts(words)
+    if git_words(texts)[:1] != ["clean"]:
+        return ""
     words_before = pairwise(["", *texts])
     at = next(
         at for at, (before, text) in enumerate(words_before) if text == "clean" and before != "-C"
@@ -101,9 +103,9 @@ def _shown(statement: Statement) -> str:
     return " ".join(word.raw for word in statement.words)
 
 
-def _killing(texts: Sequence[str], findings: Findings) -> str:
+def _killing(words: Sequence[Operand], findings: Findings) -> str:
     """Why a `kill` is one: what it ends was not started by the line."""
-    rest = list(texts)
+    rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
         return ""
     if rest[:1] and rest[0] in _SIGNAL_OPTIONS:
@@ -139,18 +141,27 @@ def _lines(*, whole: bool) -> tuple[str, ...]:
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
-def _killing_by_name(base: str, texts: Sequence[str]) -> str:
+def _pkilling(words: Sequence[Operand], _findings: Findings) -> str:
+    texts = _texts(words)
+    is_whole = any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
+    is_other = not {"-v", "--inverse"}.isdisjoint(texts)
+    return _ENDS if is_other else _killing_by_name(texts, is_whole=is_whole)
+
+
+def _killing_all(words: Sequence[Operand], _findings: Findings) -> str:
+    return _killing_by_name(_texts(words), is_whole=False)
+
+
+def _killing_by_name(texts: Sequence[str], *, is_whole: bool) -> str:
     """Why one by name is: the names fit Pegboard, or there are none, but only a user."""
     named = [
         text
         for before, text in pairwise(["", *texts])
         if not text.startswith("-") and not _SELECTS.fullmatch(before)
     ]
-    is_whole = base == "pkill" and any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
-    is_other = base == "pkill" and not {"-v", "--inverse"}.isdisjoint(texts)
     is_users = not named and any(map(_BY_USER.fullmatch, texts))
     fits = any(_fits(name, line) for name in named for line in _lines(whole=is_whole))
-    return _ENDS if fits or is_other or is_users else ""
+    return _ENDS if fits or is_users else ""
 
 
 def _fits(pattern: str, line: str) -> bool:
@@ -160,3 +171,12 @@ def _fits(pattern: str, line: str) -> bool:
         return found
     words = re.findall(r"\w+", pattern)
     return not words or any(word in line for word in words)
+
+
+_RULES: Mapping[str, Callable[[Sequence[Operand], Findings], str]] = {
+    "git": _cleaning,
+    "kill": _killing,
+    "pkill": _pkilling,
+    "killall": _killing_all,
+    **dict.fromkeys(("systemctl", "init"), _told_to_end),
+}

@@ -72,9 +72,8 @@ def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
 
 def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: str) -> Statement:
     """A statement with what stands behind it: in the background it has a shell of its own."""
-    source.skip()
     letter = source.letter
-    if source.sees(";;"):
+    if letter == ";" and source.sees(";;"):
         if ";;" not in ends:
             source.no("syntax")
     elif letter == "&":
@@ -90,8 +89,7 @@ def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: s
 def _and_or(source: Source) -> Statement:
     found = _pipeline(source)
     while True:
-        source.skip()
-        if not (source.sees("&&") or source.sees("||")):
+        if source.letter not in ("&", "|") or not (source.sees("&&") or source.sees("||")):
             return found
         kind = "and" if source.letter == "&" else "or"
         source.at += len("&&")
@@ -118,7 +116,7 @@ def _pipeline(source: Source) -> Statement:
             _feed(source.simples[start:], Feed("pipe", parts=before))
         parts.append(part)
         source.skip()
-        if not source.sees("|") or source.sees("||"):
+        if source.letter != "|" or source.sees("||"):
             break
         source.at += len("|&") if source.sees("|&") else 1
         source.skip(lines=True)
@@ -133,9 +131,8 @@ def _feed(simples: Sequence[Simple], feed: Feed) -> None:
 
 
 def _command(source: Source) -> Statement:
-    source.skip()
     start, word = len(source.simples), source.keyword()
-    bracket = "((" if source.sees("((") else source.letter if source.letter == "(" else ""
+    bracket = "((" if source.sees("((") else source.letter.strip("{")
     step = _COMPOUND.get(word or bracket)
     if step is not None:
         found = step(source)

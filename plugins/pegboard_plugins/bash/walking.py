@@ -24,12 +24,11 @@ def walk(statement: Statement, findings: Findings) -> None:
         _STEPS[statement.kind](statement, findings)
 
 
-@contextmanager
-def _scope(findings: Findings) -> Iterator[None]:
+def _apart(statement: Statement, findings: Findings) -> None:
     """What happens in a shell of its own: its directory and its variables end with it."""
     before = (findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned)
     findings.strays = ()
-    yield
+    walk(statement, findings)
     findings.settle()
     findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned = before
 
@@ -91,13 +90,11 @@ def _ends(statement: Statement) -> bool:
 
 def _pipe(block: Block, findings: Findings) -> None:
     for part in block.parts:
-        with _scope(findings):
-            walk(part, findings)
+        _apart(part, findings)
 
 
 def _shell(block: Block, findings: Findings) -> None:
-    with _scope(findings):
-        _list(block, findings)
+    _apart(Block("list", block.parts), findings)
 
 
 def _may_run(block: Block, findings: Findings) -> None:
@@ -114,8 +111,7 @@ def _loop(block: Block, findings: Findings) -> None:
 
 
 def _function(block: Block, findings: Findings) -> None:
-    with _scope(findings), _branch(findings):
-        _list(block, findings)
+    _apart(Block("branch", block.parts), findings)
     findings.functions[block.name] = block
 
 
@@ -135,8 +131,7 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 def _simple(one: Simple, findings: Findings) -> None:
     bodies = [piece.body for word in one.expanded() for piece in word.pieces if piece.body]
     for part in (part for body in bodies for part in body):
-        with _scope(findings):
-            walk(part, findings)
+        _apart(part, findings)
     for each in one.redirections:
         if each.sign not in ("<<", "<<<"):
             _redirect(each.word, findings, write="<" not in each.sign)
@@ -203,9 +198,9 @@ def _run(code: Statement, findings: Findings, *, stays: bool) -> None:
     if stays:
         walk(code, findings)
         return
-    with _scope(findings):
-        findings.strict = False
-        walk(code, findings)
+    strict, findings.strict = findings.strict, False
+    _apart(code, findings)
+    findings.strict = strict
 
 
 def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
