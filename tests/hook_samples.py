@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import hookimpl, hookspecs
-from pegboard.dispatch import Origin
+from pegboard.hookmarks import HookMark, Origin, mark_of
 from pegboard.hooks import Hooks
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
-from pegboard.registration import Registrant, Registry, specifications
+from pegboard.registration import Registrant, Registry
 from pegboard.schema.agent import Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Custom, Event, PluginFailed
@@ -18,8 +18,19 @@ from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.schema.permission import PermissionRequest
 from pegboard.tools import PendingCall, ToolResult
 from pegboard.workspace import Workspace
+from pegboard_plugins import server, websearch
 from session_views import MODEL, view
 
+BRINGING = (server, websearch)
+"""The built-in plugins that bring hooks."""
+_BROUGHT = [module for plugin in BRINGING for module in plugin.register_hooks()]
+SPECS: dict[str, Callable[..., Any]] = {
+    name: each
+    for module in (hookspecs, *_BROUGHT)
+    for name, each in vars(module).items()
+    if isinstance(getattr(each, "pegboard_hook", None), HookMark) and name != "register_hooks"
+}
+"""Every hook but the one that is called before the others are known."""
 VIEW = view(Path("/project"))
 PART = TextPart(
     id="prt_1", session_id=VIEW.id, message_id="msg_1", text="hello", metadata={"a": [1]}
@@ -49,7 +60,7 @@ DEFINITION = ToolDefinition(
     name="read", description="Reads.", parameters={"type": "object"}, permission="read"
 )
 SAMPLES: dict[str, dict[str, Any]] = {
-    "register_tools": {"config": Config(), "search_backends": ()},
+    "register_tools": {"config": Config(), "hooks": object()},
     "register_providers": {"config": Config(), "env": {}},
     "register_agents": {"config": Config()},
     "register_commands": {
@@ -98,17 +109,17 @@ SAMPLES: dict[str, dict[str, Any]] = {
 
 def kind(hook: str) -> str:
     """How the answers of a hook combine."""
-    return str(getattr(hookspecs, hook).pegboard_kind)
+    return mark_of(SPECS[hook]).kind
 
 
 def subject(hook: str) -> str:
     """The argument of a fold that its answers replace."""
-    return str(getattr(hookspecs, hook).pegboard_subject)
+    return mark_of(SPECS[hook]).subject
 
 
 def of_kind(*kinds: str) -> list[str]:
     """All hooks of these kinds, from the specifications themselves."""
-    return [hook for hook in specifications() if kind(hook) in kinds]
+    return [hook for hook in SPECS if kind(hook) in kinds]
 
 
 class Functions:
@@ -126,6 +137,9 @@ class Registered:
         self, *plugins: object, config: Config | None = None, origin: Origin = "installed"
     ) -> None:
         registry = Registry(config or Config())
+        for each in BRINGING:
+            name = each.__name__
+            registry.bring(Registrant(key=name, name=name, origin="builtin", plugin=each))
         for number, plugin in enumerate(plugins):
             name = f"p{number}"
             registry.add(Registrant(key=name, name=name, origin=origin, plugin=plugin))
@@ -146,5 +160,8 @@ class Registered:
 
     async def call(self, hook: str, **changes: object) -> Any:
         """What the caller of a hook gives for its sample."""
-        answer = getattr(self.hooks, hook)(**SAMPLES[hook] | changes)
+        caller = "tables" if hook == "register_storage" else kind(hook)
+        if hook == "shutdown":
+            caller = "notify_last"
+        answer = getattr(self.hooks, caller)(SPECS[hook], **SAMPLES[hook] | changes)
         return answer if answer is None else await answer

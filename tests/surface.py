@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pegboard
+import pegboard_plugins
 
 CORE = Path(pegboard.__file__).parent
+PLUGINS = Path(pegboard_plugins.__path__[0])
 HOME: dict[str, str] = pegboard._HOME
 """Each public name with the module that it is loaded from."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -16,7 +18,7 @@ def tree(module: str) -> ast.Module:
     """A module of the core, by its name without `pegboard.`."""
     path = CORE.joinpath(*module.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    return ast.parse(file.read_text())
+    return _parsed(file)
 
 
 def definitions(name: str, module: str | None = None) -> list[ast.stmt]:
@@ -37,11 +39,17 @@ def definitions(name: str, module: str | None = None) -> list[ast.stmt]:
 
 
 def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
-    """Every hook with the call that marks its kind."""
-    for node in tree("hookspecs").body:
-        match node:
-            case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id="_hookspec")) as mark]):
-                yield node, mark
+    """Every hook with the call that marks its kind, the core's first, then those of plugins."""
+    for module in (tree("hookspecs"), *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py")))):
+        for node in module.body:
+            match node:
+                case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id=name)) as mark]):
+                    if name.endswith("hookspec"):
+                        yield node, mark
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
 
 
 def marks(function: Function) -> set[str]:

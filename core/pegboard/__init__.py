@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from pegboard.gitconfig import running_settings as running_settings
     from pegboard.globs import glob_expression as glob_expression
     from pegboard.hookmarks import hookimpl as hookimpl
+    from pegboard.hookmarks import hookspec as hookspec
+    from pegboard.host import HookCalls as HookCalls
+    from pegboard.host import Host as Host
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.ignores import IgnoreRules as IgnoreRules
@@ -89,9 +92,6 @@ if TYPE_CHECKING:
     from pegboard.redact import secret_values as secret_values
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
-    from pegboard.search_backends import SearchBackend as SearchBackend
-    from pegboard.search_backends import SearchHit as SearchHit
-    from pegboard.search_backends import SearchKind as SearchKind
     from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
@@ -161,7 +161,8 @@ _MODULES = {
     "expressions": ("LineExpression", "line_expression"),
     "gitconfig": ("running_settings",),
     "globs": ("glob_expression",),
-    "hookmarks": ("hookimpl",),
+    "hookmarks": ("hookimpl", "hookspec"),
+    "host": ("HookCalls", "Host"),
     "ignores": ("IgnoreRules",),
     "ids": ("IdSource", "check_id"),
     "openat": (
@@ -212,7 +213,6 @@ _MODULES = {
     "session.command": ("CommandOrder",),
     "session.shell": ("ShellOrder",),
     "session.terminal": ("TerminalOrder",),
-    "search_backends": ("SearchBackend", "SearchHit", "SearchKind"),
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
     "stash": ("Stash", "StashKey"),
     "storage.changes": ("ChangeSession", "DropMessage", "DropPart", "PutPart"),

@@ -1,32 +1,27 @@
-"""What each hook may be answered with; every other answer counts as a failure of the plugin.
+"""What a hook may be answered with; every other answer counts as a failure of the plugin.
 
-A check takes an answer (a fold's also the value before) and gives it back, a list made a tuple
-where a tuple is asked for. It raises `TypeError` or `ValueError` whose text says what was
-expected. Structs and dataclasses are not checked by Python when they are made, so their fields
-are looked at too, by a round trip through their JSON form.
+The annotation of the hook's specification says it. Structs are not checked by Python when they
+are made, so their fields are looked at too, by a round trip through their JSON form; of any
+other class, and of a protocol, it is asked that the object is one. A check gives the answer
+back, a list made a tuple where a tuple is asked for, or raises `TypeError` or `ValueError` whose
+text says what was expected.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from types import NoneType, UnionType
+from typing import Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.providers import ModelRequest, Provider, ToolDefinition
-from pegboard.schema.agent import Agent, Command
-from pegboard.schema.config import Config
+from pegboard.hookmarks import Check, mark_of
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part
-from pegboard.schema.permission import Verdict
-from pegboard.tools import PendingCall, Tool, ToolResult
-
-if TYPE_CHECKING:
-    from pegboard.compactors import Compactor
-    from pegboard.sandbox import Sandbox
-    from pegboard.schema.service import Service
-    from pegboard.search_backends import SearchBackend
-    from pegboard.storage.protocol import OpenStorage
+from pegboard.tools import PendingCall
 
 LIMIT_BYTES = 16 << 20
 """The JSON size of an answer: more is a plugin's mistake, and would not fit a request."""
@@ -34,15 +29,101 @@ LIMIT_BYTES = 16 << 20
 _T = TypeVar("_T")
 
 
+@cache
+def check_of(spec: Callable[..., object]) -> Check:
+    """The check of a hook's answers: the specification's own, else what its annotation says."""
+    if (own := mark_of(spec).check) is not None:
+        return own
+    answer = get_type_hints(spec)["return"]
+    wanted = [kind for kind in get_args(answer) if kind is not NoneType]
+    return _check_for(wanted[0] if len(wanted) == 1 else answer)
+
+
+def _check_for(annotation: type) -> Check:
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if annotation is NoneType or annotation is object:
+        return lambda answer, _: answer
+    if origin in (tuple, Sequence):
+        return _sequence_of(_check_for(inner[0]))
+    if origin is Mapping:
+        return _mapping_of(_check_for(inner[0]), _check_for(inner[1]))
+    if origin is Callable:
+        return _called
+    united = origin in (Union, UnionType)
+    if united or annotation is str or issubclass(annotation, msgspec.Struct):
+        return lambda answer, _: _sound(answer, annotation)
+    return lambda answer, _: _instance(answer, annotation)
+
+
+def _sequence_of(check: Check) -> Check:
+    """The check of each item but those that are the same objects as before."""
+
+    def checked(answer: object, before: object) -> object:
+        known = {id(item) for item in before} if isinstance(before, tuple) else set()
+        return tuple(item if id(item) in known else check(item, None) for item in _items(answer))
+
+    return checked
+
+
+def _mapping_of(key: Check, value: Check) -> Check:
+    def checked(answer: object, _: object) -> object:
+        if not isinstance(answer, Mapping):
+            raise TypeError(f"{_name(answer)} where a mapping is expected")
+        return {key(name, None): value(item, None) for name, item in answer.items()}
+
+    return checked
+
+
+def _called(answer: object, _: object) -> object:
+    if not callable(answer):
+        raise TypeError(f"{_name(answer)} where a function is expected")
+    return answer
+
+
 def _sound(answer: object, kind: type[_T]) -> _T:
     """The answer, which is of this type down to the last field, and not too large."""
     if not isinstance(answer, kind):
-        raise TypeError(f"{_name(answer)} where {kind.__name__} is expected")
+        raise TypeError(f"{_name(answer)} where {_name_of(kind)} is expected")
     encoded = msgspec.json.encode(answer)
     if len(encoded) > LIMIT_BYTES:
         raise ValueError(f"{len(encoded):,} bytes where {LIMIT_BYTES:,} are the limit")
     msgspec.json.decode(encoded, type=kind)
     return answer
+
+
+def _instance(answer: object, kind: type) -> object:
+    """The object, which is one of the class, or has what the protocol names."""
+    if inspect.isfunction(answer):
+        raise TypeError(
+            f"the function {answer.__name__} where {kind.__name__} is expected: "
+            f"decorate it with @{kind.__name__.lower()}, or make a {kind.__name__} of it"
+        )
+    if isinstance(answer, type):
+        raise TypeError(
+            f"the class {answer.__name__} where a {kind.__name__} made of it is expected"
+        )
+    if Protocol not in kind.__bases__:
+        lacking: list[str] = []
+        fits = isinstance(answer, kind)
+    else:
+        lacking = [name for name in _members(kind) if not _has(answer, kind, name)]
+        fits = not lacking
+    if not fits:
+        without = f" without {', '.join(lacking)}" if lacking else ""
+        raise TypeError(f"{_name(answer)}{without} where a {kind.__name__} is expected")
+    return answer
+
+
+def _members(protocol: type) -> Iterator[str]:
+    """The public names that a protocol asks for, in the order of its text."""
+    for name in (*inspect.get_annotations(protocol), *vars(protocol)):
+        if not name.startswith("_"):
+            yield name
+
+
+def _has(answer: object, protocol: type, name: str) -> bool:
+    found = getattr(answer, name, None)
+    return callable(found) if callable(vars(protocol).get(name)) else found is not None
 
 
 def _items(answer: object) -> tuple[object, ...]:
@@ -55,114 +136,20 @@ def _name(value: object) -> str:
     return type(value).__name__
 
 
-def each_of(kind: type[_T]) -> Callable[[object], tuple[_T, ...]]:
-    """The check of a sequence of such structs."""
-    return lambda answer: tuple(_sound(item, kind) for item in _items(answer))
+def _name_of(kind: type) -> str:
+    names = [each.__name__ for each in get_args(kind)] or [kind.__name__]
+    return " or ".join(names)
 
 
-def tools(answer: object) -> tuple[Tool, ...]:
-    """The tools; what a tool can do is its own affair."""
-    found = _items(answer)
-    for item in found:
-        if not isinstance(item, Tool):
-            raise TypeError(f"{_name(item)} where Tool is expected: decorate it with @tool")
-    return tuple(item for item in found if isinstance(item, Tool))
-
-
-def providers(answer: object) -> tuple[Provider, ...]:
-    """The providers; each must have what the protocol `Provider` names."""
-    return tuple(_provider(item) for item in _items(answer))
-
-
-def _provider(item: object) -> Provider:
-    if isinstance(item, type):
-        raise TypeError(f"the class {item.__name__} where a Provider made of it is expected")
-    wanted = ("id", "name", "env", "models", "resolve", "stream", "aclose")
-    missing = [name for name in wanted if not hasattr(item, name)]
-    if missing:
-        lack = ", ".join(missing)
-        raise TypeError(f"{_name(item)} without {lack} where a Provider is expected")
-    provider: Provider = item  # type: ignore[assignment]  # all of the protocol is there
-    return provider
-
-
-def services(answer: object) -> "tuple[Service, ...]":
-    """The programs."""
-    from pegboard.schema.service import Service  # nobody asks before a client does
-
-    return each_of(Service)(answer)
-
-
-def agents(answer: object) -> tuple[Agent, ...]:
-    """The agents."""
-    return each_of(Agent)(answer)
-
-
-def commands(answer: object) -> tuple[Command, ...]:
-    """The slash commands."""
-    return each_of(Command)(answer)
-
-
-def compactors(answer: object) -> "tuple[Compactor, ...]":
-    """The compactors; each must have the one method of the protocol `Compactor`."""
-    found = _items(answer)
-    for item in found:
-        if isinstance(item, type) or not callable(getattr(item, "compact", None)):
-            raise TypeError(f"{_name(item)} where an object with `compact` is expected")
-    return found  # type: ignore[return-value]  # all of the protocol is there
-
-
-def sandboxes(answer: object) -> "tuple[Sandbox, ...]":
-    """The sandboxes; each must have what the protocol `Sandbox` names."""
-    found = _items(answer)
-    for item in found:
-        methods = all(callable(getattr(item, name, None)) for name in ("why_not", "enclose"))
-        texts = all(isinstance(getattr(item, name, None), str) for name in ("name", "caveat"))
-        if isinstance(item, type) or not (methods and texts):
-            raise TypeError(
-                f"{_name(item)} where a Sandbox is expected: name, caveat, why_not, enclose"
-            )
-    return found  # type: ignore[return-value]  # all of the protocol is there
-
-
-def search_backends(answer: object) -> "tuple[SearchBackend, ...]":
-    """The backends; each must have what the protocol `SearchBackend` names."""
-    found = _items(answer)
-    for item in found:
-        named = isinstance(getattr(item, "name", None), str)
-        if isinstance(item, type) or not named or not callable(getattr(item, "search", None)):
-            raise TypeError(f"{_name(item)} where a SearchBackend is expected: name, search")
-    return found  # type: ignore[return-value]  # all of the protocol is there
-
-
-def anything(answer: object) -> tuple[object, ...]:
-    """The items, whatever they are."""
-    return _items(answer)
-
-
-def openers(answer: object) -> "Mapping[str, OpenStorage]":
-    """URL schemes with the functions that open them."""
-    if not isinstance(answer, Mapping):
-        raise TypeError(f"{_name(answer)} where a mapping is expected")
-    for scheme, function in answer.items():
-        if not isinstance(scheme, str) or not callable(function):
-            raise TypeError(f"{scheme!r}: {function!r} where a scheme and a function are expected")
-    return answer
-
-
-def config(answer: object, _before: Config) -> Config:
-    """The configuration."""
-    return _sound(answer, Config)
-
-
-def message(answer: object, before: Turn) -> Turn:
+def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)
-    if (type(turn.info), turn.info.id) != (type(before.info), before.info.id):
+    known: Turn = before  # type: ignore[assignment]  # the subject of the fold
+    if (type(turn.info), turn.info.id) != (type(known.info), known.info.id):
         raise ValueError("another message: its id and role must stay")
-    if turn.info.session_id != before.info.session_id:
+    if turn.info.session_id != known.info.session_id:
         raise ValueError("a message of another session")
-    _belong(turn.parts, before)
+    _belong(turn.parts, known)
     return turn
 
 
@@ -176,16 +163,7 @@ def _belong(found: Sequence[Part], turn: Turn) -> None:
         seen.add(part.id)
 
 
-def messages(answer: object, before: tuple[Turn, ...]) -> tuple[Turn, ...]:
-    """The history; turns that are the same objects as before are not looked at again."""
-    known = {id(turn) for turn in before}
-    return tuple(
-        turn if id(turn) in known and isinstance(turn, Turn) else _sound(turn, Turn)
-        for turn in _items(answer)
-    )
-
-
-def system(answer: object, _before: tuple[str, ...]) -> tuple[str, ...]:
+def some_text(answer: object, _: object) -> tuple[str, ...]:
     """The pieces of the system prompt: at least one that has text."""
     pieces = tuple(_sound(piece, str) for piece in _items(answer))
     if not any(piece.strip() for piece in pieces):
@@ -193,22 +171,23 @@ def system(answer: object, _before: tuple[str, ...]) -> tuple[str, ...]:
     return pieces
 
 
-def request(answer: object, before: ModelRequest) -> ModelRequest:
+def same_request(answer: object, before: object) -> ModelRequest:
     """The request; its history is not looked at, since the hook is not for that."""
+    known: ModelRequest = before  # type: ignore[assignment]  # the subject of the fold
     if not isinstance(answer, ModelRequest):
         raise TypeError(f"{_name(answer)} where ModelRequest is expected")
-    if answer.session_id != before.session_id:
+    if answer.session_id != known.session_id:
         raise ValueError("a request of another session")
-    if answer.messages is not before.messages:
+    if answer.messages is not known.messages:
         raise ValueError("other messages: chat_messages_transform is the hook for that")
     _sound(answer.model, Model)
     _sound(dict(answer.options), dict)
-    text_table(answer.headers, {})
+    _mapping_of(_check_for(str), _check_for(str))(answer.headers, None)
     for definition in answer.tools:
         _sound(definition, ToolDefinition)
-    system(answer.system, ())
+    some_text(answer.system, ())
     _numbers(answer)
-    return replace(answer, messages=before.messages)
+    return replace(answer, messages=known.messages)
 
 
 def _numbers(answer: ModelRequest) -> None:
@@ -219,53 +198,19 @@ def _numbers(answer: ModelRequest) -> None:
             raise TypeError(f"{name}={value!r} where a number is expected")
 
 
-def text_table(answer: object, _before: Mapping[str, str]) -> Mapping[str, str]:
-    """A table of texts: headers, environment."""
-    if not isinstance(answer, Mapping):
-        raise TypeError(f"{_name(answer)} where a mapping is expected")
-    return {_sound(key, str): _sound(value, str) for key, value in answer.items()}
-
-
-def text(answer: object, _before: str) -> str:
-    """A text."""
-    return _sound(answer, str)
-
-
-def verdict(answer: object) -> Verdict:
-    """An opinion: allow, ask or deny."""
-    return _sound(answer, Verdict)
-
-
-def definition(answer: object, before: ToolDefinition) -> ToolDefinition:
+def same_tool(answer: object, before: object) -> ToolDefinition:
     """A tool's definition, its name and permission as they were."""
     found = _sound(answer, ToolDefinition)
-    if (found.name, found.permission) != (before.name, before.permission):
-        raise ValueError(f"the definition of another tool than {before.name}")
+    known: ToolDefinition = before  # type: ignore[assignment]  # the subject of the fold
+    if (found.name, found.permission) != (known.name, known.permission):
+        raise ValueError(f"the definition of another tool than {known.name}")
     return found
 
 
-def call(answer: object, before: PendingCall) -> PendingCall:
+def same_call(answer: object, before: object) -> PendingCall:
     """A call with other arguments; the rest stays."""
     found = _sound(answer, PendingCall)
-    if replace(found, input={}) != replace(before, input={}):
+    known: PendingCall = before  # type: ignore[assignment]  # the subject of the fold
+    if replace(found, input={}) != replace(known, input={}):
         raise ValueError("another call: only its input may change")
     return found
-
-
-def result(answer: object, _before: ToolResult) -> ToolResult:
-    """A tool's answer."""
-    return _sound(answer, ToolResult)
-
-
-def parts(answer: object, _before: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts of a prompt."""
-    found = _items(answer)
-    encoded = msgspec.json.encode(found)
-    if len(encoded) > LIMIT_BYTES:
-        raise ValueError(f"{len(encoded):,} bytes where {LIMIT_BYTES:,} are the limit")
-    return msgspec.json.decode(encoded, type=tuple[Part, ...])
-
-
-def model(answer: object) -> Model:
-    """A model."""
-    return _sound(answer, Model)

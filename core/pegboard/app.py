@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from pegboard import hookspecs
 from pegboard.agents import default_agent
 from pegboard.bus import Subscription
 from pegboard.config import LoadedConfig
@@ -59,7 +60,7 @@ class App:
         :raises StorageError: when the database cannot be opened.
         """
         app = cls(await assemble(Path(directory), options or AppOptions()))
-        await app.hooks.startup(app=app)
+        app.hooks.notify(hookspecs.startup, app=app)
         return app
 
     async def __aenter__(self) -> Self:
@@ -71,7 +72,7 @@ class App:
     async def aclose(self) -> None:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
-        await self.hooks.shutdown(app=self)
+        await self.hooks.notify_last(hookspecs.shutdown, app=self)
         await close(self._parts)
 
     @property

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from pegboard.sources import CodeFile, read
 
 GROUP = "pegboard"
 _METADATA = (".dist-info", ".egg-info")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -62,7 +63,7 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     return tuple(sorted(found))
 
 
-def attempt(load: Callable[[], object], where: str = "") -> object | LoadFailure:
+def attempt(load: Callable[[], _T], where: str = "") -> _T | LoadFailure:
     """What foreign code gives, or why it gave nothing; `where` is put before the reason."""
     try:
         return load()

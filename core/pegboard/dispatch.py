@@ -10,13 +10,15 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from pegboard.clock import Clock
 from pegboard.errors import PluginError
 from pegboard.health import Health, Timing
+from pegboard.hookmarks import Answer as Answer  # noqa: PLC0414 - what these callers give
+from pegboard.hookmarks import Origin as Origin  # noqa: PLC0414 - the same
 from pegboard.listeners import LIMIT, Listener
 from pegboard.permissions import strictest
 from pegboard.schema.event import PluginFailed
@@ -26,21 +28,12 @@ from pegboard.stalls import Holder, Stalls
 from pegboard.threads import Threads
 from pegboard.trace import Step, Trace
 
-Origin = Literal["builtin", "installed", "user", "project", "embedded"]
 GRACE_S = 1.0
 """How long a call that is given up may take to end when the App closes."""
 
 _T = TypeVar("_T")
 _Check = Callable[[object], _T]
 _FoldCheck = Callable[[object, _T], _T]
-
-
-class Answer(msgspec.Struct, Generic[_T], frozen=True):
-    """One answer with the plugin that gave it."""
-
-    plugin: str
-    origin: Origin
-    value: _T
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True):

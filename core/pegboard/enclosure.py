@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard import hookspecs
 from pegboard.autorun import autorun_files
 from pegboard.errors import ConfigError, ToolError
 from pegboard.hooks import Hooks
@@ -142,7 +143,7 @@ async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
 
 async def _able(hooks: Hooks, policy: SandboxPolicy) -> Sandbox:
     reasons = []
-    for answer in await hooks.register_sandboxes():
+    for answer in await hooks.collect(hookspecs.register_sandboxes):
         reason = await asyncio.to_thread(answer.value.why_not, policy)
         if reason is None:
             return answer.value

@@ -1,27 +1,75 @@
 """The marks of hooks: that a function specifies one, or implements one."""
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
+import msgspec
 import pluggy
 
 PROJECT = "pegboard"
+Origin = Literal["builtin", "installed", "user", "project", "embedded"]
 Kind = Literal["collect", "fold", "first", "strictest", "notify"]
+
+Check = Callable[[object, object], object]
+"""Gives back an answer that can be used, or raises; a fold's check gets the value before, too."""
 
 _spec = pluggy.HookspecMarker(PROJECT)
 _impl = pluggy.HookimplMarker(PROJECT)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_T = TypeVar("_T")
 
 
-def hookspec(kind: Kind, *, subject: str = "") -> Callable[[_Function], _Function]:
-    """Marks a specification with its kind; `subject` is the argument that a fold replaces."""
+class Answer(msgspec.Struct, Generic[_T], frozen=True):
+    """One answer with the plugin that gave it."""
+
+    plugin: str
+    origin: Origin
+    value: _T
+
+
+class HookMark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a hook's specification says of it, beside its signature.
+
+    `subject` is the argument that a fold replaces. `check` looks at answers where their type
+    does not say enough. Errors of the types `raises` are a plugin's answer, no failure of it.
+    """
+
+    kind: Kind
+    subject: str = ""
+    check: Check | None = None
+    raises: tuple[type[Exception], ...] = ()
+
+
+def hookspec(
+    kind: Kind,
+    *,
+    subject: str = "",
+    check: Check | None = None,
+    raises: tuple[type[Exception], ...] = (),
+) -> Callable[[_Function], _Function]:
+    """Marks a function as the specification of the hook that it names.
+
+    Its annotation says what an answer must be; `check` is asked in its place. The rest is told
+    at `HookMark`.
+    """
 
     def mark(function: _Function) -> _Function:
         marked = _spec(function)
-        marked.pegboard_kind = kind  # type: ignore[attr-defined]  # read back by `kinds()`
-        marked.pegboard_subject = subject  # type: ignore[attr-defined]  # read back by `kinds()`
+        said = HookMark(kind=kind, subject=subject, check=check, raises=raises)
+        marked.pegboard_hook = said  # type: ignore[attr-defined]  # read by `mark_of`
         return marked
 
+    return mark
+
+
+def mark_of(spec: Callable[..., Any]) -> HookMark:
+    """The mark of a specification.
+
+    :raises TypeError: when the function is none.
+    """
+    mark = getattr(spec, "pegboard_hook", None)
+    if not isinstance(mark, HookMark):
+        raise TypeError(f"{spec!r} is no hook: mark its specification with @hookspec")
     return mark
 
 
@@ -29,7 +77,11 @@ def hookspec(kind: Kind, *, subject: str = "") -> Callable[[_Function], _Functio
 def hookimpl(function: _Function) -> _Function: ...
 @overload
 def hookimpl(
-    *, tryfirst: bool = ..., trylast: bool = ..., timeout_s: float | None = ...
+    *,
+    tryfirst: bool = ...,
+    trylast: bool = ...,
+    optionalhook: bool = ...,
+    timeout_s: float | None = ...,
 ) -> Callable[[_Function], _Function]: ...
 
 
@@ -38,15 +90,17 @@ def hookimpl(
     *,
     tryfirst: bool = False,
     trylast: bool = False,
+    optionalhook: bool = False,
     timeout_s: float | None = None,
 ) -> Any:
     """Marks a function as an implementation of the hook that it is named after.
 
     `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
+    With `optionalhook` it is no error if the plugin that brings the hook is not there.
     """
 
     def mark(function: _Function) -> _Function:
-        marked = _impl(function, tryfirst=tryfirst, trylast=trylast)
+        marked = _impl(function, tryfirst=tryfirst, trylast=trylast, optionalhook=optionalhook)
         marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by dispatch
         return marked
 

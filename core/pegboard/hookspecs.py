@@ -18,34 +18,43 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from pegboard import answers as _answers
+from pegboard.compactors import Compactor
+from pegboard.context import SessionView, ToolContext
+from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.hookmarks import hookspec as _hookspec
-
-if TYPE_CHECKING:
-    from pegboard.app import App
-    from pegboard.compactors import Compactor
-    from pegboard.context import SessionView, ToolContext
-    from pegboard.providers import ModelRequest, Provider, ToolDefinition
-    from pegboard.sandbox import Sandbox
-    from pegboard.schema.agent import Agent, Command
-    from pegboard.schema.config import Config
-    from pegboard.schema.event import Event
-    from pegboard.schema.message import Turn
-    from pegboard.schema.model import Model
-    from pegboard.schema.part import Part, TextPart
-    from pegboard.schema.permission import PermissionRequest, Verdict
-    from pegboard.schema.service import Service
-    from pegboard.search_backends import SearchBackend
-    from pegboard.storage.protocol import OpenStorage
-    from pegboard.tools import PendingCall, Tool, ToolResult
-    from pegboard.workspace import Workspace
+from pegboard.host import HookCalls, Host
+from pegboard.providers import ModelRequest, Provider, ToolDefinition
+from pegboard.sandbox import Sandbox
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Config
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import Part, TextPart
+from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.storage.protocol import OpenStorage
+from pegboard.tools import PendingCall, Tool, ToolResult
+from pegboard.workspace import Workspace
 
 
 @_hookspec("collect")
-def register_tools(
-    config: "Config", search_backends: "tuple[SearchBackend, ...]"
-) -> "Sequence[Tool] | None":
+def register_hooks() -> Sequence[object] | None:
+    """Hooks that the plugin brings: modules whose functions are marked with `@hookspec`.
+
+    Called once when the App opens and all plugins are imported, before any other hook; it must
+    be a plain function. Collect: a plugin that raises is reported and its hooks are missing; a
+    hook whose name another has is reported and left out. The plugin calls its hooks with
+    `hooks` (`register_tools`) or `app.hooks`. Who implements one writes
+    `@hookimpl(optionalhook=True)`, unless it is of no use without the plugin that brings it.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool] | None:
     """The plugin's tools.
 
     Called once when the App opens. The tools are offered to the model under their names.
@@ -53,14 +62,14 @@ def register_tools(
     name the later origin's replaces the earlier's, within one origin it is an error.
 
     - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
-    - search_backends: those of all plugins, the newest last.
+    - hooks: calls the hooks that the plugin brings, as `register_hooks` says.
 
     Since 0.1.
     """
 
 
 @_hookspec("collect")
-def register_providers(config: "Config", env: Mapping[str, str]) -> "Sequence[Provider] | None":
+def register_providers(config: Config, env: Mapping[str, str]) -> Sequence[Provider] | None:
     """The plugin's providers of models.
 
     Called once when the App opens, before any model is named. `provider/model` then asks the
@@ -75,7 +84,7 @@ def register_providers(config: "Config", env: Mapping[str, str]) -> "Sequence[Pr
 
 
 @_hookspec("collect")
-def register_agents(config: "Config") -> "Sequence[Agent] | None":
+def register_agents(config: Config) -> Sequence[Agent] | None:
     """The plugin's agents.
 
     Called once when the App opens. The user's `agent` table is applied on top. Collect: a
@@ -87,8 +96,8 @@ def register_agents(config: "Config") -> "Sequence[Agent] | None":
 
 @_hookspec("collect")
 def register_commands(
-    config: "Config", workspace: "Workspace", home: Path, config_dir: Path
-) -> "Sequence[Command] | None":
+    config: Config, workspace: Workspace, home: Path, config_dir: Path
+) -> Sequence[Command] | None:
     """The plugin's slash commands.
 
     Called once when the App opens. The user's `command` table is applied on top. Collect: a
@@ -103,18 +112,7 @@ def register_commands(
 
 
 @_hookspec("collect")
-def register_routes() -> "Sequence[object] | None":
-    """Routes that the plugin adds to the server, under its own prefix and the server's auth.
-
-    Called once when the server starts. Each answer is a FastAPI `APIRouter`. Collect: a plugin
-    that raises is reported and left out.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("collect")
-def register_storage() -> "Mapping[str, OpenStorage] | None":
+def register_storage() -> Mapping[str, OpenStorage] | None:
     """Kinds of database: URL scheme to a function that opens such a URL.
 
     Called once when the App opens, if `PEGBOARD_DATABASE` is a URL with a scheme. Collect: a
@@ -125,7 +123,7 @@ def register_storage() -> "Mapping[str, OpenStorage] | None":
 
 
 @_hookspec("collect")
-def register_compactors() -> "Sequence[Compactor] | None":
+def register_compactors() -> Sequence[Compactor] | None:
     """Ways to shorten a history that has outgrown the model's window.
 
     Called when a session has to be compacted; the newest compactor acts, outside of the hook's
@@ -136,7 +134,7 @@ def register_compactors() -> "Sequence[Compactor] | None":
 
 
 @_hookspec("collect")
-def register_sandboxes() -> "Sequence[Sandbox] | None":
+def register_sandboxes() -> Sequence[Sandbox] | None:
     """Ways to enclose the processes that tools start.
 
     Called when an App opens with a `sandbox` in its configuration. The first that can hold it
@@ -146,32 +144,8 @@ def register_sandboxes() -> "Sequence[Sandbox] | None":
     """
 
 
-@_hookspec("collect")
-def register_search_backends(config: "Config") -> "Sequence[SearchBackend] | None":
-    """Ways to search the web, for the tools `websearch` and `codesearch`.
-
-    Called once when the App opens, before `register_tools`; without any answer the tools are
-    not offered. The newest backend acts, unless `plugins.websearch.options.backend` names
-    another. Collect: a plugin that raises is reported and left out.
-
-    - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("collect")
-def services(app: "App") -> "Sequence[Service] | None":
-    """The programs that the plugin runs for the project, or would run.
-
-    Called when a client asks for them. Collect: a plugin that raises is reported and left out.
-
-    Since 0.1.
-    """
-
-
 @_hookspec("fold", subject="config")
-def config_load(config: "Config") -> "Config | None":
+def config_load(config: Config) -> Config | None:
     """The configuration, with what the plugin sets.
 
     Called once when the App opens, after all files are merged. The answer replaces the
@@ -182,8 +156,8 @@ def config_load(config: "Config") -> "Config | None":
     """
 
 
-@_hookspec("fold", subject="message")
-def chat_message(session: "SessionView", message: "Turn") -> "Turn | None":
+@_hookspec("fold", subject="message", check=_answers.same_message)
+def chat_message(session: SessionView, message: Turn) -> Turn | None:
     """The user's message with its parts, as the model shall get it.
 
     Called for each prompt, after the message is stored, so that none is ever lost. The answer
@@ -195,8 +169,8 @@ def chat_message(session: "SessionView", message: "Turn") -> "Turn | None":
 
 @_hookspec("fold", subject="messages")
 def chat_messages_transform(
-    session: "SessionView", messages: "tuple[Turn, ...]"
-) -> "tuple[Turn, ...] | None":
+    session: SessionView, messages: tuple[Turn, ...]
+) -> tuple[Turn, ...] | None:
     """The history, as the model shall see it in this one request.
 
     Called before each request to a model. The answer is not stored. A turn that is the same
@@ -207,9 +181,9 @@ def chat_messages_transform(
     """
 
 
-@_hookspec("fold", subject="system")
+@_hookspec("fold", subject="system", check=_answers.some_text)
 def chat_system_transform(
-    session: "SessionView", model: "Model", system: tuple[str, ...]
+    session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
     """The system prompt, piece by piece.
 
@@ -224,8 +198,8 @@ def chat_system_transform(
     """
 
 
-@_hookspec("fold", subject="request")
-def chat_params(session: "SessionView", request: "ModelRequest") -> "ModelRequest | None":
+@_hookspec("fold", subject="request", check=_answers.same_request)
+def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request with other parameters: temperature, limits, the provider's options.
 
     Called before each request to a model, when messages and tools are in place. Fold: a plugin
@@ -236,7 +210,7 @@ def chat_params(session: "SessionView", request: "ModelRequest") -> "ModelReques
 
 
 @_hookspec("fold", subject="headers")
-def chat_headers(session: "SessionView", headers: Mapping[str, str]) -> Mapping[str, str] | None:
+def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[str, str] | None:
     """The HTTP headers of a request to a model, the credential's not among them.
 
     Called before each request to a model, after `chat_params`. Fold: a plugin that raises is
@@ -247,7 +221,7 @@ def chat_headers(session: "SessionView", headers: Mapping[str, str]) -> Mapping[
 
 
 @_hookspec("fold", subject="text")
-def text_complete(session: "SessionView", part: "TextPart", text: str) -> str | None:
+def text_complete(session: SessionView, part: TextPart, text: str) -> str | None:
     """A text of the model, as it shall be stored and shown.
 
     Called when a block of text is complete, before it is stored for good. Viewers have seen
@@ -261,7 +235,7 @@ def text_complete(session: "SessionView", part: "TextPart", text: str) -> str | 
 
 
 @_hookspec("strictest")
-def permission_ask(session: "SessionView", request: "PermissionRequest") -> "Verdict | None":
+def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
     """The plugin's opinion about what a tool wants to do.
 
     Called for each request, before the user is asked. Deny beats ask beats allow, so a plugin
@@ -274,8 +248,8 @@ def permission_ask(session: "SessionView", request: "PermissionRequest") -> "Ver
     """
 
 
-@_hookspec("fold", subject="tool")
-def tool_definition(session: "SessionView", tool: "ToolDefinition") -> "ToolDefinition | None":
+@_hookspec("fold", subject="tool", check=_answers.same_tool)
+def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
     """A tool's description and schema, as the model shall see them.
 
     Called for each offered tool when a turn begins. The name must stay. Fold: a plugin that
@@ -285,8 +259,13 @@ def tool_definition(session: "SessionView", tool: "ToolDefinition") -> "ToolDefi
     """
 
 
-@_hookspec("fold", subject="call")
-def tool_execute_before(session: "SessionView", call: "PendingCall") -> "PendingCall | None":
+@_hookspec(
+    "fold",
+    subject="call",
+    check=_answers.same_call,
+    raises=(ToolError, PermissionDeniedError),
+)
+def tool_execute_before(session: SessionView, call: PendingCall) -> PendingCall | None:
     """A tool call with other arguments; to stop the call, raise `ToolError`.
 
     Called before each call, when its arguments are valid; changed ones are validated again.
@@ -299,8 +278,8 @@ def tool_execute_before(session: "SessionView", call: "PendingCall") -> "Pending
 
 @_hookspec("fold", subject="result")
 def tool_execute_after(
-    session: "SessionView", call: "PendingCall", result: "ToolResult", context: "ToolContext"
-) -> "ToolResult | None":
+    session: SessionView, call: PendingCall, result: ToolResult, context: ToolContext
+) -> ToolResult | None:
     """A tool's answer, as the model shall get it.
 
     Called after each call that succeeded, before a long output is cut. Fold: a plugin that
@@ -314,8 +293,8 @@ def tool_execute_after(
 
 @_hookspec("fold", subject="parts")
 def command_execute_before(
-    session: "SessionView", command: "Command", parts: "tuple[Part, ...]"
-) -> "tuple[Part, ...] | None":
+    session: SessionView, command: Command, parts: tuple[Part, ...]
+) -> tuple[Part, ...] | None:
     """The parts that a slash command has become, before they are sent.
 
     Called for each command that the user runs. Fold: a plugin that raises is reported and
@@ -326,7 +305,7 @@ def command_execute_before(
 
 
 @_hookspec("fold", subject="env")
-def shell_env(session: "SessionView", env: Mapping[str, str]) -> Mapping[str, str] | None:
+def shell_env(session: SessionView, env: Mapping[str, str]) -> Mapping[str, str] | None:
     """The environment of the processes that tools start.
 
     Called before each process. It comes without the variables that hold keys of providers.
@@ -337,7 +316,7 @@ def shell_env(session: "SessionView", env: Mapping[str, str]) -> Mapping[str, st
 
 
 @_hookspec("fold", subject="prompt")
-def session_compacting(session: "SessionView", prompt: str) -> str | None:
+def session_compacting(session: SessionView, prompt: str) -> str | None:
     """The prompt that asks for a summary of the history.
 
     Called before a session is compacted. Fold: a plugin that raises is reported and skipped.
@@ -347,7 +326,7 @@ def session_compacting(session: "SessionView", prompt: str) -> str | None:
 
 
 @_hookspec("first")
-def model_resolve(name: str) -> "Model | None":
+def model_resolve(name: str) -> Model | None:
     """The model of this name.
 
     Called when no provider has the id before the slash, or there is no slash: for aliases and
@@ -359,7 +338,7 @@ def model_resolve(name: str) -> "Model | None":
 
 
 @_hookspec("notify")
-def event(event: "Event") -> None:
+def event(event: Event) -> None:
     """Something happened.
 
     Called for every event of the project, in order. Notify: each plugin has its own queue; one
@@ -370,7 +349,7 @@ def event(event: "Event") -> None:
 
 
 @_hookspec("notify")
-def startup(app: "App") -> None:
+def startup(app: Host) -> None:
     """The App is open: all is registered, nothing runs.
 
     Called once. Notify: a plugin that raises is reported.
@@ -380,7 +359,7 @@ def startup(app: "App") -> None:
 
 
 @_hookspec("notify")
-def shutdown(app: "App") -> None:
+def shutdown(app: Host) -> None:
     """The App closes: turns have ended, the database is still open.
 
     Called once; the App waits for it within the plugin's time limit. Notify: a plugin that

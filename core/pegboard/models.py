@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pegboard import hookspecs
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks import Hooks
 from pegboard.nearest import nearest
@@ -28,7 +29,7 @@ async def find_model(name: str, providers: Mapping[str, Provider], hooks: Hooks)
         model = provider.resolve(model_id)
         if model is not None:
             return model
-    model = await hooks.model_resolve(name=name)
+    model = await hooks.first(hookspecs.model_resolve, name=name)
     if model is not None and model.provider_id in providers:
         return model
     raise ModelNotFoundError(name, suggestions=_suggestions(name, providers))

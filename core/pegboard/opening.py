@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.agents import agents_from
 from pegboard.audit import Audit
 from pegboard.bus import Bus
@@ -154,7 +155,9 @@ class _Assembly:
         register = await self._plugins(workspace, loaded, decision)
         self._hooks = hooks = register.hooks
         self._registered.set_result(hooks)
-        config = _no_looser(await hooks.config_load(config=loaded.config), loaded.config)
+        config = _no_looser(
+            await hooks.fold(hookspecs.config_load, config=loaded.config), loaded.config
+        )
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
         commands = await self._commands(workspace, config)
@@ -204,7 +207,8 @@ class _Assembly:
     async def _commands(self, workspace: Workspace, config: Config) -> dict[str, Command]:
         """The slash commands by name: the plugins' ones, the skills, then the user's."""
         assert self._hooks is not None
-        answers = await self._hooks.register_commands(
+        answers = await self._hooks.collect(
+            hookspecs.register_commands,
             config=config,
             workspace=workspace,
             home=self._home(),
@@ -262,11 +266,7 @@ class _Assembly:
             path = Path(url) if url else self._places.database
             return await open_storage(path, ids=self._ids, on_commit=self._publish)
         hooks = await self._registered
-        kinds = {
-            known: opener
-            for answer in await hooks.register_storage()
-            for known, opener in answer.value.items()
-        }
+        kinds = await hooks.tables(hookspecs.register_storage)
         if scheme not in kinds:
             raise ConfigError(
                 f"no plugin opens {scheme}:// databases; known: {', '.join(kinds) or 'none'}",
@@ -282,9 +282,9 @@ class _Assembly:
     def _publish(self, events: Sequence[Event]) -> None:
         self._runs.note(events)
         self._bus.publish(*events)
-        if self._hooks is not None and self._hooks.has("event"):
+        if self._hooks is not None and self._hooks.has(hookspecs.event):
             for event in events:
-                self._hooks.event(event)
+                self._hooks.notify(hookspecs.event, event=event)
 
     def _plugin_failed(self, failure: PluginFailed) -> None:
         self._failures.append(failure)
@@ -339,7 +339,7 @@ def _no_looser(config: Config, said: Config) -> Config:
 
 async def _providers(hooks: Hooks, config: Config, env: Mapping[str, str]) -> dict[str, Provider]:
     """The providers by id, without those that the user has switched off."""
-    answers = await hooks.register_providers(config=config, env=env)
+    answers = await hooks.collect(hookspecs.register_providers, config=config, env=env)
     found = {answer.value.id: answer.value for answer in answers}
     wanted = config.enabled_providers
     return {
@@ -363,7 +363,7 @@ def _secrets(
 
 
 async def _agents(hooks: Hooks, config: Config) -> Mapping[str, Agent]:
-    answers = await hooks.register_agents(config=config)
+    answers = await hooks.collect(hookspecs.register_agents, config=config)
     return agents_from(config, [answer.value for answer in answers])
 
 

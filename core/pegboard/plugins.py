@@ -12,6 +12,7 @@ from types import ModuleType
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.discovery import (
     LoadFailure,
     entry_points,
@@ -81,6 +82,12 @@ class _Loaded:
     error: str = ""
     tools: list[str] = field(default_factory=list)
 
+    @property
+    def registrant(self) -> Registrant:
+        """What the registry is told of it."""
+        named = self.candidate
+        return Registrant(key=self.key, name=named.name, origin=named.origin, plugin=self.plugin)
+
 
 class Register:
     """The plugins of one App; made by `load_plugins`.
@@ -108,9 +115,9 @@ class Register:
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""
-        found = await self.hooks.register_search_backends(config=config)
-        backends = tuple(answer.value for answer in found)
-        answers = await self.hooks.register_tools(config=config, search_backends=backends)
+        answers = await self.hooks.collect(
+            hookspecs.register_tools, config=config, hooks=self.hooks
+        )
         offers = [
             Offer(
                 plugin=answer.plugin,
@@ -179,11 +186,16 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     ]
     candidates.sort(key=lambda each: ORIGINS.index(each.origin))
     registry = Registry(config)
-    loaded = []
+    loaded: list[_Loaded] = []
     for number, candidate in enumerate(candidates):
         key = f"{candidate.origin}:{candidate.name}:{number}"
-        loaded.append(_load(key, _allowed(candidate, config, env), registry))
+        loaded.append(_load(key, _allowed(candidate, config, env), loaded, registry))
         await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
+    usable = [each for each in loaded if each.plugin is not None]
+    for each in usable:
+        registry.bring(each.registrant)
+    for each in usable:
+        _register(each, registry)
     hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
     return Register(loaded, hooks, registry.problems)
 
@@ -284,7 +296,10 @@ def _allowed(candidate: _Candidate, config: Config, env: Mapping[str, str]) -> _
     return replace(candidate, forbidden=reason)
 
 
-def _load(key: str, candidate: _Candidate, registry: Registry) -> _Loaded:
+def _load(
+    key: str, candidate: _Candidate, others: Sequence[_Loaded], registry: Registry
+) -> _Loaded:
+    """The candidate, imported unless it may not be or cannot be."""
     loaded = _Loaded(key=key, candidate=candidate, error=candidate.forbidden)
     if candidate.forbidden:
         return loaded
@@ -293,15 +308,19 @@ def _load(key: str, candidate: _Candidate, registry: Registry) -> _Loaded:
     loaded.load_ms = (perf_counter() - started) * 1000
     if isinstance(plugin, LoadFailure):
         return _failed(loaded, plugin, registry)
-    if (same := registry.same_as(plugin)) is not None:
-        text = f"it is the very object that is loaded as {same} already"
+    same = next((each for each in others if each.plugin is plugin), None)
+    if same is not None:
+        text = f"it is the very object that is loaded as {same.candidate.name} already"
         return _failed(loaded, LoadFailure(kind="clash", text=text, traceback=""), registry)
     loaded.plugin = plugin
-    registrant = Registrant(key=key, name=candidate.name, origin=candidate.origin, plugin=plugin)
-    loaded.hooks = registry.add(registrant)
-    if candidate.file is not None and isinstance(plugin, ModuleType):
-        _take_tools(loaded, candidate.file, plugin, registry)
     return loaded
+
+
+def _register(loaded: _Loaded, registry: Registry) -> None:
+    loaded.hooks = registry.add(loaded.registrant)
+    file = loaded.candidate.file
+    if file is not None and isinstance(loaded.plugin, ModuleType):
+        _take_tools(loaded, file, loaded.plugin, registry)
 
 
 def _failed(loaded: _Loaded, failure: LoadFailure, registry: Registry) -> _Loaded:

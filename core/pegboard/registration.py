@@ -14,8 +14,10 @@ import msgspec
 import pluggy
 
 from pegboard import hookspecs
+from pegboard.answers import check_of
+from pegboard.discovery import LoadFailure, attempt
 from pegboard.dispatch import Implementation, Origin
-from pegboard.hookmarks import PROJECT
+from pegboard.hookmarks import PROJECT, mark_of
 from pegboard.nearest import nearest
 from pegboard.schema.config import Config
 
@@ -66,10 +68,22 @@ class Registry:
         self._pluggy.add_hookspecs(hookspecs)
         self.problems: list[Problem] = []
 
-    def same_as(self, plugin: object) -> str | None:
-        """The name under which this very object is registered; equal ones do not count."""
-        known = (each for each in self._plugins.values() if each.plugin is plugin)
-        return next((each.name for each in known), None)
+    def bring(self, registrant: Registrant) -> None:
+        """Take the hooks that the plugin brings; called for all plugins before any `add`."""
+        found = dict(_marked(registrant.plugin)).get(hookspecs.register_hooks.__name__)
+        if found is None:
+            return
+        brought = attempt(lambda: [_new_specs(each, self._specs) for each in _modules(found())])
+        if isinstance(brought, LoadFailure):
+            text = f"its hooks are missing: {brought.text}"
+            problem = Problem(
+                kind="hook", plugin=registrant.name, text=text, detail=brought.traceback
+            )
+            self.problems.append(problem)
+            return
+        for specs in brought:
+            self._pluggy.add_hookspecs(_Seat(specs))  # type: ignore[arg-type]  # any object does
+            self._specs |= {name: _arguments(spec) for name, spec in specs.items()}
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
         """The names of the hooks that are registered, after all others that are."""
@@ -113,6 +127,8 @@ class Registry:
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
         known = self._specs.get(hook)
+        if known is None and getattr(function, _MARK).get("optionalhook"):
+            return None
         if known is None:
             return Problem(
                 kind="hook",
@@ -127,11 +143,41 @@ class Registry:
 
 def specifications() -> dict[str, tuple[str, ...]]:
     """Each hook of `hookspecs` with the names of its arguments, in the order of the file."""
-    return {
-        name: tuple(inspect.signature(function).parameters)
-        for name, function in vars(hookspecs).items()
-        if hasattr(function, _SPEC)
-    }
+    return {name: _arguments(function) for name, function in _specs_of(hookspecs).items()}
+
+
+def _specs_of(module: object) -> dict[str, Callable[..., object]]:
+    return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+
+
+def _arguments(function: Callable[..., object]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
+def _modules(answer: object) -> tuple[object, ...]:
+    """What `register_hooks` has answered.
+
+    :raises TypeError: when it is no row of modules.
+    """
+    if inspect.iscoroutine(answer):
+        answer.close()
+    if not isinstance(answer, tuple | list | None):
+        raise TypeError(f"it gave {type(answer).__name__}, not a tuple of modules")
+    return tuple(answer or ())
+
+
+def _new_specs(module: object, known: Mapping[str, object]) -> dict[str, Callable[..., object]]:
+    """The specifications of a module, each of which is well made and of a new name."""
+    specs = _specs_of(module)
+    for name, spec in specs.items():
+        if name in known:
+            raise ValueError(f"there is a hook {name} already")
+        if (subject := mark_of(spec).subject) and subject not in _arguments(spec):
+            raise ValueError(f"the hook {name} has no argument {subject}, its subject")
+        check_of(spec)
+    if not specs:
+        raise ValueError(f"{module!r} has no function that is marked with @hookspec")
+    return specs
 
 
 def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:

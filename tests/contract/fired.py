@@ -7,6 +7,7 @@ _COMPACTION = (
 )
 
 FIRED_BY = {
+    "register_hooks": "tests/core/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
     "register_tools": _RUN,
     "register_providers": _RUN,
     "register_agents": _RUN,
@@ -16,7 +17,9 @@ FIRED_BY = {
     "register_sandboxes": (
         "tests/core/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
     ),
-    "register_search_backends": _RUN,
+    "register_search_backends": (
+        "tests/plugins/test_websearch.py::test_in_an_app_the_backend_of_another_plugin_searches"
+    ),
     "services": "tests/plugins/server/test_services.py::test_a_plugin_tells_what_it_runs",
     "register_storage": "tests/contract/test_hooks_fired.py::test_a_database_by_url_asks_plugins",
     "config_load": _RUN,

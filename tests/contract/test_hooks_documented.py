@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 
 from contract.fired import FIRED_BY, WITHOUT_CALLER
+from hook_samples import SPECS as KNOWN
 from pegboard import hookspecs
-from pegboard.registration import specifications
+from pegboard.hookmarks import mark_of
 
 ROOT = Path(__file__).parents[2]
-HOOKS = specifications()
+SPECS = {"register_hooks": hookspecs.register_hooks, **KNOWN}
+HOOKS = {name: tuple(inspect.signature(spec).parameters) for name, spec in SPECS.items()}
 KINDS = {
     "collect": "Collect:",
     "fold": "Fold:",
@@ -23,14 +25,14 @@ KINDS = {
 
 def paragraphs(hook: str) -> list[str]:
     """The docstring's paragraphs, each on one line."""
-    text = inspect.getdoc(getattr(hookspecs, hook)) or ""
+    text = inspect.getdoc(SPECS[hook]) or ""
     return [" ".join(each.split()) for each in text.split("\n\n")]
 
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_says_what_it_gives_when_it_is_called_how_it_fails_and_since_when(hook: str) -> None:
     first, when, *_, since = paragraphs(hook)
-    kind = KINDS[getattr(hookspecs, hook).pegboard_kind]
+    kind = KINDS[mark_of(SPECS[hook]).kind]
 
     assert re.fullmatch(r"[A-Z][^\n]+\.", first)
     assert when.startswith("Called ")
@@ -52,12 +54,12 @@ def test_a_hook_explains_only_arguments_that_it_has(hook: str) -> None:
 
 @pytest.mark.parametrize("hook", HOOKS)
 def test_a_hook_is_typed_and_takes_its_subject(hook: str) -> None:
-    spec = getattr(hookspecs, hook)
+    spec = SPECS[hook]
     signature = inspect.signature(spec)
 
     assert all(each.annotation is not each.empty for each in signature.parameters.values())
     assert signature.return_annotation is not signature.empty
-    assert (spec.pegboard_subject in HOOKS[hook]) == (spec.pegboard_kind == "fold")
+    assert (mark_of(spec).subject in HOOKS[hook]) == (mark_of(spec).kind == "fold")
 
 
 def test_every_hook_is_fired_by_a_test_or_has_no_caller() -> None:
@@ -76,6 +78,6 @@ def test_the_test_that_fires_a_hook_exists(hook: str, test: str) -> None:
 def test_a_hook_that_gets_a_caller_needs_a_test(hook: str) -> None:
     sources = [path for root in ("core", "plugins") for path in (ROOT / root).rglob("*.py")]
 
-    calling = [path.name for path in sources if f"hooks.{hook}(" in path.read_text()]
+    calling = [path.name for path in sources if f"hookspecs.{hook}," in path.read_text()]
 
     assert calling == []

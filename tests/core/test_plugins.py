@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from pegboard import hookimpl, tool
+from pegboard import hookimpl, hookspecs, tool
 from pegboard.plugins import PluginInfo, Register, load_plugins
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.trust import TrustStore
 from plugin_places import Places
 from session_views import MODEL, view
+
+TRANSFORM = hookspecs.chat_system_transform
 
 SHOUT = (
     "from pegboard import hookimpl\n\n"
@@ -33,9 +35,8 @@ async def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def system(register: Register, places: Places) -> tuple[str, ...]:
-    return await register.hooks.chat_system_transform(
-        session=view(places.project), model=MODEL, system=("first",)
-    )
+    now = view(places.project)
+    return await register.hooks.fold(TRANSFORM, session=now, model=MODEL, system=("first",))
 
 
 def told(register: Register) -> list[tuple[str, str]]:
@@ -144,7 +145,7 @@ async def test_a_misspelt_hook_or_argument_drops_that_hook_alone(places: Places)
         "@hookimpl\ndef text_complete(sesion, text): return 'x'\n"
         "@hookimpl\ndef model_resolve(name, /): return None\n"
         "@hookimpl\ndef shell_env(env): yield env\n"
-        "@hookimpl\ndef register_routes(app): return []\n"
+        "@hookimpl\ndef register_compactors(app): return []\n"
     )
     places.write("user/plugins/typo.py", source + SHOUT.format(text="stays"))
 
@@ -156,7 +157,7 @@ async def test_a_misspelt_hook_or_argument_drops_that_hook_alone(places: Places)
         f"the hook text_complete has no argument sesion; did you mean session?{has}",
         "the hook model_resolve is called by keyword, so name cannot be positional-only",
         "the hook shell_env yields: it has to return its answer",
-        "the hook register_routes has no argument app (it has none)",
+        "the hook register_compactors has no argument app (it has none)",
     ]
     assert {problem.kind for problem in register.problems} == {"hook", "signature"}
     assert register.infos[0].hooks == ("chat_system_transform",)

@@ -9,6 +9,7 @@ import msgspec
 from docs.reference_pages import REFERENCE
 from pegboard import Tool
 from pegboard.schema.config import Config, PluginConfig
+from pegboard.testing import tools_of
 from pegboard_plugins import (
     apply_patch,
     bash,
@@ -82,8 +83,7 @@ async def tools() -> dict[str, Tool]:
     found = [tool for module in PLAIN for tool in await module.register_tools()]
     for module in (batch, list, multiedit, plan, webfetch):
         found += await module.register_tools(on)
-    backends = tuple(await websearch.register_search_backends(on))
-    found += await websearch.register_tools(on, backends)
+    found += await tools_of(websearch, config=on)
     found += [apply_patch.apply_patch, lsp.lsp, question.question, skill.skill]
     return {tool.id: tool for tool in found}
 

@@ -11,6 +11,8 @@ import pytest
 from pegboard import SandboxPolicy, ToolContext, hookimpl, hookspecs, tool
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.prompt import TextInput
+from pegboard_plugins import server
+from pegboard_plugins.server.hookspecs import services
 from played import Played, ToolsPlugin, call, calls, opened, text
 
 
@@ -148,8 +150,8 @@ async def test_a_run_uses_the_next_sandbox_and_names_the_bad_plugin(
 async def test_services_are_listed_without_the_bad_plugin_s(
     tmp_path: Path, behave: Callable[..., Any]
 ) -> None:
-    async with opened(tmp_path, Played(text("hi")), plugin("services", behave)) as app:
-        found = await app.hooks.services(app=app)
+    async with opened(tmp_path, Played(text("hi")), server, plugin("services", behave)) as app:
+        found = await app.hooks.collect(services, app=app)
         failures = app.failures
 
     assert found == ()

@@ -5,12 +5,18 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from pegboard import SearchHit, hookimpl
+from hook_samples import Functions, Registered
+from pegboard import hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import websearch
-from pegboard_plugins.websearch import register_search_backends, register_tools, searxng
+from pegboard_plugins.websearch import (
+    SearchHit,
+    register_search_backends,
+    register_tools,
+    searxng,
+)
 from played import Played, calls, opened, text
 from played import call as played_call
 from tool_context import Context, call
@@ -32,7 +38,12 @@ def configured(**options):
 
 async def tools(web, **options):
     config = configured(url=web.url(""), **options)
-    return offered(await register_tools(config, tuple(await register_search_backends(config))))
+    return await tools_over(config, *await register_search_backends(config))
+
+
+async def tools_over(config, *backends):
+    async with Registered(Functions(register_search_backends=lambda: backends)) as asked:
+        return offered(await register_tools(config, asked.hooks))
 
 
 def offered(tools):
@@ -82,14 +93,14 @@ class Replies(dict[str, Any]):
 
 async def test_without_a_backend_there_are_no_tools():
     assert await register_search_backends(Config()) == []
-    assert await register_tools(Config(), ()) == []
+    assert await tools_over(Config()) == {}
 
 
 async def test_who_wants_tools_without_a_backend_is_told_what_is_missing():
     with pytest.raises(InvalidInputError, match=r"nothing searches the web.*options.url"):
-        await register_tools(configured(), ())
+        await tools_over(configured())
     with pytest.raises(InvalidInputError, match=r"no search backend 'other'.*registered: known"):
-        await register_tools(configured(backend="other"), (Known(),))
+        await tools_over(configured(backend="other"), Known())
     with pytest.raises(InvalidInputError, match="not the http"):
         await register_search_backends(configured(url="searx"))
 
@@ -98,7 +109,7 @@ async def test_the_newest_backend_acts_unless_another_is_named(tmp_path):
     old, new = Known("old"), Known("new")
 
     for config in (Config(), configured(backend="old")):
-        search = offered(await register_tools(config, (old, new)))["websearch"]
+        search = (await tools_over(config, old, new))["websearch"]
         await call(search, Context(tmp_path), query="words", numResults=99)
 
     assert old.asked == new.asked == [("words", "web", 30)]
@@ -106,7 +117,7 @@ async def test_the_newest_backend_acts_unless_another_is_named(tmp_path):
 
 @pytest.mark.parametrize("answers", [None, "text", [{"url": "https://a.test"}]])
 async def test_a_backend_that_answers_with_nonsense_is_an_error(tmp_path, answers):
-    search = offered(await register_tools(Config(), (Known(answers=answers),)))["codesearch"]
+    search = (await tools_over(Config(), Known(answers=answers)))["codesearch"]
 
     with pytest.raises(ToolError, match="known answered with something else"):
         await call(search, Context(tmp_path), query="words")

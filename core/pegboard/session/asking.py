@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.desk import Answer, advice, nobody
 from pegboard.errors import (
@@ -145,7 +146,10 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
     """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
-    verdict = await engine.hooks.permission_ask(session=view, request=request) or _ASK
+    verdict = (
+        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=request)
+        or _ASK
+    )
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await _approved(engine, view, request, verdict)
     if verdict.action == "ask" and not verdict.firm:
@@ -170,7 +174,10 @@ async def _approved(
     if rest == request.patterns:
         return verdict
     smaller = replace(request, patterns=rest)
-    return await engine.hooks.permission_ask(session=view, request=smaller) or _ASK
+    return (
+        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=smaller)
+        or _ASK
+    )
 
 
 def _uncovered(rule: Rule, request: PermissionRequest) -> bool:

@@ -6,6 +6,7 @@ then on the model's view begins there; everything before stays in the database.
 
 import asyncio
 
+from pegboard import hookspecs
 from pegboard.agents import default_agent
 from pegboard.errors import PegboardError
 from pegboard.schema.message import (
@@ -38,7 +39,7 @@ def is_needed(run: Run, model: Model) -> bool:
 def is_possible(run: Run) -> bool:
     """Whether the engine may compact by itself: never twice without an answer in between."""
     engine = run.engine
-    if not engine.config.compaction.auto or not engine.hooks.has("register_compactors"):
+    if not engine.config.compaction.auto or not engine.hooks.has(hookspecs.register_compactors):
         return False
     for turn in reversed(run.history.turns):
         match turn.info:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.permissions import deciding
 from pegboard.schema.permission import PermissionRequest, Verdict
@@ -33,7 +34,7 @@ async def unasked_inside(
         return verdict
     if request.metadata.get("unclear") or _is_named(engine, view, request):
         return verdict
-    opinions = await engine.hooks.permission_opinions(session=view, request=request)
+    opinions = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
         return verdict
     paths = tuple(_paths(view, request, str(folder)))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.agents import default_agent, find_agent
 from pegboard.context import SessionView
 from pegboard.errors import ToolError
@@ -207,7 +208,7 @@ async def _opinions(
 ) -> tuple[Opinion, ...]:
     found: list[Opinion] = []
     for request in requests:
-        said = await engine.hooks.permission_opinions(session=view, request=request)
+        said = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
         found += [
             Opinion(plugin=each.plugin, request_id=request.id, verdict=each.value) for each in said
         ]

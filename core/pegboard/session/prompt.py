@@ -7,6 +7,7 @@ from typing import assert_never
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.agents import default_agent
 from pegboard.context import SessionView
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
@@ -185,13 +186,13 @@ async def expanded(
     view = await _view(engine, session, turn)
     changed = turn
     if command is not None and view is not None:
-        parts = await engine.hooks.command_execute_before(
-            session=view, command=command, parts=turn.parts
+        parts = await engine.hooks.fold(
+            hookspecs.command_execute_before, session=view, command=command, parts=turn.parts
         )
         changed = Turn(info=turn.info, parts=parts)
     changed = await _with_files(engine, changed, ids)
     if view is not None:
-        changed = await engine.hooks.chat_message(session=view, message=changed)
+        changed = await engine.hooks.fold(hookspecs.chat_message, session=view, message=changed)
     changes = _differences(turn, changed)
     if changes:
         await engine.storage.commit(*changes)

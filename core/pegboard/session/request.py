@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.permissions import hidden, matches
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
@@ -30,7 +31,7 @@ async def offered_tools(
     off = hidden(permissions, view.rulesets) | by_user | NOT_OFFERED
     return tuple(
         [
-            await engine.hooks.tool_definition(session=view, tool=_definition(tool))
+            await engine.hooks.fold(hookspecs.tool_definition, session=view, tool=_definition(tool))
             for tool in engine.tools.values()
             if tool.id not in off
         ]
@@ -67,9 +68,13 @@ async def build_request(
     """The request of one step, after all plugins have had their say."""
     engine = run.engine
     system = await _system(engine, view, user, last_step=last_step)
-    turns = await engine.hooks.chat_messages_transform(session=view, messages=view.turns)
+    turns = await engine.hooks.fold(
+        hookspecs.chat_messages_transform, session=view, messages=view.turns
+    )
     agent, model = view.agent, view.model
-    headers = await engine.hooks.chat_headers(session=view, headers=dict(model.headers))
+    headers = await engine.hooks.fold(
+        hookspecs.chat_headers, session=view, headers=dict(model.headers)
+    )
     request = ModelRequest(
         model=model,
         system=system,
@@ -83,7 +88,7 @@ async def build_request(
         session_id=view.id,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
-    return await engine.hooks.chat_params(session=view, request=request)
+    return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
 
 
 async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRequest:
@@ -97,11 +102,13 @@ async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRe
         top_p=agent.top_p,
         max_output_tokens=_output_limit(model),
         options=_options(model, agent.options, agent.variant),
-        headers=await engine.hooks.chat_headers(session=view, headers=dict(model.headers)),
+        headers=await engine.hooks.fold(
+            hookspecs.chat_headers, session=view, headers=dict(model.headers)
+        ),
         session_id=view.id,
         idle_timeout_s=engine.config.stream_idle_timeout_s,
     )
-    return await engine.hooks.chat_params(session=view, request=request)
+    return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
 
 
 async def _system(
@@ -109,7 +116,9 @@ async def _system(
 ) -> tuple[str, ...]:
     agent = view.agent
     pieces = tuple(text for text in (agent.prompt, agent.prompt_append) if text)
-    folded = await engine.hooks.chat_system_transform(session=view, model=view.model, system=pieces)
+    folded = await engine.hooks.fold(
+        hookspecs.chat_system_transform, session=view, model=view.model, system=pieces
+    )
     extra = (user.system,) if user.system else ()
     closing = (LAST_STEP,) if last_step else ()
     return (*folded, *extra, *closing)

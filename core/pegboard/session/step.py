@@ -6,6 +6,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.errors import BudgetError, PegboardError, ProviderError
 from pegboard.providers import (
@@ -259,8 +260,8 @@ class Step:
         part = self._processor.text(event.id)
         if part is None:
             return
-        text = await self._run.engine.hooks.text_complete(
-            session=self._view, part=part, text=part.text
+        text = await self._run.engine.hooks.fold(
+            hookspecs.text_complete, session=self._view, part=part, text=part.text
         )
         self._processor.text_end(event.id, text, event.metadata)
 

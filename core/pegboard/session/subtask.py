@@ -7,6 +7,7 @@ the subagent may do is bound by the session's rules all the same.
 from collections.abc import Mapping
 from typing import Any
 
+from pegboard import hookspecs
 from pegboard.agents import find_agent
 from pegboard.context import ChildResult, SessionView
 from pegboard.errors import ToolError
@@ -68,10 +69,12 @@ async def _worked(
     before = PendingCall(
         id=part.id, tool=TASK, input=_arguments(part), message_id=context.message_id
     )
-    call = await hooks.tool_execute_before(session=view, call=before)
+    call = await hooks.fold(hookspecs.tool_execute_before, session=view, call=before)
     child = await run.engine.run_child(_request(run, user, part, call.input, context))
     result = _result(child, part.description)
-    return await hooks.tool_execute_after(session=view, call=call, result=result, context=context)
+    return await hooks.fold(
+        hookspecs.tool_execute_after, session=view, call=call, result=result, context=context
+    )
 
 
 def _request(

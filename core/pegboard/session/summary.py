@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.compactors import Compaction, CompactionRequest
 from pegboard.context import SessionView
 from pegboard.errors import ContextOverflowError, ProviderError
@@ -129,10 +130,12 @@ class Compacting:
 
     async def _compacted(self) -> Compaction:
         run, engine = self.run, self.run.engine
-        answers = await engine.hooks.register_compactors()
+        answers = await engine.hooks.collect(hookspecs.register_compactors)
         if not answers:
             raise ProviderError("no plugin registers a compactor; the built-in one is `compact`")
-        prompt = await engine.hooks.session_compacting(session=self.view, prompt=PROMPT)
+        prompt = await engine.hooks.fold(
+            hookspecs.session_compacting, session=self.view, prompt=PROMPT
+        )
         return await answers[-1].value.compact(
             CompactionRequest(
                 session=self.view,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard import hookspecs
 from pegboard.agents import default_agent
 from pegboard.errors import InvalidInputError, PermissionDeniedError
 from pegboard.process import without_secrets
@@ -79,7 +80,7 @@ async def _environment(engine: Engine) -> dict[str, str]:
         time=SessionTime(created=now, updated=now),
     )
     view = make_view(engine, session, agent, _NO_MODEL)
-    folded = await engine.hooks.shell_env(session=view, env=clean)
+    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=clean)
     return {**folded, **engine.lifeline.hold()}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.errors import (
     BudgetError,
@@ -185,7 +186,9 @@ class Caller:
         before = PendingCall(
             id=call.id, tool=tool.id, input=plan.input, message_id=context.message_id
         )
-        pending = await engine.hooks.tool_execute_before(session=self._view, call=before)
+        pending = await engine.hooks.fold(
+            hookspecs.tool_execute_before, session=self._view, call=before
+        )
         if pending.input != plan.input:
             values = await asyncio.to_thread(tool.validate, pending.input)
         await engine.audit.write(
@@ -202,8 +205,12 @@ class Caller:
             self.made.add(call.id)
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)
-            result = await engine.hooks.tool_execute_after(
-                session=self._view, call=pending, result=result, context=context
+            result = await engine.hooks.fold(
+                hookspecs.tool_execute_after,
+                session=self._view,
+                call=pending,
+                result=result,
+                context=context,
             )
         outputs = engine.outputs(self._view.id)
         kept = await kept_result(result, output_dir=outputs, hint=self._hint())

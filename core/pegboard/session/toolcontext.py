@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from pegboard import hookspecs
 from pegboard.clock import Clock
 from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessResult, SessionView
 from pegboard.errors import ToolError
@@ -40,7 +41,9 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
     """What the processes of a session's tools find in their environment."""
     secrets = [name for provider in engine.providers.values() for name in provider.env]
-    return await engine.hooks.shell_env(session=view, env=child_env(engine.env, secrets=secrets))
+    return await engine.hooks.fold(
+        hookspecs.shell_env, session=view, env=child_env(engine.env, secrets=secrets)
+    )
 
 
 class CallContext:

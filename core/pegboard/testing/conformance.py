@@ -10,7 +10,10 @@ from typing import Any
 import msgspec
 
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
+from pegboard.hooks import Hooks
+from pegboard.registration import Registrant, Registry
 from pegboard.schema.config import Config
+from pegboard.schema.event import PluginFailed
 from pegboard.testing.samples import fits, samples
 from pegboard.tools import Tool, checked_id
 
@@ -34,8 +37,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
     """The tools that a plugin registers, or that a module of tools has.
 
-    `config` is what `register_tools` is given where it asks for it; of backends that search the
-    web it gets the plugin's own.
+    `config` is what `register_tools` is given where it asks for it; the hooks that it brings are
+    asked of the plugin itself.
     """
     config = config or Config()
     register = getattr(plugin, "register_tools", None)
@@ -44,10 +47,22 @@ async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Too
         return tuple(value for value in values if isinstance(value, Tool))
     wanted = inspect.signature(register).parameters
     given: dict[str, object] = {"config": config}
-    if "search_backends" in wanted:
-        searching = getattr(plugin, "register_search_backends", None)
-        given["search_backends"] = await _answer(searching, config=config) if searching else ()
+    if "hooks" in wanted:
+        given["hooks"] = _own_hooks(plugin, config)
     return await _answer(register, **{name: given[name] for name in given if name in wanted})
+
+
+def _own_hooks(plugin: object, config: Config) -> Hooks:
+    """Callers of the plugin's own hooks; what goes wrong in them is raised."""
+    registrant = Registrant(key="tested", name="tested", origin="embedded", plugin=plugin)
+    registry = Registry(config)
+    registry.bring(registrant)
+    registry.add(registrant)
+
+    def fail(failure: PluginFailed) -> None:
+        raise AssertionError(failure.message)
+
+    return Hooks(registry.implementations(), on_failure=fail)
 
 
 async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, ...]:

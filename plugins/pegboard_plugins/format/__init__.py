@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import (
-    App,
+    Host,
     ProcessResult,
     ProgramSearch,
     StashKey,
@@ -65,8 +65,8 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     return replace(result, output="\n\n".join((result.output, *notes)))
 
 
-@hookimpl
-async def services(app: App) -> tuple[Service, ...]:
+@hookimpl(optionalhook=True)
+async def services(app: Host) -> tuple[Service, ...]:
     """The formatters; none before the user trusts the project."""
     if not app.decision.trusted:
         return ()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec.structs import replace
 
 from pegboard import (
-    App,
+    Host,
     ModelRequest,
     ProgramSearch,
     SessionView,
@@ -283,15 +283,15 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
     return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))
 
 
-@hookimpl
-async def services(app: App) -> tuple[Service, ...]:
+@hookimpl(optionalhook=True)
+async def services(app: Host) -> tuple[Service, ...]:
     """The servers that were started."""
     servers = app.stash.get(_SERVERS)
     return servers.services() if servers is not None else ()
 
 
 @hookimpl(timeout_s=STOP_S)
-async def shutdown(app: App) -> None:
+async def shutdown(app: Host) -> None:
     """End the servers."""
     servers = app.stash.get(_SERVERS)
     if servers is not None:

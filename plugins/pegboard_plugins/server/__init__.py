@@ -1,4 +1,15 @@
 """The server: the public App over HTTP, in the protocol that clients of OpenCode speak.
 
-Nothing of it is loaded before `pegboard serve`.
+Nothing of it but its hooks is loaded before `pegboard serve`.
 """
+
+from types import ModuleType
+
+from pegboard import hookimpl
+from pegboard_plugins.server import hookspecs
+
+
+@hookimpl
+def register_hooks() -> tuple[ModuleType, ...]:
+    """Routes and services of plugins."""
+    return (hookspecs,)

@@ -12,6 +12,7 @@ from pegboard import App
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.service import Service
 from pegboard.schema.wire import Rest
+from pegboard_plugins.server import hookspecs
 from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
@@ -143,7 +144,7 @@ async def formatters(app: Here) -> Response:
 
 
 async def _services(app: App, kind: str) -> list[Service]:
-    found = await app.hooks.services(app=app)
+    found = await app.hooks.collect(hookspecs.services, app=app)
     return [each.value for each in found if each.value.kind == kind]
 
 

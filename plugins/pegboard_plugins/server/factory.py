@@ -12,6 +12,7 @@ from pegboard_plugins.server import (
     catalogue,
     configuration,
     files,
+    hookspecs,
     messages,
     projects,
     providers,
@@ -46,7 +47,7 @@ _log = logging.getLogger("pegboard.server")
 async def add_plugin_routes(app: FastAPI, house: House) -> None:
     """Add the routers of the plugins of the server's own directory, under the plugins' names."""
     opened = await house.pool.app(house.directory)
-    for found in await opened.hooks.register_routes():
+    for found in await opened.hooks.collect(hookspecs.register_routes):
         if not isinstance(found.value, APIRouter):
             _log.warning("plugin %s: a router is a fastapi.APIRouter", found.plugin)
             continue

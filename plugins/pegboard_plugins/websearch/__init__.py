@@ -9,12 +9,11 @@ key = "{env:SEARX_KEY}"
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from types import ModuleType
 
 from pegboard import (
+    HookCalls,
     InvalidInputError,
-    SearchBackend,
-    SearchHit,
-    SearchKind,
     Tool,
     ToolContext,
     ToolError,
@@ -23,6 +22,10 @@ from pegboard import (
     tool,
 )
 from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins.websearch import hookspecs
+from pegboard_plugins.websearch.backends import SearchBackend as SearchBackend
+from pegboard_plugins.websearch.backends import SearchHit as SearchHit
+from pegboard_plugins.websearch.backends import SearchKind as SearchKind
 from pegboard_plugins.websearch.searxng import SearXNG
 
 DEFAULT_RESULTS = 8
@@ -32,6 +35,8 @@ MOST_TOKENS = 50_000
 CHARS_PER_TOKEN = 4
 SNIPPET_CHARS = 1000
 TIME_LIMIT_S = 30.0
+ASKED_WITHIN_S = 60.0
+"""Each plugin with backends has its own limit; all of them have this one."""
 BETWEEN = "\n\n"
 
 
@@ -114,6 +119,12 @@ def _result(query: str, entries: list[str]) -> ToolResult:
 
 
 @hookimpl
+def register_hooks() -> tuple[ModuleType, ...]:
+    """Backends of other plugins."""
+    return (hookspecs,)
+
+
+@hookimpl
 async def register_search_backends(config: Config) -> list[SearchBackend]:
     """The server, if `plugins.websearch.options.url` names one.
 
@@ -130,13 +141,15 @@ async def register_search_backends(config: Config) -> list[SearchBackend]:
     return [SearXNG(url, key=str(options.get("key") or ""))]
 
 
-@hookimpl
-async def register_tools(config: Config, search_backends: tuple[SearchBackend, ...]) -> list[Tool]:
+@hookimpl(timeout_s=ASKED_WITHIN_S)
+async def register_tools(config: Config, hooks: HookCalls) -> list[Tool]:
     """The tools over the newest backend, or the one that is named; none without any.
 
     :raises InvalidInputError: when the configuration wants them and nothing searches, or when
         there is no backend of that name.
     """
+    found = await hooks.collect(hookspecs.register_search_backends, config=config)
+    search_backends = [answer.value for answer in found]
     wanted = config.plugins.get("websearch")
     name = wanted.options.get("backend") if wanted else None
     fitting = [each for each in search_backends if name in (None, each.name)]

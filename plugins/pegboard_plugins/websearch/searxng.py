@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegboard import SearchHit, SearchKind, ToolError
+from pegboard import ToolError
+from pegboard_plugins.websearch.backends import SearchHit, SearchKind
 
 if TYPE_CHECKING:
     import httpx

@@ -1,0 +1,27 @@
+"""The hooks that the server brings."""
+
+from collections.abc import Sequence
+
+from pegboard import Host, hookspec
+from pegboard.schema.service import Service
+
+
+@hookspec("collect")
+def register_routes() -> Sequence[object] | None:
+    """Routes that the plugin adds to the server, under its own prefix and the server's auth.
+
+    Called once when the server starts. Each answer is a FastAPI `APIRouter`. Collect: a plugin
+    that raises is reported and left out.
+
+    Since 0.1.
+    """
+
+
+@hookspec("collect")
+def services(app: Host) -> Sequence[Service] | None:
+    """The programs that the plugin runs for the project, or would run.
+
+    Called when a client asks for them. Collect: a plugin that raises is reported and left out.
+
+    Since 0.1.
+    """
