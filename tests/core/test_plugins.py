@@ -14,8 +14,6 @@ from pegboard.trust import TrustStore
 from plugin_places import Places
 from session_views import MODEL, view
 
-TRANSFORM = hookspecs.chat_system_transform
-
 SHOUT = (
     "from pegboard import hookimpl\n\n"
     "@hookimpl\ndef chat_system_transform(system):\n    return (*system, {text!r})\n"
@@ -35,8 +33,8 @@ async def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
 
 
 async def system(register: Register, places: Places) -> tuple[str, ...]:
-    now = view(places.project)
-    return await register.hooks.fold(TRANSFORM, session=now, model=MODEL, system=("first",))
+    known = {"session": view(places.project), "model": MODEL, "system": ("first",)}
+    return await register.hooks.fold(hookspecs.chat_system_transform, **known)
 
 
 def told(register: Register) -> list[tuple[str, str]]:
