@@ -187,13 +187,13 @@ def named(text: str) -> list[str]:
 def tools(nap: str) -> tuple[Tool, ...]:
     """The tools that a plan can call; `doze` leaves a process behind that sleeps for `nap`."""
 
-    @tool(permission="read")
+    @tool(permission="read", effect="reads")
     async def look(what: str) -> str:
         """Look."""
         await asyncio.sleep(0.005)
         return f"seen {what}"
 
-    @tool(permission="edit")
+    @tool(permission="edit", effect="edits")
     async def put(what: str, context: ToolContext) -> str:
         """Write a file."""
         place = context.directory / f"{context.session.id}.{what}"
@@ -201,7 +201,7 @@ def tools(nap: str) -> tuple[Tool, ...]:
         await context.edited(place)
         return f"written {what}"
 
-    @tool(permission="read")
+    @tool(permission="read", effect="reads")
     async def doze(what: str, context: ToolContext) -> str:
         """Run a process for a moment."""
         await context.run(["/bin/sh", "-c", f"sleep {nap} & sleep 0.02"])
@@ -213,7 +213,7 @@ def tools(nap: str) -> tuple[Tool, ...]:
         await context.ask("guarded", [what], always=[what])
         return f"allowed {what}"
 
-    @tool(permission="read")
+    @tool(permission="read", effect="reads")
     async def note(what: str, context: ToolContext) -> str:
         """Note what is left."""
         todo = Todo(id="1", content=what, status="pending", priority="low")

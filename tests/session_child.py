@@ -127,7 +127,7 @@ def _steps_since_prompt(request: ModelRequest) -> int:
 def tools() -> tuple[Tool, ...]:
     """A tool that writes a file, and one whose process leaves another one behind."""
 
-    @tool(permission="edit")
+    @tool(permission="edit", effect="edits")
     async def put(path: str, context: ToolContext) -> str:
         """Write a file."""
         _begin(context)
@@ -136,7 +136,7 @@ def tools() -> tuple[Tool, ...]:
         await context.edited(place)
         return f"written {path}"
 
-    @tool(permission="read")
+    @tool(permission="read", effect="reads")
     async def doze(path: str, nap: str, context: ToolContext) -> str:
         """Run a process for a moment."""
         _begin(context)

@@ -22,7 +22,7 @@ async def sh(command: str, context: ToolContext) -> str:
     return result.output
 
 
-@tool(permission="edit")
+@tool(permission="edit", effect="edits")
 async def put(path: str, content: str, context: ToolContext) -> str:
     """Write a file."""
     place = context.directory / path

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+Effect = Literal["reads", "edits", "runs", "delegates"]
+"""What a call may do to files of the project.
+
+`reads`: nothing, so it waits for no snapshot. `edits`: it writes, and says each file by
+`ToolContext.edited`. `runs`: whatever programs do. `delegates`: nothing itself; it has other
+calls, or a subagent's, do it.
+"""
+
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """A file that goes with a tool's answer; `url` is a `data:` URL."""
@@ -53,8 +61,11 @@ class Tool:
 
     `timeout_s` is the time limit of a call, without the time in which a person is asked, None for
     the configuration's. `asks` makes the permission requests of a call and does nothing else; see
-    `requests`. A tool made from a function is called from Python as the function is:
-    `await hello("Ada")`.
+    `requests`. `effect` says what a call may do to files; who says too little has changes that are
+    told late, and not undone with the call's step. `on_cut` is a sentence for the model on what
+    this tool can do with the file of an output that was too long, "" for nothing. The output of a
+    `lasting` tool stays in the model's view when old output is cleared. A tool made from a
+    function is called from Python as the function is: `await hello("Ada")`.
     """
 
     id: str
@@ -64,6 +75,9 @@ class Tool:
     timeout_s: float | None = None
     asks: Callable[..., Awaitable[object]] | None = field(default=None, repr=False)
     aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
+    effect: Effect = "runs"
+    on_cut: str = field(default="", repr=False)
+    lasting: bool = False
 
     def __post_init__(self) -> None:
         function = self.arguments.function
@@ -82,6 +96,7 @@ class Tool:
         permission: str | None = None,
         timeout_s: float | None = None,
         asks: Callable[..., Awaitable[object]] | None = None,
+        effect: Effect = "runs",
     ) -> "Tool":
         """A tool with a JSON Schema of its own, such as one of an MCP server.
 
@@ -104,6 +119,7 @@ class Tool:
             own_permission=permission,
             timeout_s=timeout_s,
             asks=asks,
+            effect=effect,
         )
 
     @property
@@ -218,6 +234,9 @@ def tool(
     timeout_s: float | None = ...,
     asks: Callable[..., Awaitable[object]] | None = ...,
     aliases: Mapping[str, str] | None = ...,
+    effect: Effect = ...,
+    on_cut: str = ...,
+    lasting: bool = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -230,6 +249,9 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     timeout_s: float | None = None,
     asks: Callable[..., Awaitable[object]] | None = None,
     aliases: Mapping[str, str] | None = None,
+    effect: Effect = "runs",
+    on_cut: str = "",
+    lasting: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
@@ -237,7 +259,8 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     description, and its entries those of the parameters. A parameter annotated `ToolContext`
     is given by us. `permission` and `id` are the function's name unless they are given. `asks`
     takes the context and those of the arguments that it names. `aliases` are other names under
-    which a parameter is taken, such as those that models know from other agents.
+    which a parameter is taken, such as those that models know from other agents. `effect`,
+    `on_cut` and `lasting` are told at `Tool`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse.
@@ -255,6 +278,9 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             timeout_s=timeout_s,
             asks=asks,
             aliases=aliases or {},
+            effect=effect,
+            on_cut=on_cut,
+            lasting=lasting,
         )
 
     return make if function is None else make(function)

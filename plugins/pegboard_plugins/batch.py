@@ -77,7 +77,9 @@ async def _reason(context: ToolContext, name: str, parameters: Mapping[str, Any]
     return None
 
 
-batch = Tool.raw("batch", _DESCRIPTION, _PARAMETERS, _batch, timeout_s=TIME_LIMIT_S)
+batch = Tool.raw(
+    "batch", _DESCRIPTION, _PARAMETERS, _batch, timeout_s=TIME_LIMIT_S, effect="delegates"
+)
 
 
 @hookimpl

@@ -53,7 +53,7 @@ async def _requests(context: ToolContext, pattern: str, path: str) -> Path:
     return folder
 
 
-@tool(asks=_requests, aliases={"query": "pattern", "directory": "path"})
+@tool(asks=_requests, aliases={"query": "pattern", "directory": "path"}, effect="reads")
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:
     """Find files by name, newest first, at most a hundred.
 

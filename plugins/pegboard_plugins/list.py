@@ -55,7 +55,7 @@ async def _requests(context: ToolContext, path: str) -> Path:
     return folder
 
 
-@tool(id="list", asks=_requests)
+@tool(id="list", asks=_requests, effect="reads")
 async def list_files(
     context: ToolContext, path: str = ".", ignore: list[str] | None = None
 ) -> ToolResult:

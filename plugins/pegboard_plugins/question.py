@@ -63,7 +63,7 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
     )
 
 
-question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question)
+question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question, effect="reads")
 
 
 @hookimpl

@@ -74,7 +74,7 @@ async def _requests(context: ToolContext, name: str) -> None:
     await context.ask("skill", [name], always=[name])
 
 
-@tool(asks=_requests)
+@tool(asks=_requests, effect="reads", lasting=True)
 async def skill(context: ToolContext, name: str) -> ToolResult:
     """Read the instructions of a skill before you do that kind of work."""
     skills = await asyncio.to_thread(find_skills, _site(context.session))

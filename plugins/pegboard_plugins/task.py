@@ -23,7 +23,13 @@ async def _requests(context: ToolContext, subagent_type: str, description: str) 
     await context.ask("task", [subagent_type], always=["*"], metadata={"description": description})
 
 
-@tool(timeout_s=WAIT_LIMIT_S, asks=_requests, aliases={"agent": "subagent_type"})
+@tool(
+    timeout_s=WAIT_LIMIT_S,
+    asks=_requests,
+    aliases={"agent": "subagent_type"},
+    effect="delegates",
+    on_cut="To go through all of it, give that file to a subagent with task.",
+)
 async def task(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     description: str,

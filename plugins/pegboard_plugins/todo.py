@@ -58,7 +58,7 @@ async def _todowrite(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
     return _result(todos)
 
 
-@tool(asks=_may_read)
+@tool(asks=_may_read, effect="reads")
 async def todoread(context: ToolContext) -> ToolResult:
     """Read the session's task list."""
     await _may_read(context)
@@ -78,5 +78,7 @@ def _result(todos: Sequence[Todo]) -> ToolResult:
 @hookimpl
 async def register_tools() -> list[Tool]:
     """The tools todowrite and todoread."""
-    todowrite = Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, asks=_may_write)
+    todowrite = Tool.raw(
+        "todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, asks=_may_write, effect="reads"
+    )
     return [todowrite, todoread]

@@ -117,7 +117,7 @@ def resident_bytes() -> int:
 
 
 def tools() -> tuple[Tool, ...]:
-    @tool(permission="edit")
+    @tool(permission="edit", effect="edits")
     async def note(tag: str, step: int, context: ToolContext) -> str:
         """Write a file."""
         place = context.directory / tag / f"{step}.txt"
@@ -125,7 +125,7 @@ def tools() -> tuple[Tool, ...]:
         await context.edited(place)
         return f"{tag} {step} {context.session.id}"
 
-    @tool(permission="read")
+    @tool(permission="read", effect="reads")
     async def look(tag: str, step: int, context: ToolContext) -> str:
         """Take a moment."""
         context.progress(title=tag)

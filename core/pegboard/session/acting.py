@@ -15,7 +15,7 @@ from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
-from pegboard.session.toolcall import CUT_HINT, STOPPED
+from pegboard.session.toolcall import STOPPED, cut_hint
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage
 from pegboard.tools import ToolResult
@@ -78,15 +78,16 @@ async def _call(
 ) -> None:
     """Do the work; what it answers, or why it failed, goes to the processor."""
     output_dir = run.engine.outputs(run.session.id)
+    hint = cut_hint(run.engine.tools.values())
     try:
         await run.writer.barrier()  # the call is stored before it can have an effect
         await _record(run, call, agent=agent)
         result = await call.work(context)
-        result = await kept_result(result, output_dir=output_dir, hint=CUT_HINT)
+        result = await kept_result(result, output_dir=output_dir, hint=hint)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
     except PegboardError as error:
         denied = denial(error) if isinstance(error, PermissionDeniedError) else None
-        text = await kept_error(str(error), output_dir=output_dir, hint=CUT_HINT)
+        text = await kept_error(str(error), output_dir=output_dir, hint=hint)
         processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
 
 

@@ -8,9 +8,9 @@ from pegboard.schema.part import Failed, Part, PatchPart, StepStartPart, ToolPar
 from pegboard.schema.session import Revert
 from pegboard.session.changes import behind
 from pegboard.session.engine import Engine
-from pegboard.session.trail import READS_ONLY
 from pegboard.snapshot.restore import Left, Restored
 from pegboard.storage.recovery import INTERRUPTED_CALL
+from pegboard.tools import Tool
 
 MOST_NAMED = 20
 """More files are counted, not named; the answer of `App.revert` has all."""
@@ -54,7 +54,7 @@ def unseen(
         if part is None or isinstance(part, StepStartPart):
             count += wrote and not seen
             seen, wrote = part is not None and part.snapshot is not None, False
-        elif isinstance(part, ToolPart) and part.tool not in READS_ONLY:
+        elif isinstance(part, ToolPart) and not _reads(engine.tools.get(part.tool)):
             wrote = True
             seen = seen and not _was_killed(part)
     if not count:
@@ -68,6 +68,11 @@ def unseen(
 def _was_killed(part: ToolPart) -> bool:
     """Whether the program ended while the call ran, so that nobody has looked at its work."""
     return isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
+
+
+def _reads(tool: Tool | None) -> bool:
+    """Whether calls change no file; of a tool that is gone nobody knows."""
+    return tool is not None and tool.effect == "reads"
 
 
 def said_of(files: Restored, root: Path) -> str:

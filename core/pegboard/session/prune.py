@@ -1,6 +1,6 @@
 """Old output of tools is cleared from the model's view; in the database it stays."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
@@ -15,14 +15,14 @@ PROTECTED_TOKENS = 40_000
 MINIMUM_TOKENS = 20_000
 """Less is not worth that the provider has to read the history anew."""
 PROTECTED_PROMPTS = 2
-PROTECTED_TOOLS = frozenset({"skill"})
 
 
 def prune(run: Run) -> None:
     """Clear what is old from the next requests of this session."""
     if not run.engine.config.compaction.prune:
         return
-    old = {part.id for part in prunable(run.history.view())}
+    lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
+    old = {part.id for part in prunable(run.history.view(), lasting)}
     if not old:
         return
     for turn in tuple(run.history.turns):
@@ -32,10 +32,13 @@ def prune(run: Run) -> None:
             run.writer.change(*(PutPart(part) for part in parts if part.id in old))
 
 
-def prunable(turns: Sequence[Turn]) -> tuple[ToolPart, ...]:
-    """The calls whose output is old: all but the newest, if that is worth it."""
+def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[ToolPart, ...]:
+    """The calls whose output is old: all but the newest, if that is worth it.
+
+    `lasting` are the ids of tools whose output stays.
+    """
     seen, found, size = 0, list[ToolPart](), 0
-    for part in _outputs(turns):
+    for part in _outputs(turns, lasting):
         tokens = _tokens(part)
         seen += tokens
         if seen > PROTECTED_TOKENS:
@@ -44,7 +47,7 @@ def prunable(turns: Sequence[Turn]) -> tuple[ToolPart, ...]:
     return tuple(found) if size > MINIMUM_TOKENS else ()
 
 
-def _outputs(turns: Sequence[Turn]) -> Iterator[ToolPart]:
+def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[ToolPart]:
     """Calls with an output, newest first, down to the first that is cleared already."""
     prompts = 0
     for turn in reversed(turns):
@@ -53,19 +56,19 @@ def _outputs(turns: Sequence[Turn]) -> Iterator[ToolPart]:
             continue
         if isinstance(turn.info, AssistantMessage) and turn.info.summary:
             return
-        for part in _completed(reversed(turn.parts)):
+        for part in _completed(reversed(turn.parts), lasting):
             assert isinstance(part.state, Completed)
             if part.state.time.compacted:
                 return
             yield part
 
 
-def _completed(parts: Iterable[Part]) -> Iterator[ToolPart]:
+def _completed(parts: Iterable[Part], lasting: Collection[str]) -> Iterator[ToolPart]:
     for part in parts:
         if (
             isinstance(part, ToolPart)
             and isinstance(part.state, Completed)
-            and part.tool not in PROTECTED_TOOLS
+            and part.tool not in lasting
         ):
             yield part
 

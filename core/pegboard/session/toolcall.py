@@ -43,9 +43,8 @@ MOST_NESTED = 500
 """Levels of arguments: what is nearly twice as deep could be read, but not stored."""
 MOST_NAMED = 5
 """Errors of a task group that a failed call tells of."""
+NOT_WHOLE = "Do not read that file whole."
 STOPPED = "The call was stopped before it ended."
-CUT_HINT = "Use grep, or read with offset and limit, on that file; do not read it whole."
-DELEGATE_HINT = "To go through all of it, give the file to a subagent with task."
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,7 +217,8 @@ class Caller:
         return replace(kept, metadata={**kept.metadata, **seen})
 
     def _hint(self) -> str:
-        return f"{CUT_HINT} {DELEGATE_HINT}" if "task" in self._offered else CUT_HINT
+        tools = self._run.engine.tools.values()
+        return cut_hint(tool for tool in tools if tool.id in self._offered)
 
     async def _within_limit(
         self, tool: Tool, context: CallContext, values: Mapping[str, Any]
@@ -260,6 +260,11 @@ class Caller:
                 f"the same call of {plan.tool.id} has come to the same {times} times,"
                 f" and nothing has changed: {error}"
             ) from error
+
+
+def cut_hint(tools: Iterable[Tool]) -> str:
+    """What a model can do with the file of an output that was cut, by the tools that it has."""
+    return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
 def _digest_of(result: ToolResult) -> bytes:

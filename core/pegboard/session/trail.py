@@ -33,18 +33,6 @@ CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
 """How long when somebody has stopped the run, and waits for that."""
-READS_ONLY = frozenset(
-    {
-        *("read", "grep", "glob", "list", "lsp", "webfetch", "websearch", "codesearch"),
-        *("todoread", "todowrite", "question", "skill", "invalid", "doom_loop"),
-        *("plan_enter", "plan_exit"),
-    }
-)
-"""Permissions of tools that write no files."""
-DELEGATES = frozenset({"task", "batch"})
-"""Permissions of tools that have others write, in sessions or calls of their own."""
-TELLS = frozenset({"edit"})
-"""Permissions of tools that say what they have written, by `ToolContext.edited`."""
 
 
 @dataclass(slots=True)
@@ -94,21 +82,21 @@ class Trail:
 
     def expect(self, tool: Tool) -> None:
         """A call is going to come: the snapshot has no more time to lose."""
-        if tool.permission not in READS_ONLY:
+        if tool.effect != "reads":
             self._go.set()
 
     @asynccontextmanager
     async def calling(self, call_id: str, tool: Tool) -> AsyncIterator[None]:
         """A tool call; one that may write begins when the step's snapshot is taken."""
-        if self._snapshots is None or tool.permission in READS_ONLY:
+        if self._snapshots is None or tool.effect == "reads":
             yield
             return
         await self.looked()
-        if tool.permission in DELEGATES:
+        if tool.effect == "delegates":
             yield
             return
         self._wrote = True
-        with self._snapshots.writing(self._owners, tells=tool.permission in TELLS) as writing:
+        with self._snapshots.writing(self._owners, tells=tool.effect == "edits") as writing:
             self._writings[call_id] = writing
             try:
                 yield

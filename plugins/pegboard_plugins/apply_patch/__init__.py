@@ -14,7 +14,12 @@ async def _requests(context: ToolContext, patchText: str) -> None:
     await ask_beforehand(context, patchText)
 
 
-@tool(permission="edit", asks=_requests, aliases={"patch": "patchText", "input": "patchText"})
+@tool(
+    permission="edit",
+    asks=_requests,
+    aliases={"patch": "patchText", "input": "patchText"},
+    effect="edits",
+)
 async def apply_patch(context: ToolContext, patchText: str) -> ToolResult:
     """Change files that you have read: all that the patch names, or none.
 

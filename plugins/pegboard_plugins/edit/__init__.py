@@ -19,7 +19,7 @@ _ALIASES = {
 }
 
 
-@tool(asks=requests, aliases=_ALIASES)
+@tool(asks=requests, aliases=_ALIASES, effect="edits")
 async def edit(
     context: ToolContext, filePath: str, oldString: str, newString: str, *, replaceAll: bool = False
 ) -> ToolResult:

@@ -48,7 +48,13 @@ async def _multiedit(context: ToolContext, args: Mapping[str, Any]) -> ToolResul
 
 
 multiedit = Tool.raw(
-    "multiedit", _DESCRIPTION, _PARAMETERS, _multiedit, permission="edit", asks=requests
+    "multiedit",
+    _DESCRIPTION,
+    _PARAMETERS,
+    _multiedit,
+    permission="edit",
+    asks=requests,
+    effect="edits",
 )
 
 

@@ -40,6 +40,8 @@ async def _requests(here: ToolContext, pattern: str, path: str, include: str) ->
 @tool(
     asks=_requests,
     aliases={"query": "pattern", "regex": "pattern", "directory": "path", "glob": "include"},
+    effect="reads",
+    on_cut="Search that file with grep.",
 )
 async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     here: ToolContext,

@@ -89,7 +89,7 @@ def _may_show(context: ToolContext, path: str) -> bool:
     )
 
 
-@tool(asks=_requests)
+@tool(asks=_requests, effect="reads")
 async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     context: ToolContext,
     operation: Operation,

@@ -70,7 +70,12 @@ async def _requests(context: ToolContext, filePath: str) -> Path:
 _ALIASES = {**dict.fromkeys(("path", "file", "filename"), "filePath"), "start_line": "offset"}
 
 
-@tool(asks=_requests, aliases=_ALIASES)
+@tool(
+    asks=_requests,
+    aliases=_ALIASES,
+    effect="reads",
+    on_cut="Read parts of that file with read, offset and limit.",
+)
 async def read(
     context: ToolContext, filePath: str, offset: int = 1, limit: int = LIMIT_LINES
 ) -> ToolResult:

@@ -70,7 +70,7 @@ async def _requests(context: ToolContext, url: str) -> None:
 def webfetch_tool(fetcher: Fetcher) -> Tool:
     """The tool over a way to fetch."""
 
-    @tool(asks=_requests)
+    @tool(asks=_requests, effect="reads")
     async def webfetch(
         context: ToolContext,
         url: str,

@@ -51,7 +51,7 @@ async def _may_search_code(context: ToolContext, query: str) -> None:
 def search_tools(backend: SearchBackend) -> list[Tool]:
     """Both tools over a backend."""
 
-    @tool(asks=_may_search)
+    @tool(asks=_may_search, effect="reads")
     async def websearch(
         context: ToolContext, query: str, numResults: int = DEFAULT_RESULTS
     ) -> ToolResult:
@@ -61,7 +61,7 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
         hits = await _found(backend, query, "web", limit)
         return _result(query, [_entry(hit) for hit in hits])
 
-    @tool(asks=_may_search_code)
+    @tool(asks=_may_search_code, effect="reads")
     async def codesearch(
         context: ToolContext, query: str, tokensNum: int = DEFAULT_TOKENS
     ) -> ToolResult:

@@ -38,7 +38,7 @@ _ALIASES = {
 }
 
 
-@tool(permission="edit", asks=_requests, aliases=_ALIASES)
+@tool(permission="edit", asks=_requests, aliases=_ALIASES, effect="edits")
 async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:
     """Write a whole file: a new one, or most of one anew; for small changes use edit.
 

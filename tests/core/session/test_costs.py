@@ -51,7 +51,7 @@ DELTAS = 5_000
 GO = (TextInput(text="go"),)
 
 
-@tool(permission="read")
+@tool(permission="read", effect="reads")
 async def look(step: int) -> str:
     """Look at something."""
     return f"{step} " * 50

@@ -40,13 +40,13 @@ THINKING = Model(
 )
 
 
-@tool(permission="edit")
+@tool(permission="edit", effect="edits")
 async def change(path: str) -> str:
     """Change a file."""
     return path
 
 
-@tool(permission="edit")
+@tool(permission="edit", effect="edits")
 async def rewrite(path: str) -> str:
     """Write a file anew."""
     return path

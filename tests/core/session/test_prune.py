@@ -24,8 +24,8 @@ async def look(number: int) -> str:
     return f"{number}" + TOKENS_10K
 
 
-@tool
-async def skill(number: int) -> str:
+@tool(lasting=True)
+async def lesson(number: int) -> str:
     """Learn.
 
     Args:
@@ -42,7 +42,7 @@ def looking(times: int, name: str = "look") -> list[object]:
 
 
 async def cleared(folder: Path, provider: Played, prompts: int, **options: object) -> list[bool]:
-    async with opened(folder, provider, ToolsPlugin(look, skill), **options) as app:
+    async with opened(folder, provider, ToolsPlugin(look, lesson), **options) as app:
         session = await app.create_session()
         for _ in range(prompts):
             await app.prompt(session.id, (TextInput(text="look"),))
@@ -75,7 +75,7 @@ async def test_output_of_the_newest_two_prompts_stays(tmp_path: Path) -> None:
 
 
 async def test_protected_tools_keep_their_output(tmp_path: Path) -> None:
-    provider = Played(*looking(9, "skill"), text("done"))
+    provider = Played(*looking(9, "lesson"), text("done"))
 
     assert await cleared(tmp_path, provider, 3) == [False] * 9
 

@@ -11,14 +11,14 @@ from pegboard.schema.prompt import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
-@tool(permission="read")
+@tool(permission="read", effect="reads")
 async def look(path: str, context: ToolContext) -> str:
     """Read a file."""
     context.files.note_read(context.directory / path)
     return (context.directory / path).read_text()
 
 
-@tool(permission="edit")
+@tool(permission="edit", effect="edits")
 async def put(path: str, content: str, context: ToolContext) -> str:
     """Change a file that was read."""
     context.files.check_fresh(context.directory / path)

@@ -120,7 +120,7 @@ async def test_the_whole_change_of_a_session_is_told_once_per_turn(
 
 
 async def test_a_subagent_s_files_are_its_caller_s_too(tmp_path: Path, project: Path) -> None:
-    @tool(permission="task")
+    @tool(permission="task", effect="delegates")
     async def delegate(context: ToolContext) -> str:
         """Have a subagent work."""
         result = await context.prompt_child("helper", "write", description="write")
@@ -142,7 +142,7 @@ async def test_a_file_that_is_written_and_not_told_of_yet_is_its_writer_s_alone(
 ) -> None:
     written_there, noticed = asyncio.Event(), asyncio.Event()
 
-    @tool(permission="edit")
+    @tool(permission="edit", effect="edits")
     async def slow(context: ToolContext) -> str:
         """Write a file, and say so much later."""
         place = context.directory / "slow.txt"
