@@ -11,6 +11,7 @@ import apsw
 import pytest
 
 from core.cli.commands import LIMIT_S, CommandLine, finished
+from forks import Running
 from worktrees import small_repository
 
 FILES = 300
@@ -36,7 +37,7 @@ def patch() -> dict[str, Any]:
 
 
 async def ended(
-    process: asyncio.subprocess.Process, word: signal.Signals, holds: Callable[[], bool]
+    process: Running | asyncio.subprocess.Process, word: signal.Signals, holds: Callable[[], bool]
 ) -> None:
     """The end of a process that gets a signal as soon as something holds."""
     async with asyncio.timeout(LIMIT_S):
