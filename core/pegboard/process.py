@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +31,6 @@ FLOOD_TICK_S = 0.05
 """How often a program is looked at for having printed too much."""
 ERRORS_LIMIT_BYTES = 64 << 10
 """What is kept of a program's standard error."""
-
 _SECRET_NAMES = (
     *("*_API_KEY", "*_APIKEY", "*_ACCESS_KEY", "*_ACCESS_KEY_ID", "*_PRIVATE_KEY", "*_TOKEN"),
     *("*TOKEN_*", "*SECRET*", "*PASSWORD*", "*_CREDENTIALS", "PEGBOARD_*", "OPENCODE_*"),
@@ -296,8 +295,10 @@ async def _start(
     try:
         transport, _ = await asyncio.shield(starting)
     except asyncio.CancelledError:
-        await asyncio.wait({starting})  # a few turns of the loop: then it can be ended
-        if starting.exception() is None:
+        while not starting.done():  # a few turns of the loop, however often this is cancelled
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({starting})
+        if not starting.cancelled() and starting.exception() is None:
             transport, _ = starting.result()
             family.leader = transport.get_pid()
             await _reap(family, child, transport, left=family.kill(thorough=True))

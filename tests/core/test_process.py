@@ -52,8 +52,11 @@ async def test_a_program_that_cannot_run_is_an_error_for_the_model(tmp_path, arg
         await run_process(argv, cwd=tmp_path, env={}, timeout_s=1, limit_bytes=10)
 
 
+@pytest.mark.parametrize("again", [None, 0, 1, 2])
 @pytest.mark.parametrize("turns", range(6))
-async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(tmp_path, turns):
+async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
+    tmp_path, turns, again
+):
     line = f"trap '' TERM; (exec -a '{NAP}' sleep 1000) & exec -a '{NAP}' sleep 1000"
     call = asyncio.create_task(run(line, tmp_path))
     for _ in range(turns):
@@ -61,6 +64,10 @@ async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
     time.sleep(0.05)  # noqa: ASYNC251 - the process gets ahead of the event loop
 
     call.cancel()
+    for _ in range(again or 0):
+        await asyncio.sleep(0)
+    if again is not None:
+        call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
 
