@@ -10,6 +10,8 @@ MOST_COMPARED_LINES = 4000
 """Between the first and the last changed line; of a longer stretch every line counts as changed,
 because a comparison takes quadratic time in the worst case."""
 
+Opcode = tuple[str, int, int, int, int]
+
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """`text` is the unified diff, empty when nothing changed; the counts are of lines."""
@@ -24,9 +26,7 @@ def diff_texts(before: str, after: str, *, name: str) -> Diff:
     old, new = _lines(before), _lines(after)
     shared = _equal(old, new)
     tail = min(_equal(old[::-1], new[::-1]), len(old) - shared, len(new) - shared)
-    # Only what lies between the first and the last change is compared, with its context.
-    lead, trail = max(shared - CONTEXT_LINES, 0), max(tail - CONTEXT_LINES, 0)
-    lines = list(_hunks(old[lead : len(old) - trail], new[lead : len(new) - trail], lead))
+    lines = list(_hunks(old, new, shared, tail)) if before != after else []
     return Diff(
         text="".join([f"--- {name}\n+++ {name}\n", *lines]) if lines else "",
         additions=sum(line.startswith("+") for line in lines),
@@ -45,23 +45,38 @@ def _equal(old: Sequence[str], new: Sequence[str]) -> int:
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 
 
-def _hunks(old: list[str], new: list[str], lead: int) -> Iterator[str]:
-    """The hunks of the diff, line by line; the given lines stand after `lead` others."""
-    groups: list[list[tuple[str, int, int, int, int]]]
-    if max(len(old), len(new)) > MOST_COMPARED_LINES:
-        groups = [[("replace", 0, len(old), 0, len(new))]]
-    else:
-        groups = list(SequenceMatcher(None, old, new).get_grouped_opcodes(CONTEXT_LINES))
-    for group in groups:
+def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[str]:
+    """The hunks of the diff, line by line; so many lines are equal before and behind all changes.
+
+    Only what lies between is compared. What is equal at the ends stays so: to git, a hunk that
+    ends with a change is the end of the file.
+    """
+    last, new_last = len(old) - tail, len(new) - tail
+    matcher = SequenceMatcher[str]()
+    matcher.opcodes = [  # type: ignore[attr-defined]  # where it keeps what it has found
+        ("equal", 0, shared, 0, shared),
+        *_changes(old[shared:last], new[shared:new_last], shared),
+        ("equal", last, len(old), new_last, len(new)),
+    ]
+    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
         (_, old_start, _, new_start, _), (_, _, old_end, _, new_end) = group[0], group[-1]
-        old_range = _range(lead + old_start, old_end - old_start)
-        yield f"@@ -{old_range} +{_range(lead + new_start, new_end - new_start)} @@\n"
+        old_range = _range(old_start, old_end - old_start)
+        yield f"@@ -{old_range} +{_range(new_start, new_end - new_start)} @@\n"
         for kind, a, b, c, d in group:
             if kind == "equal":
                 yield from (_line(" ", line) for line in old[a:b])
             else:
                 yield from (_line("-", line) for line in old[a:b])
                 yield from (_line("+", line) for line in new[c:d])
+
+
+def _changes(old: list[str], new: list[str], lead: int) -> Iterator[Opcode]:
+    """How the ones become the others; both stand after `lead` others."""
+    if max(len(old), len(new)) > MOST_COMPARED_LINES:
+        yield "replace", lead, lead + len(old), lead, lead + len(new)
+        return
+    for kind, a, b, c, d in SequenceMatcher(None, old, new).get_opcodes():
+        yield kind, lead + a, lead + b, lead + c, lead + d
 
 
 def _range(start: int, count: int) -> str:

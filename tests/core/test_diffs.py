@@ -1,7 +1,7 @@
 import subprocess
 import time
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pegboard.diffs import Diff, diff_texts
@@ -43,6 +43,7 @@ def test_a_rewritten_long_file_takes_no_quadratic_time():
 
 @settings(max_examples=25, deadline=None)
 @given(TEXTS, TEXTS)
+@example("a\na\nb\na\na", "a\nb\na\nb\na\na")  # equal at its end, which no hunk may hide
 def test_git_applies_what_we_write(tmp_path_factory, before, after):
     folder = tmp_path_factory.mktemp("apply")
     (folder / "f").write_text(before)
