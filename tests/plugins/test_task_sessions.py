@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ProviderError
+from pegboard import App, ProviderError
 from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard_plugins import rules as rules_plugin
@@ -159,13 +160,15 @@ async def test_a_task_is_continued_where_it_was(tmp_path: Path) -> None:
 
 async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path) -> None:
     asked = 0
+    refused = asyncio.Event()
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
         nonlocal asked
         asked += 1
         found = SESSION.search(str(request.messages))
         if WORK in said(request):
-            await asyncio.sleep(0.2)
+            if re.search(f"{WORK} (on|away)", said(request)):
+                await asyncio.wait_for(refused.wait(), 30)
             events = text("piece done")
         elif not found:
             events = calls(task())
@@ -177,9 +180,18 @@ async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path)
         for event in events:
             yield event
 
+    async def watch(app: App) -> None:
+        async with app.subscribe() as events:
+            async for event in events:
+                match event.properties:
+                    case PartUpdated(part=ToolPart(state=Failed())):
+                        refused.set()
+
     async with opened(tmp_path, Played(answer), task_plugin) as app:
         session = await app.create_session()
+        watching = asyncio.create_task(watch(app))
         await app.prompt(session.id, HI)
+        watching.cancel()
         parts = tools_of(await app.turns(session.id))
         tokens = (await app.session(session.id)).tokens
 
