@@ -100,3 +100,25 @@ async def test_commands_cost_no_process_where_the_kernel_tells(
 
         assert await snapshots.track() == tree_by_git(project)
     assert len(snapshots.take("ses_1")) == 3
+
+
+async def test_folders_of_ignored_files_do_not_keep_the_others_from_being_watched(
+    project: Path, counted: tuple[dict[str, str], Path]
+) -> None:
+    env, log = counted
+    (project / ".gitignore").write_text("build/\n:odd/\n")
+    for name in ("build", ":odd", ":(top)other"):
+        (project / name).mkdir()
+        (project / name / "made.o").write_text("x")
+    async with taking(project, env) as snapshots:
+        await snapshots.track()
+        await snapshots.track(fresh=True)
+        await armed(snapshots)
+        await snapshots.track(fresh=True)
+        lines(log)
+
+        with writing(snapshots):
+            (project / "a.txt").write_text("by a command")
+            (project / ":(top)other" / "made.o").write_text("y")
+        assert await snapshots.track() == tree_by_git(project)
+        assert lines(log) == 0

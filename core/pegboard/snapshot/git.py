@@ -141,10 +141,9 @@ class ShadowGit:
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
         """Those of the paths that the rules leave out; one process."""
-        output = self._run(
-            "check-ignore", "-z", "--stdin", given=b"\0".join(paths) + b"\0", fine=(0, 1)
-        )
-        return set(output.split(b"\0")[:-1])
+        given = b"".join(b"./%b\0" % path for path in paths)  # a name may begin with a colon
+        output = self._run("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
+        return {path[2:] for path in output.split(b"\0")[:-1]}
 
     def converts(self, listing: Listing) -> bool:
         """Whether files may differ from their blobs though git takes them for unchanged."""
@@ -296,6 +295,8 @@ class ShadowGit:
         self._running = asyncio.current_task()
         env = {**self._env, "GIT_DIR": str(self.folder), "GIT_WORK_TREE": str(self.worktree)}
         env["GIT_INDEX_FILE"] = str(self._index)
+        if words[0] == "check-ignore":  # it takes paths as they are, and fails if told to
+            env["GIT_LITERAL_PATHSPECS"] = "0"
         try:
             return await run_program(
                 ["git", *_OFF, *words],

@@ -167,14 +167,19 @@ class WorktreeState:
         """Note what is in repositories of its own, and what was written though it is ignored."""
         for path in listing.nested:
             self.apart.add(path, "nested")
+        gone: list[bytes] = []
         for path in told:
             above = self.apart.above(path)
             if above is not None:
                 self.apart.add(path, self.apart.reasons[above])
                 continue
             known = path in self._files or path in self._index or path in listing.others
-            if not known and (os.path.lexists(self._root + path) or path in self._had):
+            if not known and os.path.lexists(self._root + path):
                 self.apart.add(path, "ignored")
+            elif not known and path in self._had:
+                gone.append(path)
+        for path in gone if self._flooded or not gone else self._git.ignored(gone):
+            self.apart.add(path, "many" if self._flooded else "ignored")
 
     def freshen(self) -> None:
         """Keep the contents that the next changes are told by from being collected.

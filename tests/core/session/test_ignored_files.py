@@ -15,7 +15,7 @@ from pegboard.snapshot import Snapshots
 from pegboard.workspace import open_workspace
 from pegboard_plugins import apply_patch, read
 from played import Played, call, calls, opened, text
-from worktrees import git
+from worktrees import OWNER, git, taking
 from written import ask, full_repository, played, shell, state, written
 
 
@@ -144,6 +144,37 @@ async def test_a_file_in_a_repository_of_its_own_is_put_back_where_a_tool_wrote_
         back = await back_and_forth(app, session, project, before)
 
     assert back.files.left == ()
+
+
+async def test_a_file_among_too_many_that_git_does_not_track_is_put_back(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.snapshot.state.OTHERS_LIMIT_FILES", 2)
+    for name in ("one", "two", "three"):
+        (project / name).write_text("1\n")
+    before = state(project)
+    reads = calls(*(call("read", json.dumps({"filePath": n}), call_id=n) for n in ("one", "two")))
+    change = patch("*** Delete File: one", "*** Update File: two", "@@", "-1", "+2")
+    async with opened(tmp_path, Played(reads, change, text("done")), apply_patch, read) as app:
+        session = (await app.create_session()).id
+        back = await back_and_forth(app, session, project, before)
+
+    assert back.files.left == ()
+
+
+async def test_a_file_that_comes_and_goes_within_a_step_is_no_ignored_one(project: Path) -> None:
+    new = project / "new.txt"
+    async with taking(project) as snapshots:
+        await snapshots.track()
+        with snapshots.writing(OWNER, tells=True) as writing:
+            new.write_text("x")
+            snapshots.intend(writing, new)
+            new.unlink()
+            snapshots.tell(writing, new)
+        before = await snapshots.track()
+        new.write_text("y")
+
+        assert await snapshots.track(fresh=True) != before
 
 
 async def test_what_a_command_does_to_an_ignored_file_that_a_tool_wrote_is_named(
