@@ -41,7 +41,7 @@ from pegboard.workspace import Workspace
 
 @_hookspec("collect")
 def register_hooks() -> Sequence[object] | None:
-    """Hooks that the plugin brings: modules whose functions are marked with `@hookspec`.
+    """Hooks that the plugin brings: functions marked with `@hookspec`, or modules of them.
 
     Called once when the App opens and all plugins are imported, before any other hook; it must
     be a plain function. Collect: a plugin that raises is reported and its hooks are missing; a

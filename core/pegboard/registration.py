@@ -147,6 +147,9 @@ def specifications() -> dict[str, tuple[str, ...]]:
 
 
 def _specs_of(module: object) -> dict[str, Callable[..., object]]:
+    """The specifications of a module, or the one that a function is."""
+    if inspect.isfunction(module):
+        return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
 
 

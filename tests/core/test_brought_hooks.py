@@ -38,8 +38,7 @@ class Greeter:
 
     @hookimpl
     def register_hooks(self) -> tuple[object, ...]:
-        specs = {each.__name__: each for each in (register_greetings, greeting_shown)}
-        return (SimpleNamespace(**specs),)
+        return register_greetings, greeting_shown
 
     @hookimpl
     async def register_tools(self, config: Config, hooks: HookCalls) -> tuple[Tool, ...]:
