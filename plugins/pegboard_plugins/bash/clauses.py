@@ -13,7 +13,8 @@ _NAME = re.compile(
 )
 _JOINS_SIGNS = re.compile(r"[$`]\\\n|\\\n[ \t]*[({]|\$\w*\\\n")
 """A joined line in the middle of what may be an expansion."""
-_BEGINS = frozenset("0123456789&<>")
+REDIRECTS = frozenset("0123456789&<>")
+"""The letters with which a redirection may begin."""
 _REDIRECTS = re.compile(r"([0-9]*)(&>>|&>|>>|>\||>&|<&|<<<|<<-|<<|>|<)")
 _COMPARES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
 _BY_NAME = frozenset({"-v", "-R"})
@@ -26,8 +27,6 @@ _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 def read_redirection(source: Source, one: Simple) -> bool:
     """Read one redirection, if there is one."""
-    if source.letter not in _BEGINS:
-        return False
     start, found = source.at, _REDIRECTS.match(source.text, source.at)
     if found is None:
         return False

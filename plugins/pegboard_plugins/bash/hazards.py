@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import git_words, kinds
-from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
 from pegboard_plugins.bash.values import Value
 

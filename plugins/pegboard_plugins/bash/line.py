@@ -182,9 +182,8 @@ class Line:
         if not is_program or name.startswith("-") or name in RESERVED - {"time"}:
             raise call.no("dynamic-command", command.words[0])
         shown = [word.shown for word in command.words[1:]]
-        self.commands[command.words[0].shown, *shown] = None
-        self.commands[name, *shown] = None
-        self.commands[command.base, *shown] = None
+        for each in dict.fromkeys((command.words[0].shown, name, command.base)):
+            self.commands[each, *shown] = None
         self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from pegboard import secret_path
 from pegboard_plugins.bash.programs import git_words, kinds
-from pegboard_plugins.bash.searches import finds
 from pegboard_plugins.bash.syntax import Feed, Piece, Simple, Statement, Word
 from pegboard_plugins.bash.tables import patterns, rows
 from pegboard_plugins.bash.values import ANYTHING, Values
@@ -38,6 +37,12 @@ _SECRETS = (
     *(".pgpass", ".git-credentials", "credentials.json", "server.key"),
 )
 _ORDINARY = "src/main.py"
+_LONGEST = 200
+_MOST_GROUPS = 2
+_MOST_REPEATED = 3
+_REPEATED_GROUP = re.compile(r"\)\\?[*+?{]")
+_OTHERWISE_READ = re.compile(r"\[\^?\]?[^\]]*(\[|--|&&|~~|\|\|)")
+"""A set that has a class such as `[:space:]`, or what Python may come to read as one."""
 _FITS_ALL = frozenset({"*", "*.*", "?*", "**", ".", ".*"})
 _DEEPEST = 4
 
@@ -226,3 +231,26 @@ def _picks_secret(pattern: str) -> bool:
         return False
     fits = [finds(pattern.replace("\\|", "|"), name) for name in (*_SECRETS[:-2], _ORDINARY)]
     return any(each is not False for each in fits[:-1]) and not fits[-1]
+
+
+def finds(pattern: str, text: str) -> bool | None:
+    """Whether an expression of grep or pgrep fits somewhere, in whatever case.
+
+    None for one that could take for ever to tell, or that Python does not read as they do.
+    """
+    if not _is_quick(pattern) or _OTHERWISE_READ.search(pattern):
+        return None
+    try:
+        return re.search(pattern, text, re.IGNORECASE) is not None
+    except (re.error, OverflowError):  # the latter for a number of repetitions
+        return None
+
+
+def _is_quick(pattern: str) -> bool:
+    """Whether the ways to fit it are few: what repeats a group doubles them with each letter."""
+    return (
+        len(pattern) <= _LONGEST
+        and pattern.count("(") <= _MOST_GROUPS
+        and len(re.findall(r"[*+?{]", pattern)) <= _MOST_REPEATED
+        and _REPEATED_GROUP.search(pattern) is None
+    )

@@ -8,7 +8,7 @@ from pegboard_plugins.bash.syntax import Unclear, Word
 from pegboard_plugins.bash.tables import patterns, rows
 
 KINDS: Mapping[str, frozenset[str]] = {
-    name: frozenset(values[0].split()) for name, values in rows("programs", "kinds").items()
+    name: frozenset(" ".join(values).split()) for name, values in rows("programs", "kinds").items()
 }
 """What each program is; the table says what the kinds mean."""
 _NO_KIND = frozenset[str]()

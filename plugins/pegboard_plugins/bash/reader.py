@@ -7,7 +7,7 @@ would start, and what it prints of a line (`bash --pretty-print`).
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from pegboard_plugins.bash.clauses import read_redirection, read_test
+from pegboard_plugins.bash.clauses import REDIRECTS, read_redirection, read_test
 from pegboard_plugins.bash.source import RESERVED, Source, read_sum
 from pegboard_plugins.bash.syntax import (
     Assignment,
@@ -304,8 +304,8 @@ def _simple(source: Source) -> Simple:
     """Assignments and redirections, then words and redirections."""
     one = Simple(source.at)
     declares = False
-    while source.letter not in _ENDS_SIMPLE and (source.letter != "&" or source.sees("&>")):
-        if read_redirection(source, one):
+    while (letter := source.letter) not in _ENDS_SIMPLE and (letter != "&" or source.sees("&>")):
+        if letter in REDIRECTS and read_redirection(source, one):
             pass
         elif not one.words and (found := source.take(_ASSIGNS)):
             _assignment(source, one, found)

@@ -1,10 +1,13 @@
 """What a known line runs, and what may run anything beside it, so that the line is not known."""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from pegboard_plugins.bash import tables
 from pegboard_plugins.bash.judging import judge_line
+from pegboard_plugins.bash.programs import KINDS
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
@@ -156,3 +159,11 @@ def test_what_a_wrapper_runs_is_judged(line, expected):
 )
 def test_what_may_run_anything_is_not_known(line, why):
     assert code(line) == why
+
+
+def test_a_table_says_where_its_rows_are_from_and_what_its_kinds_mean():
+    texts = {each.stem: each.read_text() for each in Path(tables.__file__).parent.glob("*.ini")}
+    told = " ".join(line for line in texts["programs"].splitlines() if line.startswith("#   "))
+
+    assert all("Source" in text for text in texts.values())
+    assert {kind for each in KINDS.values() for kind in each} <= set(re.findall(r"[\w-]+", told))
