@@ -4,11 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.syntax import Piece, Word
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value, is_count
-from pegboard_plugins.bash.variables import hijacks
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")

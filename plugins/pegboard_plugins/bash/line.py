@@ -18,8 +18,8 @@ from pegboard_plugins.bash.syntax import (
     Word,
     text_word,
 )
+from pegboard_plugins.bash.tables import patterns
 from pegboard_plugins.bash.values import Value, Values
-from pegboard_plugins.bash.variables import hijacks
 
 DEEPEST = 6
 """So many levels of wrappers, and of code in each other, are judged."""
@@ -27,6 +27,15 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
+_HIJACKS = re.compile(patterns("variables", "hijack")["names"])
+_TAME = tuple(
+    (re.compile(names), re.compile(values))
+    for names, values in patterns("variables", "tame").items()
+)
+_TAME_FOLDER = re.compile(
+    r"\$PATH|(~|\$HOME|\$PWD|\$\w+_ROOT|\$NVM_DIR|\$VIRTUAL_ENV)/[\w./-]+|/(usr|opt|bin|sbin)[\w./-]*"
+    r"|(\./)?node_modules/\.bin|\.?venv/bin"
+)
 
 
 @dataclass(slots=True)
@@ -289,3 +298,25 @@ def _looked_up(word: Word) -> str:
 def _joined(first: Word, second: Word) -> Word:
     pieces: list[Piece] = [*first.pieces, *second.pieces]
     return Word(pieces, second.raw, second.at)
+
+
+def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
+    """Whether the variable can make a program run another one with what it is given here."""
+    if not _HIJACKS.fullmatch(name):
+        return False
+    if word is None or how == "for":
+        return True
+    if name == "PATH":
+        return how != "=" or not _is_tame_path(word)
+    values = next((values for names, values in _TAME if names.fullmatch(name)), None)
+    return values is None or word.literal is None or values.fullmatch(word.literal) is None
+
+
+def _is_tame_path(word: Word) -> bool:
+    """Folders that are written out, of the system, the home or the project, besides `$PATH`."""
+    shown = "".join(
+        f"${piece.text}" if piece.kind == "variable" and not piece.how else piece.shown
+        for piece in word.pieces
+    )
+    folders = shown.split(":")
+    return all(_TAME_FOLDER.fullmatch(each) and ".." not in each for each in folders)

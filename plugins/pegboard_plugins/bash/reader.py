@@ -61,7 +61,7 @@ def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
             if ends or closer or not parts:
                 source.no("unfinished")
             return Block("list", parts)
-        is_end = source.keyword() in ends or (";;" in ends and source.sees(";;"))
+        is_end = ends and (source.keyword() in ends or (";;" in ends and source.sees(";;")))
         if is_end or (closer and source.letter == closer):
             break
         parts.append(_separated(source, _and_or(source), ends, closer))
