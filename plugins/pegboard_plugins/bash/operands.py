@@ -40,7 +40,7 @@ _BEHIND = re.compile(r"([=@,:])([^=@,:]+)")
 _SEVERAL = re.compile(r"[\s'\"(]")
 _FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
 _LOCAL_URL = re.compile(r"^file://[^/]*/", re.IGNORECASE)
-_NONE = Operand("")
+Kinds = frozenset[str]
 
 
 def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
@@ -51,13 +51,13 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     if "no-files" in does:
         return
     words = _known(words, findings, unset=not does.isdisjoint(("removes", "deletes")))
-    operands = _candidates(base, words)
+    operands = _candidates(base, does, words)
     _doubt(base, words, operands, findings)
-    _note_process(base, operands, findings)
+    _note_process(operands, findings, writes="writes" in does)
     writes = "writes" in does or (base == "sed" and _edits(operands))
     for word in operands:
         _touch(word, findings, write=writes)
-    _hand_over(base, operands, findings)
+    _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
     destroy(base, words, operands, findings)
 
@@ -84,14 +84,14 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(base: str, operands: Sequence[Operand], findings: Findings) -> None:
+def _note_process(operands: Sequence[Operand], findings: Findings, *, writes: bool) -> None:
     """What a process was given is read where the words name it, taken together."""
     texts: list[str] = []
     for word in operands:
         texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
     if not any("proc" in text for text in texts):
         return
-    is_seen = "writes" not in kinds(base) and any(map(names_secret, texts))
+    is_seen = not writes and any(map(names_secret, texts))
     if not is_seen and tells_of_process(" ".join(texts)):
         findings.tell_of_process()
 
@@ -117,10 +117,9 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
     return "moves" in kinds(base)
 
 
-def _candidates(base: str, words: Sequence[Operand]) -> list[Operand]:
+def _candidates(base: str, does: Kinds, words: Sequence[Operand]) -> list[Operand]:
     """The words that may name files: not a pattern, not a message."""
     rest = _without_values(base, words)
-    does = kinds(base)
     if "pattern-first" in does and not any(_EXPRESSION.match(word.text) for word in words):
         counts = r"-|\d+$" if base.endswith("grep") else r"-"  # as in `-A 5`
         first = next((word for word in rest if not re.match(counts, word.text)), None)
@@ -216,9 +215,8 @@ def _secrets(text: str) -> Iterator[str]:
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
-def _hand_over(base: str, operands: Sequence[Operand], findings: Findings) -> None:
+def _hand_over(base: str, does: Kinds, operands: Sequence[Operand], findings: Findings) -> None:
     """What a program may write, make or give another name, that nothing else says of it."""
-    does = kinds(base)
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if "reads" not in does or base == "git":
