@@ -64,7 +64,7 @@ class Reading(Played):
 def options(folder: Path, provider: Reading) -> AppOptions:
     """Built-in plugins, with this provider's model."""
     return AppOptions(
-        config={"model": "played/m"},
+        config={"model": "played/m", "budget": {"run": {"steps": MESSAGES}}},
         plugins=(PlayedPlugin(provider),),
         installed=False,
         config_dir=folder / "config",
