@@ -47,6 +47,11 @@ class Arguments(Protocol):
         """The JSON Schema, of type object."""
         ...
 
+    @property
+    def quick(self) -> bool:
+        """Whether `validate` takes so little time now that no thread is worth it."""
+        ...
+
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The values for the function.
 
@@ -105,6 +110,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 properties[name].setdefault("description", text)
         return schema
 
+    @property
+    def quick(self) -> bool:
+        """Once the model is built; annotations that are not plain may run any code."""
+        return "_model" in vars(self) and self._is_plain
+
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The values for the function in pydantic's lax mode, defaults included."""
         from pydantic import ValidationError  # saves 0.1 s before the first call
@@ -150,6 +160,14 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise self._refuse("", reason) from error
 
     @cached_property
+    def _is_plain(self) -> bool:
+        try:
+            plain_schema(self._signature.parameters)
+        except NotPlainError:
+            return False
+        return True
+
+    @cached_property
     def _model(self) -> "type[BaseModel]":
         from pegboard.tool_model import build_model  # saves 0.1 s before the first call
 
@@ -180,6 +198,11 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if wrong := foreign_schema.excess(self.parameters):
             raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
+
+    @property
+    def quick(self) -> bool:
+        """Never: a schema of somebody else's may take any time."""
+        return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """The arguments as they are."""

@@ -167,11 +167,16 @@ class Tool:
                 found[own] = found.pop(name)
         return found
 
+    @property
+    def quick(self) -> bool:
+        """Whether `validate` takes so little time now that no thread is worth it."""
+        return self.arguments.quick
+
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
         """The values that `call` takes, defaults included.
 
-        Run it in a thread: the first check imports pydantic or jsonschema and takes up to 0.2 s,
-        and one against a JSON Schema of somebody else's takes up to 0.3 s.
+        Run it in a thread unless it is `quick`: the first check imports pydantic or jsonschema and
+        takes up to 0.2 s, and one against a JSON Schema of somebody else's takes up to 0.3 s.
 
         :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
         :raises SignatureError: when a name in an annotation never came into being.

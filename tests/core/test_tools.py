@@ -8,9 +8,10 @@ import threading
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import AfterValidator
 
 from pegboard import Tool, ToolError, ToolResult, tool
 from pegboard.errors import InvalidInputError, SignatureError
@@ -258,3 +259,23 @@ async def test_a_tool_cannot_end_the_process(kind: str) -> None:
 
     with pytest.raises(ToolError, match="leave tried to end the process"):
         await made.call(CONTEXT, {})
+
+
+def test_only_plain_arguments_that_were_checked_before_need_no_thread() -> None:
+    def count(number: int) -> str:
+        """Count."""
+        return str(number)
+
+    def odd(number: Annotated[int, AfterValidator(lambda value: value)]) -> str:
+        """Count."""
+        return str(number)
+
+    raw = Tool.raw("raw", "Count.", {"type": "object"}, lambda _context, _args: "")
+    plain, strange = tool(count), tool(odd)
+
+    before = [each.quick for each in (plain, strange, raw)]
+    for each in (plain, strange, raw):
+        each.validate({"number": 1})
+
+    assert before == [False, False, False]
+    assert [each.quick for each in (plain, strange, raw)] == [True, False, False]

@@ -165,7 +165,7 @@ class Caller:
         )
         run.trail.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
-        values = await asyncio.to_thread(tool.validate, plan.input)  # a foreign schema takes time
+        values = await _values(tool, plan.input)
         if tool.id == INVALID:  # it does nothing, and who writes it again is told so
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
@@ -189,7 +189,7 @@ class Caller:
             hookspecs.tool_execute_before, session=self._view, call=before
         )
         if pending.input != plan.input:
-            values = await asyncio.to_thread(tool.validate, pending.input)
+            values = await _values(tool, pending.input)
         await engine.audit.write(
             "call",
             {
@@ -260,6 +260,12 @@ class Caller:
                 f"the same call of {plan.tool.id} has come to the same {times} times,"
                 f" and nothing has changed: {error}"
             ) from error
+
+
+async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
+    if tool.quick:
+        return tool.validate(args)
+    return await asyncio.to_thread(tool.validate, args)
 
 
 def cut_hint(tools: Iterable[Tool]) -> str:
