@@ -141,6 +141,11 @@ def _name_of(kind: type) -> str:
     return " or ".join(names)
 
 
+_PIECES = _check_for(tuple[str, ...])
+_TOOLS = _check_for(tuple[ToolDefinition, ...])
+_HEADERS = _check_for(Mapping[str, str])
+
+
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)
@@ -163,16 +168,19 @@ def _belong(found: Sequence[Part], turn: Turn) -> None:
         seen.add(part.id)
 
 
-def some_text(answer: object, _: object) -> tuple[str, ...]:
+def some_text(answer: object, before: object) -> tuple[str, ...]:
     """The pieces of the system prompt: at least one that has text."""
-    pieces = tuple(_sound(piece, str) for piece in _items(answer))
+    pieces: tuple[str, ...] = _PIECES(answer, before)  # type: ignore[assignment]  # by its items
     if not any(piece.strip() for piece in pieces):
         raise ValueError("an empty system prompt")
     return pieces
 
 
 def same_request(answer: object, before: object) -> ModelRequest:
-    """The request; its history is not looked at, since the hook is not for that."""
+    """The request; its history is not looked at, since the hook is not for that.
+
+    Nor is what is the same object as before: each of the plugins changes little of it.
+    """
     known: ModelRequest = before  # type: ignore[assignment]  # the subject of the fold
     if not isinstance(answer, ModelRequest):
         raise TypeError(f"{_name(answer)} where ModelRequest is expected")
@@ -180,12 +188,14 @@ def same_request(answer: object, before: object) -> ModelRequest:
         raise ValueError("a request of another session")
     if answer.messages is not known.messages:
         raise ValueError("other messages: chat_messages_transform is the hook for that")
-    _sound(answer.model, Model)
-    _sound(dict(answer.options), dict)
-    _mapping_of(_check_for(str), _check_for(str))(answer.headers, None)
-    for definition in answer.tools:
-        _sound(definition, ToolDefinition)
-    some_text(answer.system, ())
+    if answer.model is not known.model:
+        _sound(answer.model, Model)
+    if answer.options is not known.options:
+        _sound(dict(answer.options), dict)
+    if answer.headers is not known.headers:
+        _HEADERS(answer.headers, None)
+    _TOOLS(answer.tools, known.tools)
+    some_text(answer.system, known.system)
     _numbers(answer)
     return replace(answer, messages=known.messages)
 
