@@ -69,9 +69,16 @@ def _mapping_of(key: Check, value: Check) -> Check:
     def checked(answer: object, _: object) -> object:
         if not isinstance(answer, Mapping):
             raise TypeError(f"{_name(answer)} where a mapping is expected")
-        return {key(name, None): value(item, None) for name, item in answer.items()}
+        return {key(name, None): _entry(name, item, value) for name, item in answer.items()}
 
     return checked
+
+
+def _entry(name: object, item: object, check: Check) -> object:
+    try:
+        return check(item, None)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{name}: {error}") from error
 
 
 def _called(answer: object, _: object) -> object:
@@ -93,7 +100,9 @@ def _sound(answer: object, kind: type[_T]) -> _T:
 
 def _instance(answer: object, kind: type) -> object:
     """The object, which is one of the class, or has what the protocol names."""
-    if inspect.isfunction(answer):
+    if "__call__" in vars(kind) and Protocol in kind.__bases__:
+        return _called(answer, None)
+    if inspect.isroutine(answer):
         raise TypeError(
             f"the function {answer.__name__} where {kind.__name__} is expected: "
             f"decorate it with @{kind.__name__.lower()}, or make a {kind.__name__} of it"

@@ -39,7 +39,7 @@ MEGABYTE = 1 << 20
         ("register_tools", (print,), "decorate it with @tool"),
         ("register_providers", (object(),), "without id, name"),
         ("register_providers", (dict,), "the class dict"),
-        ("register_storage", {"x": 1}, "a scheme and a function"),
+        ("register_storage", {"x": 1}, "x: int where a function is expected"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_named(hook: str, answer: object, says: str) -> None:
