@@ -7,12 +7,12 @@ from functools import partial
 from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.syntax import Piece, Word
-from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, Value, is_count
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Value, is_count
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")
 _SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*")
-_SET_LETTERS = re.compile(r"[-+][aeuxvfhbmCBETo]+")
+_SET_LETTERS = re.compile(r"[-+][aeuxvfhbmCETo]+")
 _SET_NAMES = frozenset(
     {
         *("pipefail", "errexit", "nounset", "xtrace", "noglob", "verbose", "noclobber"),
@@ -161,16 +161,30 @@ def shopt(call: Call) -> None:
             raise call.no("shell-option", word)
 
 
+def jobs(call: Call) -> None:
+    """`jobs`, of which `-x` runs its words."""
+    read_options(call.words, OPTIONS["jobs"], "builtin-option")
+
+
 def wait(call: Call) -> None:
     """`wait`, of which `-p` sets a variable."""
     for word in call.words:
-        if word.shown.startswith("-") and word.literal != "-n":
-            raise call.no("builtin-option", word)
+        if word.literal not in ("-n", "-f"):
+            call.line.later.append(partial(_refuse_option, call, word))
+
+
+def _refuse_option(call: Call, word: Word) -> None:
+    """No word that may come to an option."""
+    is_counted = len(word.pieces) == 1 and is_count(word.pieces[0].body)
+    if not is_counted and any(map(MAY_BE_OPTION.match, call.line.values.words([word]))):
+        raise call.no("builtin-option", word)
 
 
 def getopts(call: Call) -> None:
     """`getopts OPTIONS NAME`."""
+    literals(call.words[:1], "name")
     _name(call, call.words[1:2], None)
+    call.line.values.add("OPTARG", None)
 
 
 def umask(call: Call) -> None:
@@ -188,6 +202,7 @@ RULES: Mapping[str, Rule] = {
     "set": set_options,
     "shopt": shopt,
     "wait": wait,
+    "jobs": jobs,
     "getopts": getopts,
     **dict.fromkeys(("cd", "pushd", "popd", "echo", "exit", "umask", "return", "shift"), umask),
 }

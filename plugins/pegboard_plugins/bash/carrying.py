@@ -21,9 +21,9 @@ from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
-_SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help", "--posix"})
+_SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help"})
 _SHELL_LETTERS = re.compile(r"[-+][celuxvnfo]+")
-_SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace", "posix"})
+_SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
 BASH_ONLY = re.compile(
     r"\{[^}\s]*,|\{\w+\.\.|\[\[|[<>]\(|\$['\"]|&>|<<<|\(\(|\|&|=\(|\bfunction\b|\+=|\btime\b"

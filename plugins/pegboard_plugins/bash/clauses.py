@@ -38,14 +38,17 @@ def read_redirection(source: Source, one: Simple) -> bool:
         source.no("redirection")
     if number and sign.startswith("&"):
         source.no("redirection")
+    is_input = sign[0] == "<" and not number
+    if number.startswith("0") or (number and sign in ("<<", "<<-")) or (is_input and one.fed):
+        source.no("redirection")  # of several inputs the last one counts
     source.at = found.end()
     source.skip()
     if sign in ("<<", "<<-"):
-        _note_document(source, one, is_input=number in ("", "0"), strips=sign == "<<-")
+        _note_document(source, one, strips=sign == "<<-")
     elif sign in (">&", "<&"):
         if not source.take(_DESCRIPTOR):
             source.no("redirection", start)
-        if sign == "<&" and number in ("", "0"):
+        if sign == "<&" and is_input:
             one.fed = Feed("pipe")  # what another descriptor reads is not followed
     else:
         _target(source, one, sign, number)
@@ -60,13 +63,13 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
     if len(words) != 1:
         source.no("redirection", start)
     one.redirections.append(Redirection(sign, number, words[0]))
-    if sign == "<<<" and number in ("", "0"):
+    if sign == "<<<" and not number:
         one.fed = Feed("text", words[0])
-    elif sign == "<" and number in ("", "0"):
+    elif sign == "<" and not number:
         one.fed = Feed("file", words[0])
 
 
-def _note_document(source: Source, one: Simple, *, is_input: bool, strips: bool) -> None:
+def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
     """The name of a here-document, whose body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
@@ -74,8 +77,7 @@ def _note_document(source: Source, one: Simple, *, is_input: bool, strips: bool)
     name = found[1] or found[2] or found[3] or found[4]
     is_plain = found[1] is not None
     end = source.at
-    if is_input:
-        one.fed = Feed("text")
+    one.fed = Feed("text")
 
     def read_body() -> None:
         body, lines_end = _lines(source, name, strips=strips, joins=is_plain)
@@ -84,8 +86,7 @@ def _note_document(source: Source, one: Simple, *, is_input: bool, strips: bool)
         with placed(start, end):
             word = _expanded(source, one, body, start) if is_plain else _plain(body, start)
         one.redirections.append(Redirection("<<", "", word))
-        if one.fed == Feed("text"):
-            one.fed = Feed("text", word)
+        one.fed = Feed("text", word)
 
     source.pending.append(read_body)
 

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 from pegboard_plugins.bash import builtins, carrying, languages
-from pegboard_plugins.bash.line import Call, Line, Rule
+from pegboard_plugins.bash.line import Call, Line, Rule, hijacks
 from pegboard_plugins.bash.listings import is_any_feed
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
@@ -16,7 +16,7 @@ from pegboard_plugins.bash.programs import (
     kinds,
 )
 from pegboard_plugins.bash.syntax import Block, Unclear, Word
-from pegboard_plugins.bash.values import ARGUMENTS, Values, counts, told
+from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 
 _SHARP = ("shell", "sharp")
 _VERSION = re.compile(r"-?[\d.]+$")
@@ -36,6 +36,8 @@ def judge_line(text: str, values: Values) -> tuple[Line, Block]:
         check()
     line.told += _scripts(line)
     for name, at in line.sums.items():
+        if name not in NUMBERS and hijacks(name, None):
+            raise Unclear("env-hijack", at, at + len(name))
         is_argument = name.isdigit() and bool(line.functions)
         if is_argument or not counts(name, line.values, tuple(line.sums)):
             raise Unclear("calculation", at, at + len(name))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pegboard_plugins.bash.programs import KINDS
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import RESERVED, placed
 from pegboard_plugins.bash.syntax import (
@@ -122,7 +123,7 @@ class Line:
         if not level:
             self.text = text
             self.first = _first(reading.body, reading.simples)
-        if reading.functions.keys() & self.rules.keys():
+        if reading.functions.keys() & (self.rules.keys() | KINDS.keys()):
             raise Unclear("redefinition", 0, len(text))
         self.simples += reading.simples
         for each in reading.simples:
@@ -262,7 +263,7 @@ def _told(one: Simple) -> Iterator[tuple[str, ...]]:
         yield (f"(({shown}))",)
     elif not one.kind and one.assignments:
         yield tuple(f"{name}={word.shown}" for name, _, word in one.assignments)
-    elif not one.kind:
+    elif not one.kind and one.redirections:
         yield tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)
 
 

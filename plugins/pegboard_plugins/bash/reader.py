@@ -329,6 +329,8 @@ def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
         if index:
             source.no("array")
         words = _elements(source)
+        if source.letter and source.letter not in " \t\n;&|)":
+            source.no("array")  # it is glued to the assignment, whatever it is
         one.assignments += [Assignment(name, "array", word) for word in words or [Word([])]]
         return
     value = Word([], "", source.at)

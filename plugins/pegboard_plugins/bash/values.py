@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
 
+from pegboard_plugins.bash.programs import is_single
 from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word
 
 MOST_TEXTS = 64
@@ -19,6 +20,8 @@ ARGUMENTS = "@"
 """The name under which the values of `$1`, `$@` and the like are kept."""
 NUMBERS = frozenset({"?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID"})
 NUMBERS |= {"BASHPID", "COLUMNS", "LINES", "EPOCHSECONDS", "OPTIND"}
+MAY_BE_OPTION = re.compile(rf"[-*?\[{ANYTHING}]")
+"""How a word begins that may come to an option."""
 _MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
 _DEFAULT = re.compile(r":?([-=+?])(.*)", re.DOTALL)
 _SLICE = re.compile(r":\s?(-?\d+)(?::(\d+))?")
@@ -27,8 +30,9 @@ _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _COUNT = re.compile(r"[-+]?\d*")
 _COUNTERS = re.compile(
-    r"nproc|wc( -[lcwm])( [^-].*)?|date \+%[smdHMYj]N?|id -[ug]|pgrep (-\w*c\w* )?\S+"
-    r"|expr [\d $+*-]*|(grep|rg) (.* )?-\w*c\w*( .*)?|stat -c ?%[sYXZ] .*|seq .*"
+    r"nproc|wc\n-[lcwm]|date\n\+%[smdHMYj]N?|id\n-[ug]|pgrep(\n-\w*c\w*)?\n[\w.]+|jobs\n-p"
+    r"|expr[\d\n+*-]*|(grep|rg)\n-[ciwvxEFPs]*c[ciwvxEFPs]*(\n[^-\n][^\n]*){1,2}"
+    r"|stat\n-c\n?%[sYXZ]\n[^\n]+|seq(\n-?\d+){1,3}"
 )
 _DEEPEST = 4
 _LONGEST_CHANGED = 200
@@ -223,7 +227,10 @@ def is_count(body: Sequence[Statement]) -> bool:
         last = last.parts[-1]
     if not isinstance(last, Simple):
         return False
-    return _COUNTERS.fullmatch(" ".join(word.shown for word in last.words)) is not None
+    text = "\n".join(word.shown for word in last.words)
+    is_told = text.startswith("stat") or all(word.literal is not None for word in last.words)
+    is_one_each = all(map(is_single, last.words))
+    return is_told and is_one_each and _COUNTERS.fullmatch(text) is not None
 
 
 def _is_number(word: Word, sums: Sequence[str]) -> bool:

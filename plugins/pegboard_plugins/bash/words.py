@@ -174,7 +174,8 @@ def _bracket(draft: _Draft) -> None:
         return
     draft.add("[")
     source.at += 1
-    if source.letter and source.letter not in " \t\n;":
+    is_subscript = source.at - 1 != draft.start  # one may hold blanks and signs: `a[ 1 ]=x`
+    if is_subscript or (source.letter and source.letter not in " \t\n;"):
         source.no("bracket", source.at - 1)
 
 

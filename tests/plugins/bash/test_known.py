@@ -147,7 +147,11 @@ def test_what_a_wrapper_runs_is_judged(line, expected):
             ("printf -v IFS x", "env-hijack"),
             ("for PATH in a; do b; done", "env-hijack"),
         ),
-        *(("echo ${PATH:=x}", "env-hijack"), ("ls() { a; }", ""), ("cd() { a; }", "redefinition")),
+        *(
+            ("echo ${PATH:=x}", "env-hijack"),
+            ("ls() { a; }", "redefinition"),
+            ("cd() { a; }", "redefinition"),
+        ),
         *(("unset 'a[$(b)]'", "name"), ("test -v x", "test-v"), ("printf -v 'a[$(b)]' x", "name")),
         *(
             ("cat < /dev/tcp/a/1", "network"),

@@ -76,7 +76,7 @@ def test_a_comment_ends_with_its_line():
         ("a <<E\n$(b)\nE\nc", [["a"], ["b"], ["c"]]),
         ("a <<'E'\n$(b)\nE\nc", [["a"], ["c"]]),
         ("a <<-E\n\t$(b)\n\tE\nc", [["a"], ["b"], ["c"]]),
-        ("a <<A <<B\nx\nA\ny\nB\nc", [["a"], ["c"]]),
+        ("a <<A | b <<B\nx\nA\ny\nB\nc", [["a"], ["b"], ["c"]]),
         ('a <<E\n"$(b)"\nE\n', [["a"], ["b"]]),
         ("a <<E && c\nx\nE\n", [["a"], ["c"]]),
         ("a <<E\nx \\\nE\nE\nc", [["a"], ["c"]]),
@@ -248,7 +248,12 @@ def test_code_that_is_told_to_a_shell_in_a_pipe_is_judged():
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        *(("x=1; echo $((x + 1))", ""), ("echo $((PATH))", ""), ("x=$(wc -l < a); ((x > 1))", "")),
+        *(
+            ("x=1; echo $((x + 1))", ""),
+            ("echo $((PATHS))", ""),
+            ("echo $((PATH))", "env-hijack"),
+            ("x=$(wc -l < a); ((x > 1))", ""),
+        ),
         *(("x=$(cat a); echo $((x))", "calculation"), ("read x; ((x))", "calculation")),
         *(
             ("x='a[$(b)]'; echo $((x))", "calculation"),

@@ -1,0 +1,77 @@
+"""Lines in which a program hides where the reader or a table was too generous: none is known."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pegboard_plugins.bash.judging import judge_line
+from pegboard_plugins.bash.syntax import Unclear
+from pegboard_plugins.bash.values import Values
+
+DATA = Path(__file__).parents[2] / "data"
+RULES = json.loads((DATA / "outsider_lines.json").read_text(encoding="utf-8"))
+
+
+def judged(line):
+    return judge_line(line, Values({"HOME": "/home/u", "PWD": "/w"}))[0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"), [(rule, line) for rule, lines in RULES.items() for line in lines]
+)
+def test_a_line_that_may_start_what_it_does_not_show_is_unclear(rule, line):
+    with pytest.raises(Unclear) as found:
+        judged(line)
+
+    assert found.value.start < found.value.end, rule
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("[ -f x ] && ls", "a[0]=x ls", "a=(b c) && ls", "bash <<A\nls\nA", "jobs -l", "jobs -p"),
+        *(
+            "ls & wait $!",
+            "wait %1",
+            "wait -n",
+            "set -euo pipefail",
+            "n=$(nproc); ((n+1))",
+            "ls; wait",
+        ),
+        *(
+            "n=$(wc -l < f); ((n))",
+            "n=$(grep -c x f); ((n))",
+            "for i in $(seq 1 3); do ((i)); done",
+        ),
+        *('n=$(stat -c %s "$f"); ((n))', "n=$(date +%s); ((n))", "SECONDS=0; ls; echo $SECONDS"),
+        *('[ -f "$f" ]', '[ -n "$x" ]', 'read a b; [ "$a" = "$b" ]', "[ -f $f ]", '[ "$(ls)" ]'),
+        *(
+            'printf "%s" x',
+            'shift $((OPTIND - 1)); printf "$x" y',
+            "while getopts ab o; do :; done",
+        ),
+        *("env A=b ls", "env -- ls", "env -i ls", "xargs -n1 ls", "xargs -I{} cp {} x", "ls < f"),
+        *(
+            "git config user.name x",
+            "git add *",
+            "cat *.py",
+            "ls *",
+            "xargs git add",
+            "cat < f > g",
+        ),
+        *(
+            'awk "NR==3" f',
+            'n=3; awk "NR==$n" f',
+            "ssh -p 22 h ls",
+            "bash scripts/dev/run.sh",
+            "ls <&-",
+        ),
+    ],
+)
+def test_its_plain_sister_is_known(line):
+    judged(line)
+
+
+def test_what_starts_nothing_is_no_command_without_words():
+    assert () not in judged("ls <&- ; <&-").commands
