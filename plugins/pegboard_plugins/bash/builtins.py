@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
@@ -26,6 +27,10 @@ _SHELL_OPTIONS = frozenset(
     }
 )
 """Options that change neither what is a command nor which hidden files a wildcard fits."""
+_NO_OPERAND = re.compile(r"-[vR]$")
+_OF_ONE = re.compile(r"-[b-npq-uw-zG-S]")
+_OF_TWO = re.compile(r"|\]|[=!<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)")
+"""What stands before an operand of a test, or behind one."""
 _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
@@ -68,9 +73,9 @@ def printf(call: Call) -> None:
     """`printf`, of which `-v` gives a variable what it would print."""
     words = call.words
     first = words[0].literal if words else ""
-    if first is None and not words[0].pieces[0].text.startswith("%") and not is_single(words[0]):
-        raise call.no("name", words[0])
-    if first is not None and first.startswith("-v"):
+    if first is None:
+        call.line.later.append(partial(_refuse_option, call, words[0]))
+    elif first.startswith("-v"):
         _name(call, words[1:2] if first == "-v" else [words[0].behind(len("-v"))], None)
 
 
@@ -123,16 +128,20 @@ def let(call: Call) -> None:
 
 def test(call: Call) -> None:
     """`test`, of which `-v` calculates an index."""
-    for word in call.words:
-        if word.literal is None and len(word.pieces) == 1 and is_count(word.pieces[0].body):
-            continue
-        call.line.later.append(partial(_refuse_names, call, word))
+    before = Word(())
+    for word, after in pairwise([*call.words, Word(())]):
+        if word.literal is not None or not is_count(word.pieces[0].body):
+            is_settled = _OF_TWO.fullmatch("$" if after.literal is None else after.literal)
+            is_operand = _OF_ONE.fullmatch(before.shown) or (is_settled and is_single(word))
+            refused = _NO_OPERAND if is_operand or word.literal is not None else MAY_BE_OPTION
+            call.line.later.append(partial(_refuse_names, call, word, refused))
+        before = word
 
 
-def _refuse_names(call: Call, word: Word) -> None:
+def _refuse_names(call: Call, word: Word, refused: re.Pattern[str]) -> None:
     """No `-v` in a word, nor in the several that one may come to."""
     for text in call.line.values.words([word]):
-        if text in ("-v", "-R") or (ANYTHING in text and not is_single(word)):
+        if refused.match(text) or (ANYTHING in text and not is_single(word)):
             raise call.no("test-v", word)
 
 

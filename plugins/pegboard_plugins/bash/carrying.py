@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
-from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.line import DEVICE, Call, Rule
 from pegboard_plugins.bash.programs import (
     KINDS,
     OPTIONS,
@@ -27,9 +27,11 @@ _SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
 BASH_ONLY = re.compile(
     r"\{[^}\s]*,|\{\w+\.\.|\[\[|[<>]\(|\$['\"]|&>|<<<|\(\(|\|&|=\(|\bfunction\b|\+=|\btime\b"
-    r"|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
+    r"|\w\[[^\]]*\]=|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
 )
-_PLAIN_CODE = re.compile(r"[\w\s./:,@%+&|;-]*")
+_PLAIN_CODE = re.compile(
+    r"(?!.*\b(noglob|nocorrect|repeat|and|or|not|begin|command|builtin|exec|eval)\b)[\w\s./:,@%+&|;-]*", re.DOTALL
+)
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
 _SET_UP = re.compile(
     r"\$\((conda shell\.\w+ hook|(pyenv|rbenv|nodenv) (init|virtualenv-init)( - *\w*)?"
@@ -53,11 +55,18 @@ def wrapper(call: Call) -> None:
         words = words[1:]
     options = read_options(words, grammar, "wrapper-option")
     rest: Sequence[Word] = words[options.at :]
+    for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
+        call.line.assign(word.shown, None)
     if grammar.assigns:
         rest = _assigned(call, rest)
+    if call.program == "strace" and any(
+        not re.match(r"[\w./~]", word.literal or "") for word in options.values("o")
+    ):
+        raise call.no("wrapper-option")
     folders = [] if call.program == "exec" else options.values("C", "chdir", "D")
     call.command.folder = next(iter(folders), None)
     own, inner = rest[: grammar.operands], rest[grammar.operands :]
+    _refuse_filled(call, inner)
     for word in own:
         if word.literal is None or word.literal.startswith("-"):
             raise call.no("wrapper-option", word)
@@ -67,11 +76,20 @@ def wrapper(call: Call) -> None:
     if call.program != "xargs":
         call.start(inner)
         return
-    filled = next(iter(options.values("I", "replace")), None)
+    filled = next(iter(options.values("I")), None)
     placeholder = "" if filled is None else filled.literal or ""
     if filled is not None and (not placeholder or placeholder in inner[0].shown):
         raise call.no("dynamic-command", inner[0])
     call.start(inner, placeholder=placeholder, is_fed=True)
+
+
+def _refuse_filled(call: Call, inner: Sequence[Word]) -> None:
+    """No placeholder of a caller where this wrapper looks for its options or its command."""
+    placeholder = call.command.placeholder
+    ahead = len(call.words) - len(inner) + 1 if call.program != "xargs" else len(call.words)
+    for word in call.words[:ahead] if placeholder else ():
+        if placeholder in word.shown:
+            raise call.no("dynamic-command", word)
 
 
 def _refuse_alone(call: Call) -> None:
@@ -85,9 +103,10 @@ def _refuse_alone(call: Call) -> None:
 def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
     """The words behind the variables that a command is given."""
     at = 1 if words and words[0].literal == "-" else 0
-    while at < len(words) and (found := _ASSIGNS.match(words[at].shown)):
-        if words[at].pieces[0].kind != "text":
-            break
+    while at < len(words) and (words[at].literal is None or "=" in words[at].shown):
+        found = _ASSIGNS.match(words[at].shown)
+        if found is None or words[at].pieces[0].kind != "text":
+            raise call.no("wrapper-option", words[at])
         call.line.assign(found[1], words[at].behind(found.end()))
         at += 1
     return words[at:]
@@ -101,7 +120,7 @@ def shell(call: Call) -> None:
     if is_code:
         _coded(call, rest)
     elif rest and rest[0].literal != "-":
-        if rest[0].literal is None or rest[0].literal.startswith(("/dev/", "/proc/")):
+        if rest[0].literal is None or DEVICE.match(rest[0].literal):
             raise call.no("dynamic-code", rest[0])
     elif call.command.is_fed:
         raise call.no("dynamic-code")
@@ -197,7 +216,7 @@ def coder(call: Call) -> None:
 
 def _reads_code(texts: Sequence[str]) -> bool:
     """Whether an interpreter runs what it is fed: no script is named, or `-` is."""
-    if "-" in texts or "/dev/stdin" in texts:
+    if "-" in texts or any(map(DEVICE.match, texts)):
         return True
     is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
     return not is_told and all(text.startswith("-") for text in texts)
@@ -234,7 +253,7 @@ def source(call: Call) -> None:
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
     if kinds & {"output", "process", "glob", "braces"} or not is_single(words[0]):
         raise call.no("dynamic-code")
-    if words[0].shown.startswith(("/dev/", "/proc/", "-")):
+    if words[0].shown.startswith("-"):
         raise call.no("dynamic-code")
     call.line.later.append(partial(_refuse_any, call, words[0]))
     for word in words[1:]:
@@ -244,7 +263,7 @@ def source(call: Call) -> None:
 def _refuse_any(call: Call, word: Word) -> None:
     """No script of which nobody knows which it is."""
     texts = call.line.values.texts(word)
-    if any(not text or text.startswith(("/dev/", "/proc/")) or ANYTHING in text for text in texts):
+    if any(not text or DEVICE.match(text) or ANYTHING in text for text in texts):
         raise call.no("dynamic-code", word)
 
 
@@ -292,7 +311,7 @@ def runner(call: Call) -> None:
         call.line.default(call)
         return
     rest = words[1:] if acts else words
-    options = read_options(rest, OPTIONS["runner"], "runner-option")
+    options = read_options(rest, OPTIONS.get(call.program, OPTIONS["runner"]), "runner-option")
     inner = rest[options.at + (call.program in _WITH_PLACE) :]
     if inner:
         call.start(inner)

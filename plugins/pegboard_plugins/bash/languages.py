@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pegboard_plugins.bash.line import Call, Rule
-from pegboard_plugins.bash.listings import is_unknown
+from pegboard_plugins.bash.listings import is_any_feed, is_unknown
 from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
 from pegboard_plugins.bash.syntax import Word
 from pegboard_plugins.bash.tables import patterns, words
@@ -110,7 +110,9 @@ def awk(call: Call) -> None:
 
 
 def _refuse_acts(call: Call, program: Word) -> None:
-    if any(map(_AWK_ACTS.search, (program.shown, *call.line.values.texts(program)))):
+    values = call.line.values.texts(Word([p for p in program.pieces if p.kind == "variable"]))
+    is_tame = all(map(_TAME_VALUE.fullmatch, values))
+    if not is_tame or any(map(_AWK_ACTS.search, (program.shown, *call.line.values.texts(program)))):
         raise call.no("awk-program", program)
 
 
@@ -173,6 +175,10 @@ def _git_runs(call: Call, name: str, words: Sequence[Word]) -> bool:
 
 def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
     runs = _GIT_RUNS.get(name)
+    if name == "config" and git_config([name, *(word.shown for word in words)]):
+        raise call.no("git-option")
+    if runs is not None and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
+        raise call.no("git-option")
     for before, word in zip(["", *(each.literal for each in words)], words, strict=False):
         if word.literal == "--":
             return

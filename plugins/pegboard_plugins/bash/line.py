@@ -27,6 +27,8 @@ DEEPEST = 6
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
+DEVICE = re.compile(r"/[./]*(dev|proc)/|.*\.\./(.*/)?(dev|proc)/|(.*/)?(stdin|\d+)$")
+"""How a file is named that may be what is typed or fed, or a program of another process."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _HIJACKS = re.compile(patterns("variables", "hijack")["names"])
 _TAME = tuple(
@@ -188,7 +190,7 @@ class Line:
             raise call.no("nested-too-deep")
         name = self._name(call)
         command.base = name.rpartition("/")[2]
-        is_program = command.base and not name.startswith(("/proc/", "/dev/"))
+        is_program = command.base and not DEVICE.match(name)
         if not is_program or name.startswith("-") or name in RESERVED - {"time"}:
             raise call.no("dynamic-command", command.words[0])
         shown = [word.shown for word in command.words[1:]]
