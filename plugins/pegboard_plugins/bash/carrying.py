@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from pegboard_plugins.bash.programs import (
     RUNNER_REFUSED,
     RUNNERS,
     WRAPPERS,
+    Options,
     is_single,
     literals,
     read_options,
@@ -30,7 +32,9 @@ BASH_ONLY = re.compile(
     r"|\w\[[^\]]*\]=|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
 )
 _PLAIN_CODE = re.compile(
-    r"(?!.*\b(noglob|nocorrect|repeat|and|or|not|begin|command|builtin|exec|eval)\b)[\w\s./:,@%+&|;-]*", re.DOTALL
+    r"(?!.*\b(noglob|nocorrect|repeat|and|or|not|begin|command|builtin|exec|eval)\b)"
+    r"[\w\s./:,@%+&|;-]*",
+    re.DOTALL,
 )
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
 _SET_UP = re.compile(
@@ -55,14 +59,9 @@ def wrapper(call: Call) -> None:
         words = words[1:]
     options = read_options(words, grammar, "wrapper-option")
     rest: Sequence[Word] = words[options.at :]
-    for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
-        call.line.assign(word.shown, None)
+    _refuse_values(call, options)
     if grammar.assigns:
         rest = _assigned(call, rest)
-    if call.program == "strace" and any(
-        not re.match(r"[\w./~]", word.literal or "") for word in options.values("o")
-    ):
-        raise call.no("wrapper-option")
     folders = [] if call.program == "exec" else options.values("C", "chdir", "D")
     call.command.folder = next(iter(folders), None)
     own, inner = rest[: grammar.operands], rest[grammar.operands :]
@@ -81,6 +80,15 @@ def wrapper(call: Call) -> None:
     if filled is not None and (not placeholder or placeholder in inner[0].shown):
         raise call.no("dynamic-command", inner[0])
     call.start(inner, placeholder=placeholder, is_fed=True)
+
+
+def _refuse_values(call: Call, options: Options) -> None:
+    """No option that takes a variable away, or that pipes what is traced into a program."""
+    for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
+        call.line.assign(word.shown, None)
+    for word in options.values("o") if call.program == "strace" else ():
+        if not re.match(r"[\w./~]", word.literal or ""):
+            raise call.no("wrapper-option", word)
 
 
 def _refuse_filled(call: Call, inner: Sequence[Word]) -> None:
@@ -344,7 +352,7 @@ def find(call: Call) -> None:
 def _refuse_test(call: Call, word: Word) -> None:
     """No test of `find` in a word that should name where it starts."""
     for text in call.line.values.words([word]):
-        if text[:1] in ("-", "!", "(", ")", ANYTHING):
+        if text[:1] in ("-", "!", "(", ")", ANYTHING) or fnmatchcase("-exec", text):
             raise call.no("find-test", word)
 
 

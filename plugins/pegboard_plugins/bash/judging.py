@@ -72,7 +72,7 @@ def program(call: Call) -> None:
     is_carrier = "carrier" in kinds(base) or CARRIER_NAMES.fullmatch(base)
     if is_carrier and not _is_harmless(call):
         raise call.no("carrier")
-    call.line.later.append(partial(_refuse_runs, call, RUNS.get(plain)))
+    call.line.later.append(partial(_refuse_runs, call, RUNS.get(base, RUNS.get(plain))))
     if "obeys-input" in kinds(base) | kinds(plain):
         _refuse_input(call)
 
@@ -92,6 +92,7 @@ def _refuse_runs(call: Call, runs: str | None) -> None:
         return
     takes_options = runs is not None and "operands-act" not in does
     for word, after in pairwise([*call.words, Word(())]):
+        takes_options &= word.literal != "--"
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
         for text in call.line.values.words([word]):

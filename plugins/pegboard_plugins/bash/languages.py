@@ -75,8 +75,9 @@ def sed(call: Call) -> None:
 
 def refuse_options(call: Call, word: Word, code: str) -> None:
     """No option in a word that should be an operand."""
-    if any(text.startswith("-") and text != "-" for text in call.line.values.words([word])):
-        raise call.no(code, word)
+    for text in call.line.values.words([word]):
+        if (text.startswith("-") and text != "-") or is_open(call, word, text):
+            raise call.no(code, word)
 
 
 def _read_sed(call: Call, word: Word) -> None:
@@ -117,8 +118,10 @@ def _refuse_acts(call: Call, program: Word) -> None:
 
 
 def is_open(call: Call, word: Word, text: str) -> bool:
-    """Whether a word may come to any option, as no list of files does."""
-    return text.startswith(ANYTHING) and is_unknown(word, call.line.values)
+    """Whether a word may come to any option, as no list of files does but a bare wildcard."""
+    if text.startswith(ANYTHING):
+        return is_unknown(word, call.line.values)
+    return word.literal is None and text[:1] in ("*", "?", "[")
 
 
 def git(call: Call) -> None:
@@ -175,8 +178,6 @@ def _git_runs(call: Call, name: str, words: Sequence[Word]) -> bool:
 
 def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
     runs = _GIT_RUNS.get(name)
-    if name == "config" and git_config([name, *(word.shown for word in words)]):
-        raise call.no("git-option")
     if runs is not None and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("git-option")
     for before, word in zip(["", *(each.literal for each in words)], words, strict=False):

@@ -273,6 +273,7 @@ def _write(
     """What a program writes that has a way of its own to name it."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
+        findings.doubt("git-option")
     if "last-written" in kinds(base) and operands:
         _touch(operands[-1], findings, write=True)
     for word in operands if base == "dd" else ():

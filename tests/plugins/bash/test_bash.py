@@ -358,7 +358,7 @@ def test_everyday_lines_are_clear(text):
     ("text", "expected"),
     [
         ("a <<E && b <<'E'\n$(rm x\n)\nE\n\ntext\nE\n", ["a", "b", "rm x"]),
-        ("a <<A <<B\n$(rm x\n)\nA\nb\nB\n", ["a", "rm x"]),
+        ("a <<A && c <<B\n$(rm x\n)\nA\nb\nB\n", ["a", "c", "rm x"]),
         ("bash <<'E'\n\\rm x\nE\n", ["bash", "rm x"]),
     ],
 )
