@@ -38,8 +38,9 @@ def read_redirection(source: Source, one: Simple) -> bool:
         source.no("redirection")
     if number and sign.startswith("&"):
         source.no("redirection")
-    is_input = sign[0] == "<" and not number
-    if number.startswith("0") or (number and sign in ("<<", "<<-")) or (is_input and one.fed):
+    is_input = sign[0] == "<" and number in ("", "0")
+    is_odd = number.startswith("0") and not is_input
+    if is_odd or (number and sign in ("<<", "<<-")) or (is_input and one.fed):
         source.no("redirection")  # of several inputs the last one counts
     source.at = found.end()
     source.skip()
@@ -63,9 +64,9 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
     if len(words) != 1:
         source.no("redirection", start)
     one.redirections.append(Redirection(sign, number, words[0]))
-    if sign == "<<<" and not number:
+    if sign == "<<<" and number in ("", "0"):
         one.fed = Feed("text", words[0])
-    elif sign == "<" and not number:
+    elif sign == "<" and number in ("", "0"):
         one.fed = Feed("file", words[0])
 
 

@@ -86,11 +86,12 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
     is_kept = not {"--cached", "-n", "--dry-run"}.isdisjoint(texts)
     if git_words(texts)[:1] != ["rm"] or is_kept:
         return ()
-    return [word for word in _recursive(texts, operands) if word.text != "rm"]
+    named = [word for word in _recursive(texts, operands) if word.text != "rm"]
+    return [Operand(".") if word.text.startswith(":") else word for word in named]
 
 
 def _locked(texts: Sequence[str], operands: Words) -> Words:
-    named = _recursive(texts, operands) if any(map(_LOCKS.fullmatch, texts)) else ()
+    named = _all(texts, operands) if any(map(_LOCKS.fullmatch, texts)) else ()
     return named[1:] or named
 
 
@@ -119,10 +120,25 @@ def _packed(operands: Words) -> Words:
     return inside
 
 
+def _trashed(texts: Sequence[str], operands: Words) -> Words:
+    return _all(texts, operands)[1:] if "trash" in texts[:1] else ()
+
+
+def _written_empty(texts: Sequence[str], operands: Words) -> Words:
+    """Of files that are emptied those that are written out, or fit a wildcard."""
+    return [word for word in _all(texts, operands) if not word.dynamic]
+
+
+def _edited_empty(texts: Sequence[str], operands: Words) -> Words:
+    is_emptied = any(text.startswith(("-i", "--in")) for text in texts) and "d" in texts
+    return _written_empty(texts, operands) if is_emptied else ()
+
+
 def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
     deletes = "-delete" in texts or (
-        any(text.startswith(("-exec", "-ok")) for text in texts) and any(map(_is_deleter, texts))
+        any(text.startswith(("-exec", "-ok")) for text in texts)
+        and (any(map(_is_deleter, texts)) or ("chmod" in texts and any(map(_locks, texts))))
     )
     if not deletes or _is_narrow(texts):
         return ()
@@ -131,9 +147,16 @@ def _found(texts: Sequence[str], operands: Words) -> Words:
     return list(starts) or [Operand(".")]
 
 
+def _locks(text: str) -> bool:
+    return _LOCKS.fullmatch(text) is not None
+
+
 def _is_deleter(text: str) -> bool:
     """Whether a word is a program that deletes, or code that calls one."""
-    return "deletes" in kinds(text.rpartition("/")[2]) or _DELETING.search(text) is not None
+    name = text.rpartition("/")[2]
+    return (
+        "deletes" in kinds(name) or name in ("mv", "truncate") or _DELETING.search(text) is not None
+    )
 
 
 def _is_narrow(texts: Sequence[str]) -> bool:
@@ -203,6 +226,10 @@ _RULES: Mapping[str, Rule] = {
     "mkfs": _last,
     **dict.fromkeys(_TARS, _tarred),
     "zip": _zipped,
+    "gio": _trashed,
+    "truncate": _written_empty,
+    "sed": _edited_empty,
+    **dict.fromkeys(("wipefs", "blkdiscard"), _all),
 }
 """What is gone behind each program that does not just delete what it is told."""
 _OVERLAYS: Mapping[str, Rule] = {
@@ -211,5 +238,6 @@ _OVERLAYS: Mapping[str, Rule] = {
     **dict.fromkeys(("chmod", "chown", "chgrp"), _changed),
     **dict.fromkeys(_TARS, _untarred),
     "unzip": _unzipped,
+    "setfacl": _recursive,
 }
 """The folder whose content as a whole would be written over, or given to somebody else."""

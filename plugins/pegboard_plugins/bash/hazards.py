@@ -31,6 +31,9 @@ _OWN_LINE = "python3 -m pegboard run"
 _LONGEST_SOURCE = 2000
 _DEEPEST = 4
 _ENDS = "it would end Pegboard, or more than was started here"
+_LISTS_ALL = re.compile(r"(git ls-files|find( \.)?( -type f)?( -print0?)?)( -\w+)*")
+_OF_GIT = re.compile(r"(?<!! )(?<!-not )-(path|wholename) (\S*/)?\.git(/\*)?( |$)")
+_DESTROYERS = frozenset({"rm", "truncate", "shred", "unlink", "mv"})
 _MACHINE_ACTS = frozenset(
     {"0", "6", "reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"}
 )
@@ -58,6 +61,8 @@ def _told_to_end(words: Sequence[Operand], findings: Findings) -> str:
 def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
     texts = _texts(words)
+    if git_words(texts) == ["update-ref", "HEAD"] and "-d" in texts:
+        return "it would delete the branch that is checked out"
     if git_words(texts)[:1] != ["clean"]:
         return ""
     words_before = pairwise(["", *texts])
@@ -79,6 +84,21 @@ def _cleaning(words: Sequence[Operand], findings: Findings) -> str:
         if is_all or any(os.path.lexists(f"{path}/.git") for path in findings.places(inside)):
             return "it would delete all files that git does not track, which nothing brings back"
     return ""
+
+
+def _finding(words: Sequence[Operand], _findings: Findings) -> str:
+    """Why a `find` is one: it deletes what git keeps."""
+    text = " ".join(_texts(words))
+    is_of_git = _OF_GIT.search(text) is not None and "-prune" not in text
+    deletes = any(word.text == "-delete" or word.text in _DESTROYERS for word in words)
+    return "it would delete the history of the project" if is_of_git and deletes else ""
+
+
+def _feeding(words: Sequence[Operand], findings: Findings) -> str:
+    """Why an `xargs` is one: it gives all files of a folder to a command that destroys them."""
+    is_all = _LISTS_ALL.fullmatch(_text_of(findings.fed)) is not None
+    destroys = any(text.rpartition("/")[2] in _DESTROYERS for text in _texts(words))
+    return "it would destroy all files that are listed" if is_all and destroys else ""
 
 
 def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
@@ -175,6 +195,8 @@ def _fits(pattern: str, line: str) -> bool:
 
 _RULES: Mapping[str, Callable[[Sequence[Operand], Findings], str]] = {
     "git": _cleaning,
+    "find": _finding,
+    "xargs": _feeding,
     "kill": _killing,
     "pkill": _pkilling,
     "killall": _killing_all,

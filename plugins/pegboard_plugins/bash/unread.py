@@ -21,12 +21,14 @@ _NEEDS = {
     "chown": re.compile(r"-[a-zA-Z]*R|--recursive"),
     "find": re.compile(r"-delete|-exec|-ok|\$"),
     "git": re.compile(r"clean"),
+    "sed": re.compile(r"d$"),
+    "tar": re.compile(r"--remove-f"),
     "cp": re.compile(r"-[a-zA-Z]*[rRaT]|--recursive|--archive"),
 }
 """What stands behind such a word where it destroys."""
 _VITAL = re.compile(
     r"(of=)?(~[\d+-].*|~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
-    r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*)"
+    r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*|clean\.require\w+=.*)"
 )
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")

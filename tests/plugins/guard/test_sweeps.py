@@ -28,6 +28,10 @@ def full(project):
         *("mv * /tmp/", "mv * ../other", "shred -u *", "git rm -rf .", "chmod -R 000 ."),
         *("cp -rT x ~", "cp -a x/. ~", "cp -r x/. /", "rsync -a x/ ~", "rsync -a --delete x/ ./"),
         *("tar -C / -xf x.tar", "tar xzf x.tgz -C ~", "unzip x.zip -d /", "chown -R me ~"),
+        *("chmod 000 ~", "setfacl -R -b ~", "gio trash ~", "truncate -s 0 *", "sed -i d ./*"),
+        *("find . -type f -exec truncate -s0 {} +", "find . -exec chmod 000 {} +"),
+        *("find . -exec mv {} /tmp/x \\;", "git rm -rf ':/'"),
+        *("wipefs -a /dev/sda", "blkdiscard /dev/sda", "cd nowhere || true; rm -rf *"),
         *("chmod -R 777 /", "rm -rf ~/[a-z]*", "for f in [a-zA-Z]*; do rm -rf $f; done"),
     ],
 )
@@ -52,6 +56,10 @@ async def test_what_leaves_next_to_nothing_of_a_vital_folder_is_refused(full, co
             "shred -u build/key",
             "cd docs && rm -rf [a-z]*",
         ),
+        *("find . -type f -exec chmod 644 {} +", "chmod 000 build", "truncate -s 0 *.log"),
+        *("find . -path ./.git -prune -o -name '*.x' -delete", "sed -i '/x/d' *.md"),
+        *("git ls-files '*.x' | xargs rm -f", "find . -name '*.x' -exec mv {} build \\;"),
+        *("find . -not -path './.git/*' -name '*.x' -delete", "setfacl -R -m u:me:r src"),
         *("rm -rf .c*", "cp -r src ~", "unzip x.zip", "chown -R me src", "tar czf x.tgz ."),
     ],
 )
@@ -62,6 +70,11 @@ async def test_what_leaves_most_of_the_project_is_not_its_business(full, command
 @pytest.mark.parametrize(
     "command",
     [
+        *("a[ # ]=x rm -rf ~", "a=(b)ls rm -rf ~", "((HOME=1)); rm -rf ~/x"),
+        *("git -c clean.requireForce=false clean -dx", "git ls-files | xargs truncate -s 0"),
+        *("git ls-files -z | xargs -0 rm -f", "git update-ref -d HEAD", "sed -i d *"),
+        *("find . -path './.git/*' -delete",),
+        *("tar czf x.tgz --remove-files *",),
         *("echo 'rm -rf ~' | sh", "bash <<'E'\nrm -rf ~\nE", "$(echo rm) -rf ~", "$X -fr ~"),
         *(
             "for c in ls rm; do $c -rf ~; done",
@@ -92,7 +105,7 @@ async def test_deletions_behind_what_nobody_can_judge_are_refused(full, command)
     [
         *("echo 'rm -rf build' | sh", "$X -rf build", 'cd "$X"; ls', 'cd "$X"; rm -rf /tmp/x'),
         *('cd "$(git rev-parse --show-toplevel)" && rm -rf build', 'cd "$X"; cd /tmp; rm -rf x'),
-        *('(cd "$X"; ls); rm -rf build', "f() { cd build; }; f; rm -rf x", "rm() { :; }; rm build"),
+        *('(cd "$X"; ls); rm -rf build', "f() { cd build; }; f; rm -rf x"),
     ],
 )
 async def test_what_they_delete_is_not_its_business_when_it_is_not_vital(full, command):
@@ -163,7 +176,7 @@ async def test_what_ends_or_deletes_what_it_names_is_not_asked_for(project, comm
 @pytest.mark.parametrize(
     "command",
     [
-        *("tar --remove-files -cf /tmp/x.tar .", "tar czf x.tgz --remove-files *"),
+        *("tar --remove-files -cf /tmp/x.tar .", "tar czf x.tgz --remove-files ./*"),
         *("tar -C .. --remove-files -cf /tmp/x.tar project", "zip -rm x.zip ."),
         *("git clean -fdx; rm -rf ~", "pegboard run x; rm -rf ~"),
     ],
