@@ -13,7 +13,7 @@ from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Val
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")
 _SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*")
-_SET_LETTERS = re.compile(r"[-+][aeuxvfhbmCETo]+")
+_SET_LETTERS = re.compile(r"[-+](?=.)[aeuxvfhbmCET]*o?[aeuxvfhbmCET]*")
 _SET_NAMES = frozenset(
     {
         *("pipefail", "errexit", "nounset", "xtrace", "noglob", "verbose", "noclobber"),

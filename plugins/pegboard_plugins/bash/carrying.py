@@ -24,7 +24,7 @@ from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
 _SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help"})
-_SHELL_LETTERS = re.compile(r"[-+][celuxvnfo]+")
+_SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*")
 _SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
 BASH_ONLY = re.compile(
