@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from itertools import pairwise
 
-from pegboard_plugins.bash.line import DEVICE, Call, Rule
+from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.programs import (
     KINDS,
     OPTIONS,
@@ -18,6 +18,7 @@ from pegboard_plugins.bash.programs import (
     literals,
     read_options,
 )
+from pegboard_plugins.bash.source import DEVICE
 from pegboard_plugins.bash.syntax import Feed, Simple, Statement, Word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told

@@ -2,7 +2,7 @@
 
 import re
 
-from pegboard_plugins.bash.source import Source, calculates, placed
+from pegboard_plugins.bash.source import DEVICE, Source, calculates, placed
 from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Unclear, Word
 from pegboard_plugins.bash.words import read_quoted, read_word, unbraced
 
@@ -67,7 +67,8 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
     if sign == "<<<" and number in ("", "0"):
         one.fed = Feed("text", words[0])
     elif sign == "<" and number in ("", "0"):
-        one.fed = Feed("file", words[0])
+        is_device = DEVICE.match(words[0].literal or "")
+        one.fed = Feed("pipe") if is_device else Feed("file", words[0])
 
 
 def _note_document(source: Source, one: Simple, *, strips: bool) -> None:

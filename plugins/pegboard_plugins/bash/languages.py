@@ -65,7 +65,8 @@ def sed(call: Call) -> None:
         elif not _SED_OPTIONS.fullmatch(text):
             raise call.no("sed-option", words[at])
         at += 1
-    if call.command.is_fed and not (scripts or others):
+    is_any = call.command.is_fed and is_any_feed(call.one.fed, call.line.values)
+    if is_any or (call.command.is_fed and not (scripts or others)):
         raise call.no("sed-script")
     for word in scripts or others[:1]:
         call.line.later.append(partial(_read_sed, call, word))
@@ -80,9 +81,16 @@ def refuse_options(call: Call, word: Word, code: str) -> None:
             raise call.no(code, word)
 
 
+def is_filled(call: Call, word: Word) -> bool:
+    """Whether a caller puts into the word what it is given."""
+    return bool(call.command.placeholder) and call.command.placeholder in word.shown
+
+
 def _read_sed(call: Call, word: Word) -> None:
     """Go through a script, in which tame values of variables count as a letter."""
     text = ""
+    if is_filled(call, word):
+        raise call.no("sed-script", word)
     for piece in word.pieces:
         if piece.kind == "text":
             text += piece.text
@@ -104,7 +112,11 @@ def awk(call: Call) -> None:
     """awk, with a program that neither runs nor opens anything."""
     options = read_options(call.words, OPTIONS["awk"], "awk-option")
     program = next(iter(call.words[options.at :]), None)
-    if program is None or any(piece.kind not in ("text", "variable") for piece in program.pieces):
+    if (
+        program is None
+        or is_filled(call, program)
+        or any(piece.kind not in ("text", "variable") for piece in program.pieces)
+    ):
         raise call.no("awk-program", program)
     call.line.told.append(program.shown)
     call.line.later.append(partial(_refuse_acts, call, program))

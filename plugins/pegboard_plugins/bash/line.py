@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pegboard_plugins.bash.programs import KINDS
 from pegboard_plugins.bash.reader import read
-from pegboard_plugins.bash.source import RESERVED, placed
+from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
 from pegboard_plugins.bash.syntax import (
     Block,
     Command,
@@ -27,8 +27,6 @@ DEEPEST = 6
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
-DEVICE = re.compile(r"/[./]*(dev|proc)/|.*\.\./(.*/)?(dev|proc)/|(.*/)?(stdin|\d+)$")
-"""How a file is named that may be what is typed or fed, or a program of another process."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _HIJACKS = re.compile(patterns("variables", "hijack")["names"])
 _TAME = tuple(

@@ -18,6 +18,8 @@ RESERVED = frozenset(
         *("esac", "in", "{", "}", "!", "[[", "]]", "time", "coproc", "function", "select"),
     }
 )
+DEVICE = re.compile(r"/[./]*(dev(?!/null$)|proc)/|.*\.\./(.*/)?(dev|proc)/|(.*/)?(stdin|\d+)$")
+"""How a file is named that may be what is typed or fed, or a program of another process."""
 _KEYWORD = re.compile(r"[a-z]+|\{|\}|!|\[\[|\]\]")
 _OPENS_COMMENT = " \t\n;&|()"
 _READ_OTHERWISE = re.compile(r"[()'\"`\\]")
