@@ -155,6 +155,13 @@ _TOOLS = _check_for(tuple[ToolDefinition, ...])
 _HEADERS = _check_for(Mapping[str, str])
 
 
+def sandboxes(answer: object, _: object) -> object:
+    """The sandboxes, whose protocol is loaded only where the configuration wants one."""
+    from pegboard.sandbox import Sandbox
+
+    return _sequence_of(_check_for(Sandbox))(answer, ())
+
+
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)

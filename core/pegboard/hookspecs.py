@@ -18,6 +18,7 @@ Oldest to newest is: built-in plugins, installed ones by name, the user's, the p
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard import answers as _answers
 from pegboard.compactors import Compactor
@@ -26,7 +27,6 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.hookmarks import hookspec as _hookspec
 from pegboard.host import HookCalls, Host
 from pegboard.providers import ModelRequest, Provider, ToolDefinition
-from pegboard.sandbox import Sandbox
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
@@ -37,6 +37,9 @@ from pegboard.schema.permission import PermissionRequest, Verdict
 from pegboard.storage.protocol import OpenStorage
 from pegboard.tools import PendingCall, Tool, ToolResult
 from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.sandbox import Sandbox
 
 
 @_hookspec("collect")
@@ -133,8 +136,8 @@ def register_compactors() -> Sequence[Compactor] | None:
     """
 
 
-@_hookspec("collect")
-def register_sandboxes() -> Sequence[Sandbox] | None:
+@_hookspec("collect", check=_answers.sandboxes)
+def register_sandboxes() -> "Sequence[Sandbox] | None":
     """Ways to enclose the processes that tools start.
 
     Called when an App opens with a `sandbox` in its configuration. The first that can hold it
