@@ -130,10 +130,10 @@ def _refuse_acts(call: Call, program: Word) -> None:
 
 
 def is_open(call: Call, word: Word, text: str) -> bool:
-    """Whether a word may come to any option, as no list of files does but a bare wildcard."""
+    """Whether a word may come to any option: a bare wildcard may, one with an ending hardly."""
     if text.startswith(ANYTHING):
         return is_unknown(word, call.line.values)
-    return word.literal is None and text[:1] in ("*", "?", "[")
+    return word.literal is None and (text[:1] == "[" or (text != "" and not text.strip("*?")))
 
 
 def git(call: Call) -> None:

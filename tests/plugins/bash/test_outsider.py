@@ -80,3 +80,13 @@ def test_its_plain_sister_is_known(line):
 
 def test_what_starts_nothing_is_no_command_without_words():
     assert () not in scanned("ls; <&-").commands
+
+
+@pytest.mark.parametrize("line", ["sed -i 's/a/b/' *.py", "sort *.txt", "gcc *.c", "sort ./*"])
+def test_files_of_one_kind_are_files(line):
+    assert not scanned(line).unclear
+
+
+@pytest.mark.parametrize("line", ["sort *", "sed -n p *", "tar cf a.tar *", "sort [a-]*"])
+def test_a_wildcard_that_may_be_an_option_is_unclear(line):
+    assert scanned(line).unclear
