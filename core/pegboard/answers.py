@@ -132,7 +132,10 @@ def _members(protocol: type) -> Iterator[str]:
 
 def _has(answer: object, protocol: type, name: str) -> bool:
     found = getattr(answer, name, None)
-    return callable(found) if callable(vars(protocol).get(name)) else found is not None
+    if callable(vars(protocol).get(name)):
+        return callable(found)
+    is_text = inspect.get_annotations(protocol).get(name) in (str, "str")
+    return isinstance(found, str) if is_text else hasattr(answer, name)
 
 
 def _items(answer: object) -> tuple[object, ...]:

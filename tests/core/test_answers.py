@@ -1,5 +1,7 @@
 """What a fold's answer must keep, and what is too much."""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -10,6 +12,14 @@ from pegboard.schema.permission import Verdict
 
 structs = msgspec.structs
 MEGABYTE = 1 << 20
+
+
+FITTING = {"name": "box", "caveat": "", "why_not": print, "enclose": print}
+
+
+def sandbox(**facts: object) -> SimpleNamespace:
+    """A sandbox but for these facts."""
+    return SimpleNamespace(**{**FITTING, **facts})
 
 
 @pytest.mark.parametrize(
@@ -39,6 +49,9 @@ MEGABYTE = 1 << 20
         ("register_tools", (print,), "decorate it with @tool"),
         ("register_providers", (object(),), "without id, name"),
         ("register_providers", (dict,), "the class dict"),
+        ("register_sandboxes", (sandbox(name=3),), "without name where a Sandbox"),
+        ("register_sandboxes", (sandbox(why_not=""),), "without why_not where a Sandbox"),
+        ("register_search_backends", (SimpleNamespace(name=3, search=print),), "without name"),
         ("register_storage", {"x": 1}, "x: int where a function is expected"),
     ],
 )
