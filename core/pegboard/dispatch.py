@@ -17,8 +17,7 @@ import msgspec
 from pegboard.clock import Clock
 from pegboard.errors import PluginError
 from pegboard.health import Health, Timing
-from pegboard.hookmarks import Answer as Answer  # noqa: PLC0414 - what these callers give
-from pegboard.hookmarks import Origin as Origin  # noqa: PLC0414 - the same
+from pegboard.hookmarks import Answer, Origin
 from pegboard.listeners import LIMIT, Listener
 from pegboard.permissions import strictest
 from pegboard.schema.event import PluginFailed

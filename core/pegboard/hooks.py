@@ -9,9 +9,9 @@ from contextlib import AbstractContextManager
 from typing import ParamSpec, TypeVar
 
 from pegboard.answers import check_of
-from pegboard.dispatch import Answer, Dispatch, Implementation
+from pegboard.dispatch import Dispatch, Implementation
 from pegboard.health import Timing
-from pegboard.hookmarks import mark_of
+from pegboard.hookmarks import Answer, mark_of
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Verdict
 from pegboard.stalls import Holder

@@ -21,7 +21,7 @@ from pegboard.discovery import (
     load_file,
     load_module,
 )
-from pegboard.dispatch import Origin
+from pegboard.hookmarks import Origin
 from pegboard.hooks import Hooks
 from pegboard.registration import Problem, Registrant, Registry
 from pegboard.schema.config import Config

@@ -16,8 +16,8 @@ import pluggy
 from pegboard import hookspecs
 from pegboard.answers import check_of
 from pegboard.discovery import LoadFailure, attempt
-from pegboard.dispatch import Implementation, Origin
-from pegboard.hookmarks import PROJECT, mark_of
+from pegboard.dispatch import Implementation
+from pegboard.hookmarks import PROJECT, Origin, mark_of
 from pegboard.nearest import nearest
 from pegboard.schema.config import Config
 

@@ -6,8 +6,8 @@ from types import ModuleType
 import msgspec
 
 from pegboard.discovery import LoadFailure, attempt
-from pegboard.dispatch import Origin
 from pegboard.errors import InvalidInputError
+from pegboard.hookmarks import Origin
 from pegboard.registration import Problem, ProblemKind
 from pegboard.sources import CodeFile
 from pegboard.tools import Tool, checked_id

@@ -17,8 +17,9 @@ from dispatching import (
     says,
     text,
 )
-from pegboard.dispatch import Answer, Dispatch, Implementation
+from pegboard.dispatch import Dispatch, Implementation
 from pegboard.errors import ToolError
+from pegboard.hookmarks import Answer
 from pegboard.listeners import LIMIT
 from pegboard.schema.event import PluginFailed
 
