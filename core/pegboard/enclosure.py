@@ -21,6 +21,7 @@ from pegboard.proxy import Proxy
 from pegboard.sandbox import Enclosing, Sandbox, SandboxPolicy
 from pegboard.schema.config import Config
 from pegboard.sensitive import home_secrets
+from pegboard.shielded import shielded
 from pegboard.sources import read, way_down
 from pegboard.workspace import Workspace
 
@@ -80,15 +81,10 @@ class Enclosure:
         :raises ToolError: when there is no such program, or the policy cannot be held.
         """
         with ExitStack() as stack:
-            entering = asyncio.ensure_future(
+            # Milliseconds: what a thread has begun has to be known before it can be undone.
+            yield await shielded(
                 asyncio.to_thread(self._entered, stack, argv, cwd, search, tuple(reads))
             )
-            try:
-                yield await asyncio.shield(entering)
-            finally:
-                # Milliseconds: what a thread has begun has to be known before it can be undone.
-                await asyncio.wait({entering})
-                entering.exception()  # it is not lost on who was cancelled meanwhile
 
     async def aclose(self) -> None:
         """End what goes to the network, and remove the processes' temporary files."""

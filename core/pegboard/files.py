@@ -16,6 +16,7 @@ import msgspec
 from pegboard.clock import Slots
 from pegboard.errors import ToolError
 from pegboard.openat import drop_stale, folder_of, temporary_beside
+from pegboard.shielded import shielded
 
 DIGEST_LIMIT_BYTES = 1 << 20
 """Up to this size a file's content is compared when its times differ, above it is not read."""
@@ -189,13 +190,8 @@ class SessionFiles:
 
         :raises OSError: when it cannot be written; the old file is then whole.
         """
-        work = asyncio.create_task(asyncio.to_thread(self._replace, path, content))
-        try:
-            others = await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # No limit: it is one write, and the lock may not be given up before it ends.
-            await asyncio.wait({work})
-            raise
+        # No limit: it is one write, and the lock may not be given up before it ends.
+        others = await shielded(asyncio.to_thread(self._replace, path, content))
         self.note_read(path)
         return others
 

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, nullcontext
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from pegboard.errors import ToolError
 from pegboard.family import MARK, Family
 from pegboard.limits import Bounds, Watch
 from pegboard.output import Output
+from pegboard.shielded import shielded
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -219,7 +220,7 @@ async def service_process(
         finally:
             watching.cancel()
             if family.kill(thorough=True):
-                await _gone(family)
+                await shielded(_gone(family))
             await asyncio.wait({watching})  # it ends at once
 
 
@@ -271,7 +272,7 @@ async def _ended(
     finally:
         by_itself = child.exited.done() and not timed_out and not exceeded
         left = family.kill(thorough=not by_itself)
-        await _reap(family, child, transport, left=left)
+        await shielded(_reap(family, child, transport, left=left))
     code = transport.get_returncode() if by_itself else None
     return _Ending(exit_code=code, timed_out=timed_out, exceeded=exceeded, left=left)
 
@@ -280,8 +281,10 @@ async def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], child: "_Child", family: Family
 ) -> asyncio.SubprocessTransport:
     """The process, with the mark of its family; a call that is cancelled leaves nothing of it."""
-    starting = asyncio.ensure_future(
-        asyncio.get_running_loop().subprocess_exec(
+    started: list[asyncio.SubprocessTransport] = []
+
+    async def start() -> None:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
             *argv,
             cwd=str(cwd),
@@ -291,23 +294,20 @@ async def _start(
             stderr=asyncio.subprocess.PIPE if child.apart else asyncio.subprocess.STDOUT,
             start_new_session=True,
         )
-    )
+        family.leader = transport.get_pid()
+        started.append(transport)
+
     try:
-        transport, _ = await asyncio.shield(starting)
+        await shielded(start())
     except asyncio.CancelledError:
-        while not starting.done():  # a few turns of the loop, however often this is cancelled
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({starting})
-        if not starting.cancelled() and starting.exception() is None:
-            transport, _ = starting.result()
-            family.leader = transport.get_pid()
-            await _reap(family, child, transport, left=family.kill(thorough=True))
+        for transport in started:
+            left = family.kill(thorough=True)
+            await shielded(_reap(family, child, transport, left=left))
         raise
     except (OSError, ValueError, RuntimeError) as error:  # the last: no thread to wait in for it
         family.kill(thorough=True)
         raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {error}") from error
-    family.leader = transport.get_pid()
-    return transport
+    return started[0]
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
@@ -339,13 +339,11 @@ async def _ask_to_end(family: "Family", child: "_Child") -> None:
 async def _reap(
     family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
 ) -> None:
-    """Waits until nothing is left; a second cancellation may interrupt it after the kill."""
-    try:
-        if left:
-            await _gone(family)
-        await _within(REAP_S, child.exited)
-    finally:
-        transport.close()
+    """Waits until nothing is left."""
+    if left:
+        await _gone(family)
+    await _within(REAP_S, child.exited)
+    transport.close()
     await _within(REAP_S, child.closed)
 
 

@@ -74,6 +74,18 @@ async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
     assert alive(NAP) == []
 
 
+async def test_a_call_that_is_cancelled_again_and_again_leaves_nothing(tmp_path):
+    line = f"trap '' TERM; while :; do (exec -a '{NAP}' sleep 1000) & sleep 0.001; done"
+    call = asyncio.create_task(run(line, tmp_path))
+    await asyncio.sleep(0.3)
+
+    while not call.done():
+        call.cancel()
+        await asyncio.sleep(0.001)
+
+    assert alive(NAP) == []
+
+
 async def test_a_directory_that_is_gone_is_an_error_and_the_next_call_works(tmp_path):
     with pytest.raises(ToolError, match="gone"):
         await run("true", tmp_path / "gone")

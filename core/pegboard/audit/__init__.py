@@ -35,6 +35,7 @@ from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
 from pegboard.errors import ToolError
 from pegboard.paths import Places
 from pegboard.redact import redacted
+from pegboard.shielded import shielded
 
 FULL_BYTES = 16 << 20
 """A file of this size is full: some 40,000 lines."""
@@ -154,11 +155,9 @@ class Audit:
     async def _write_all(self) -> None:
         """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
         entries, self._waiting = self._waiting, []
-        writing = asyncio.ensure_future(asyncio.to_thread(self._tried, entries))
         try:
-            await asyncio.shield(writing)
+            await shielded(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at the most
         finally:
-            await asyncio.wait({writing})  # it waits for a lock 30 s at the most
             if self._syncing is None or self._syncing.done():
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,7 +10,6 @@ from pegboard import hookspecs
 from pegboard.context import SessionView
 from pegboard.desk import Answer, advice, nobody
 from pegboard.errors import (
-    PegboardError,
     PermissionCorrectedError,
     PermissionDeniedError,
     PermissionRejectedError,
@@ -30,6 +28,7 @@ from pegboard.schema.permission import (
 from pegboard.session.enclosed import unasked_inside
 from pegboard.session.engine import Engine
 from pegboard.session.writer import Writer
+from pegboard.shielded import shielded
 from pegboard.storage.changes import PutApproval
 
 _TAILS = (" *", "/*")
@@ -210,13 +209,8 @@ async def _asked(
     except asyncio.CancelledError:
         _tell(writer, request, "reject")  # nobody has to answer it any more
         raise
-    noting = asyncio.ensure_future(_note(engine, view, request, answer, writer))
-    try:
-        await asyncio.shield(noting)
-    except asyncio.CancelledError:
-        with suppress(PegboardError):
-            await noting  # who answered was told that it holds
-        raise
+    # Who answered was told that it holds.
+    await shielded(_note(engine, view, request, answer, writer))
     return answer
 
 
