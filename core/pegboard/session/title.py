@@ -23,6 +23,7 @@ from pegboard.session.run import Run, make_view
 from pegboard.session.sessions import is_untitled, title_from
 from pegboard.session.stream import run_step
 from pegboard.session.usage import cost_of, tokens_of
+from pegboard.shielded import shielded
 from pegboard.storage.changes import ChangeSession
 
 AGENT = "title"
@@ -66,24 +67,16 @@ class Titles:
         self, engine: Engine, session: Session, budget: Budget, user: UserMessage, text: str
     ) -> None:
         agent = engine.agents[AGENT]
-        try:
+        answer = _Answer()
+        with suppress(PegboardError, TimeoutError):  # the session keeps the title that it has
             async with asyncio.timeout(LIMIT_S):
                 model = await _model(engine, agent, user)
                 view = make_view(engine, session, agent, model)
-                said, finish = await _asked(engine, view, budget, text)
-        except (PegboardError, TimeoutError):
-            return  # the session keeps the title that it has
-        title = cleaned(said)
-        tokens = tokens_of(finish.usage)
-        change = ChangeSession(
-            session_id=session.id,
-            title=title or UNSET,
-            title_was=session.title,
-            cost=cost_of(tokens, model.cost),
-            tokens=tokens,
-        )
-        with suppress(NotFoundError):  # the session was deleted meanwhile
-            await engine.storage.commit(change)
+                try:
+                    await _ask(engine, view, budget, text, answer)
+                finally:
+                    if answer.finish is not None:  # it is paid for, whatever comes now
+                        await shielded(_store(engine, session, model, answer))
 
 
 def is_wanted(engine: Engine) -> bool:
@@ -125,24 +118,52 @@ def _texts(turn: Turn) -> list[str]:
     return typed or [part.prompt for part in turn.parts if isinstance(part, SubtaskPart)]
 
 
-async def _asked(
-    engine: Engine, view: SessionView, budget: Budget, text: str
-) -> tuple[str, StreamFinish]:
-    """The model's answer, which is not part of the conversation."""
-    pieces: list[str] = []
-
-    def take(event: StreamEvent) -> None:
-        if isinstance(event, TextDelta):
-            pieces.append(event.text)
-
+async def _ask(
+    engine: Engine, view: SessionView, budget: Budget, text: str, answer: "_Answer"
+) -> None:
+    """Have the model answer, which is not part of the conversation."""
     request = await plain_request(engine, view, f"Write a title for what begins with:\n\n{text}")
-    finish = await run_step(
+    await run_step(
         await budget.answer(engine.providers[view.model.provider_id], request),
-        on_event=take,
+        on_event=answer.take,
         run_tool=_not_run,
         idle_timeout_s=request.idle_timeout_s,
     )
-    return "".join(pieces), finish
+
+
+class _Answer:
+    """What the model has said so far, and its end once it was heard."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self.finish: StreamFinish | None = None
+
+    def take(self, event: StreamEvent) -> None:
+        """Hear an event of the answer."""
+        if isinstance(event, TextDelta):
+            self._pieces.append(event.text)
+        elif isinstance(event, StreamFinish):
+            self.finish = event
+
+    @property
+    def text(self) -> str:
+        """All that was said."""
+        return "".join(self._pieces)
+
+
+async def _store(engine: Engine, session: Session, model: Model, answer: _Answer) -> None:
+    """Give the session its title, and count what it has cost."""
+    assert answer.finish is not None
+    tokens = tokens_of(answer.finish.usage)
+    change = ChangeSession(
+        session_id=session.id,
+        title=cleaned(answer.text) or UNSET,
+        title_was=session.title,
+        cost=cost_of(tokens, model.cost),
+        tokens=tokens,
+    )
+    with suppress(NotFoundError):  # the session was deleted meanwhile
+        await engine.storage.commit(change)
 
 
 async def _not_run(_: ToolCall) -> None:

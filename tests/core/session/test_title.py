@@ -36,6 +36,8 @@ class TwoModels(Played):
         self.titled: list[ModelRequest] = []
         self.go = asyncio.Event()
         self.go.set()
+        self.told, self.ends = asyncio.Event(), asyncio.Event()
+        self.ends.set()
         self.fails = False
 
     def resolve(self, model_id: str) -> Model:
@@ -54,6 +56,8 @@ class TwoModels(Played):
             raise ProviderError("no")
         yield TextDelta("t", self.title)
         yield StreamFinish("stop", Usage(input=1))
+        self.told.set()
+        await self.ends.wait()
 
 
 async def titled(app: App, session_id: str, title: str) -> None:
@@ -80,6 +84,20 @@ async def test_the_small_model_replaces_the_first_line_of_the_prompt(tmp_path: P
     [request] = provider.titled
     assert request.model.id == "small"
     assert request.tools == ()
+
+
+async def test_a_title_that_is_paid_for_counts_though_the_app_closes(tmp_path: Path) -> None:
+    provider = TwoModels(text("done"))
+    provider.ends.clear()
+    small = config(small_model="played/small")
+    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, PROMPT)
+        await asyncio.wait_for(provider.told.wait(), 5)
+
+    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+        stored = await app.session(session.id)
+    assert (stored.title, stored.cost) == ("Parser mended", pytest.approx(10 + 1))
 
 
 @pytest.mark.parametrize(
