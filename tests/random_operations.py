@@ -212,11 +212,13 @@ class Actor:
     async def all(self, operations: Sequence[Operation]) -> None:
         """Do these, each at its time, and answer what is asked once all have begun."""
         began = time.monotonic()
+        last_s = max((each.at_s for each in operations), default=0.0)
         async with asyncio.TaskGroup() as group:
-            for operation in operations:
-                group.create_task(self._at_its_time(operation, began))
-            last_s = max((each.at_s for each in operations), default=0.0)
-            group.create_task(self._answer_all(began + last_s))
+            answering = group.create_task(self._answer_all(began + last_s))
+            async with asyncio.TaskGroup() as doing:
+                for operation in operations:
+                    doing.create_task(self._at_its_time(operation, began))
+            answering.cancel()
 
     async def _at_its_time(self, operation: Operation, began: float) -> None:
         await asyncio.sleep(began + operation.at_s - time.monotonic())
@@ -354,7 +356,7 @@ class Actor:
     async def _answer_all(self, after: float) -> None:
         """Say yes to everything, so that everything comes to an end."""
         await asyncio.sleep(after - time.monotonic())
-        while self._waiting:
+        while not self.closed:
             for request in self._app.permissions.pending():
                 await self._app.reply(request.id, "once")
             await asyncio.sleep(0.01)
