@@ -195,8 +195,9 @@ async def test_of_two_that_go_on_with_a_task_one_is_told_to_wait(tmp_path: Path)
         parts = tools_of(await app.turns(session.id))
         tokens = (await app.session(session.id)).tokens
 
-    assert [type(part.state) for part in parts] == [Completed, Completed, Failed]
-    assert "is at work: wait until it has ended" in parts[2].state.error
+    [failed] = [part.state.error for part in parts if isinstance(part.state, Failed)]
+    assert [type(part.state) for part in parts].count(Completed) == 2
+    assert "is at work: wait until it has ended" in failed
     assert tokens is not None
     assert tokens.input == 10 * asked
 
