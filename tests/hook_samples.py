@@ -8,6 +8,7 @@ from typing import Any
 from pegboard import hookimpl, hookspecs
 from pegboard.hookmarks import HookMark, Origin, mark_of
 from pegboard.hooks import Hooks
+from pegboard.paths import Places
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.registration import Registrant, Registry
 from pegboard.schema.agent import Command
@@ -59,15 +60,16 @@ ASKED = PermissionRequest(
 DEFINITION = ToolDefinition(
     name="read", description="Reads.", parameters={"type": "object"}, permission="read"
 )
+WORKSPACE = Workspace(
+    directory=Path("/project"), worktree=Path("/project"), project_id="0", git_dir=None
+)
 SAMPLES: dict[str, dict[str, Any]] = {
     "register_tools": {"config": Config(), "hooks": object()},
     "register_providers": {"config": Config(), "env": {}},
     "register_agents": {"config": Config()},
     "register_commands": {
         "config": Config(),
-        "workspace": Workspace(
-            directory=Path("/project"), worktree=Path("/project"), project_id="0", git_dir=None
-        ),
+        "workspace": WORKSPACE,
         "home": Path("/home"),
         "config_dir": Path("/config"),
     },
@@ -75,6 +77,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_storage": {},
     "register_compactors": {},
     "register_sandboxes": {},
+    "register_snapshots": {
+        "config": Config(),
+        "workspace": WORKSPACE,
+        "places": Places.of({"HOME": "/home"}),
+        "env": {},
+    },
     "register_search_backends": {"config": Config()},
     "services": {"app": object()},
     "config_load": {"config": Config()},

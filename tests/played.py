@@ -27,6 +27,7 @@ from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Part, StepFinishPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
+from pegboard_plugins import snapshots
 from slow_storage import SlowStoragePlugin, slow_seed, slow_url
 
 Answer = Callable[[ModelRequest], AsyncIterator[StreamEvent]]
@@ -187,7 +188,7 @@ async def opened(
         variables["PEGBOARD_DATABASE"] = slow_url(folder / "data" / "pegboard.db")
     chosen = AppOptions(
         installed=False,
-        plugins=(PlayedPlugin(provider), *policy, *slow, *plugins),
+        plugins=(PlayedPlugin(provider), snapshots, *policy, *slow, *plugins),
         config_dir=folder / "config",
         data_dir=folder / "data",
         state_dir=folder / "state",

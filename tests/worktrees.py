@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from pegboard.snapshot import Snapshots
 from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@localhost")
 OWNER = ("ses_1",)
@@ -36,22 +36,22 @@ def small_repository(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def taking(project: Path, env: dict[str, str] | None = None) -> AsyncIterator[Snapshots]:
+async def taking(project: Path, env: dict[str, str] | None = None) -> AsyncIterator[GitSnapshots]:
     """The snapshots of a project, kept beside it."""
     folder = project.parent / "data"
     env = {"PATH": os.environ["PATH"], "HOME": str(project.parent / "home"), **(env or {})}
-    snapshots = Snapshots(open_workspace(project), folder=folder, env=env)
+    snapshots = GitSnapshots(open_workspace(project), folder=folder, env=env)
     yield snapshots
     await snapshots.aclose()
 
 
 @contextmanager
-def writing(snapshots: Snapshots, *told: Path) -> Iterator[None]:
+def writing(snapshots: GitSnapshots, *told: Path) -> Iterator[None]:
     """What a tool does in this block is its session's."""
     with snapshots.writing(OWNER, tells=bool(told)) as call:
         yield
         for path in told:
-            snapshots.tell(call, path)
+            call.tell(path)
 
 
 def tree_by_git(project: Path) -> str:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.ignores import IgnoreRules as IgnoreRules
+    from pegboard.openat import TEMPORARY as TEMPORARY
     from pegboard.openat import is_resolved as is_resolved
     from pegboard.openat import move_resolved as move_resolved
     from pegboard.openat import open_resolved as open_resolved
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from pegboard.programs import FoundProgram as FoundProgram
     from pegboard.programs import ProgramSearch as ProgramSearch
     from pegboard.programs import find_program as find_program
+    from pegboard.programs import search_path as search_path
     from pegboard.providers import Call as Call
     from pegboard.providers import Media as Media
     from pegboard.providers import ModelMessage as ModelMessage
@@ -98,6 +100,13 @@ if TYPE_CHECKING:
     from pegboard.session.command import CommandOrder as CommandOrder
     from pegboard.session.shell import ShellOrder as ShellOrder
     from pegboard.session.terminal import TerminalOrder as TerminalOrder
+    from pegboard.snapshots import Left as Left
+    from pegboard.snapshots import Restored as Restored
+    from pegboard.snapshots import Snapshots as Snapshots
+    from pegboard.snapshots import StagedWay as StagedWay
+    from pegboard.snapshots import Way as Way
+    from pegboard.snapshots import Writing as Writing
+    from pegboard.sources import read_bounded as read_bounded
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
     from pegboard.storage.changes import ChangeSession as ChangeSession
@@ -166,6 +175,7 @@ _MODULES = {
     "ignores": ("IgnoreRules",),
     "ids": ("IdSource", "check_id"),
     "openat": (
+        "TEMPORARY",
         "is_resolved",
         "move_resolved",
         "open_resolved",
@@ -183,7 +193,7 @@ _MODULES = {
         "strictest",
     ),
     "process": ("ProgramResult", "run_program"),
-    "programs": ("FoundProgram", "ProgramSearch", "find_program"),
+    "programs": ("search_path", "FoundProgram", "ProgramSearch", "find_program"),
     "providers": (
         "Call",
         "Media",
@@ -227,6 +237,15 @@ _MODULES = {
     "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
     "trust": ("Decision",),
+    "snapshots": (
+        "Left",
+        "Restored",
+        "Snapshots",
+        "StagedWay",
+        "Way",
+        "Writing",
+    ),
+    "sources": ("read_bounded",),
     "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),
     "workspace": ("Workspace", "branch", "open_workspace"),
 }

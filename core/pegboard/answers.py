@@ -165,6 +165,13 @@ def sandboxes(answer: object, _: object) -> object:
     return _sequence_of(_check_for(Sandbox))(answer, ())
 
 
+def snapshots(answer: object, _: object) -> object:
+    """What keeps snapshots, whose protocol is loaded only where somebody does."""
+    from pegboard.snapshots import Snapshots
+
+    return _instance(answer, Snapshots)
+
+
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)

@@ -34,6 +34,7 @@ from pegboard.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.session.sessions import change_session, edit, new_session, revision
 from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.session.terminal import TerminalOrder, open_terminal
+from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage.changes import DropMessage, DropPart, PutPart
 from pegboard.storage.protocol import Hit, Storage
@@ -111,11 +112,6 @@ class App:
         return self._parts.commands
 
     @property
-    def config_sources(self) -> Mapping[str, str]:
-        """Each key that a file sets, dotted, with that file."""
-        return self.loaded.sources
-
-    @property
     def agents(self) -> Mapping[str, Agent]:
         """The agents by name."""
         return self._engine.agents
@@ -134,6 +130,11 @@ class App:
     def hooks(self) -> Hooks:
         """The plugins' hooks."""
         return self._engine.hooks
+
+    @property
+    def snapshots(self) -> Snapshots | None:
+        """The states of the project's files, None where no plugin keeps any."""
+        return self._engine.snapshots
 
     @property
     def storage(self) -> Storage:
@@ -177,12 +178,9 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
+        rules = tuple(permission)
         return await new_session(
-            self._engine,
-            title=title,
-            parent_id=parent_id,
-            agent=agent,
-            permission=tuple(permission),
+            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
         )
 
     async def session(self, session_id: str) -> Session:

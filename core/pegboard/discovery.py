@@ -13,7 +13,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from pegboard.errors import SignatureError
-from pegboard.sources import CodeFile, read
+from pegboard.sources import CodeFile, read_bounded
 
 GROUP = "pegboard"
 _METADATA = (".dist-info", ".egg-info")
@@ -163,7 +163,7 @@ def _written_version(folder: Path) -> str:
 
 def _text(path: Path) -> str:
     # Most distributions have no entry points, an egg-info may be a file.
-    return read(path)[0].decode("utf-8", "replace")
+    return read_bounded(path)[0].decode("utf-8", "replace")
 
 
 def _elsewhere(entry: str) -> Iterator[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from pegboard.sandbox import Enclosing, Sandbox, SandboxPolicy
 from pegboard.schema.config import Config
 from pegboard.sensitive import home_secrets
 from pegboard.shielded import shielded
-from pegboard.sources import read, way_down
+from pegboard.sources import read_bounded, way_down
 from pegboard.workspace import Workspace
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
@@ -208,7 +208,7 @@ def _protected(site: Site) -> tuple[Path, ...]:
 
 def _submodules(root: Path) -> list[str]:
     """The folders that `.gitmodules` names and that are there."""
-    text = read(root / ".gitmodules")[0].decode(errors="replace")
+    text = read_bounded(root / ".gitmodules")[0].decode(errors="replace")
     named = (path.strip() for path in _SUBMODULE.findall(text))
     return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long
 

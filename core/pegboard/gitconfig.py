@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pegboard.sources import read
+from pegboard.sources import read_bounded
 
 _LIMIT_BYTES = 1 << 20
 _SECTION = re.compile(r"\[\s*([\w.-]+)(?:\s+\"((?:[^\"\\]|\\.)*)\")?\s*\]")
@@ -71,4 +71,4 @@ def _hooks(folder: Path) -> list[str]:
 
 
 def _text(file: Path) -> str:
-    return read(file)[0][:_LIMIT_BYTES].decode("utf-8", "replace")
+    return read_bounded(file)[0][:_LIMIT_BYTES].decode("utf-8", "replace")

@@ -26,6 +26,7 @@ from pegboard.context import SessionView, ToolContext
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.hookmarks import hookspec as _hookspec
 from pegboard.host import HookCalls, Host
+from pegboard.paths import Places
 from pegboard.providers import ModelRequest, Provider, ToolDefinition
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
@@ -40,6 +41,7 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.sandbox import Sandbox
+    from pegboard.snapshots import Snapshots
 
 
 @_hookspec("collect")
@@ -142,6 +144,23 @@ def register_sandboxes() -> "Sequence[Sandbox] | None":
 
     Called when an App opens with a `sandbox` in its configuration. The first that can hold it
     acts; without one the App does not open. Collect: a plugin that raises is left out.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first", check=_answers.snapshots)
+def register_snapshots(
+    config: Config, workspace: Workspace, places: Places, env: Mapping[str, str]
+) -> "Snapshots | None":
+    """What keeps the states of the project's files, for revert and for diffs.
+
+    Called once when the App opens. Without an answer there are no snapshots: a revert takes
+    messages back and leaves files as they are. First: a plugin that raises is reported and the
+    next is asked.
+
+    - places: the user's folders; `places.snapshots` is one for this.
+    - env: the App's environment, with the PATH on which git is found.
 
     Since 0.1.
     """

@@ -35,7 +35,7 @@ from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
-from pegboard.snapshot import Snapshots
+from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
@@ -155,9 +155,8 @@ class _Assembly:
         register = await self._plugins(workspace, loaded, decision)
         self._hooks = hooks = register.hooks
         self._registered.set_result(hooks)
-        config = _no_looser(
-            await hooks.fold(hookspecs.config_load, config=loaded.config), loaded.config
-        )
+        config = await hooks.fold(hookspecs.config_load, config=loaded.config)
+        config = _no_looser(config, loaded.config)
         tools = await register.collect_tools(config)
         providers = await _providers(hooks, config, self._env)
         commands = await self._commands(workspace, config)
@@ -182,7 +181,7 @@ class _Assembly:
             private=self._private(workspace),
             decision=decision,
             stash=Stash(),
-            snapshots=self._snapshots(workspace, config),
+            snapshots=await self._snapshots(hooks, workspace, config),
             enclosure=await self._enclosure(workspace, config),  # nothing fails after it
             bounds=Bounds(config.limits),
             now=_now,
@@ -200,6 +199,12 @@ class _Assembly:
             commands=commands,
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
+
+    async def _snapshots(
+        self, hooks: Hooks, workspace: Workspace, config: Config
+    ) -> Snapshots | None:
+        spec, places, env = hookspecs.register_snapshots, self._places, self._env
+        return await hooks.first(spec, config=config, workspace=workspace, places=places, env=env)
 
     def _home(self) -> Path:
         return Path(self._env.get("HOME") or Path.home())
@@ -273,11 +278,6 @@ class _Assembly:
                 key="PEGBOARD_DATABASE",
             )
         return await kinds[scheme](url, ids=self._ids, on_commit=self._publish)
-
-    def _snapshots(self, workspace: Workspace, config: Config) -> Snapshots | None:
-        if not config.snapshot:
-            return None
-        return Snapshots(workspace, folder=self._places.snapshots, env=self._env)
 
     def _publish(self, events: Sequence[Event]) -> None:
         self._runs.note(events)

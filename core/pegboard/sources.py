@@ -96,7 +96,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
             yield node.module
 
 
-def read(path: Path) -> tuple[bytes, str]:
+def read_bounded(path: Path) -> tuple[bytes, str]:
     """The file's bytes, 16 MiB at most, or why there are none; no pipe or device is waited for."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
@@ -124,12 +124,12 @@ def _tool_files(folder: Path, named_from: Path) -> Iterator[CodeFile]:
     for path in _python_files(folder):
         inside = path.is_relative_to(named_from)
         name = path.relative_to(named_from).as_posix() if inside else str(path)
-        content, error = read(path)
+        content, error = read_bounded(path)
         yield CodeFile(path=path, kind="tool", name=name, content=content, error=error)
 
 
 def _plugin_file(path: Path) -> CodeFile:
-    content, error = read(path)
+    content, error = read_bounded(path)
     return CodeFile(path=path, kind="plugin", name=path.stem, content=content, error=error)
 
 

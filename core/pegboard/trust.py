@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import TrustError
 from pegboard.openat import temporary_beside
-from pegboard.sources import CodeFile, plugin_files, project_code, read
+from pegboard.sources import CodeFile, plugin_files, project_code, read_bounded
 from pegboard.trustfile import Trusted, TrustFile
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class TrustStore:
         root = worktree.resolve()
         code = _code(directory.resolve(), root, plugin_paths)
         files = {file.path: file.content for file in code}
-        files |= {path: read(path)[0] for path in config_files}
+        files |= {path: read_bounded(path)[0] for path in config_files}
         decision = Decision(
             trusted=answer is True, root=root, files=files, code=code, named=tuple(plugin_paths)
         )

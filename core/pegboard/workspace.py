@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.sources import read
+from pegboard.sources import read_bounded
 
 _BRANCH = "ref: refs/heads/"
 # What a repository whose references are in a reftable has in HEAD.
@@ -145,7 +145,7 @@ def _pointed_to(file: Path, mark: str = "") -> Path | None:
 
 
 def _text(file: Path) -> str:
-    return read(file)[0].decode("utf-8", "surrogateescape").strip()
+    return read_bounded(file)[0].decode("utf-8", "surrogateescape").strip()
 
 
 def _project_id(path: Path) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import repositories
 
-from pegboard.snapshot import Snapshots
 from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 ROUNDS = 7
 OWNER = ("ses_bench",)
@@ -36,9 +36,9 @@ async def timed(label: str, act: Callable[[int], Awaitable[object]]) -> None:
 async def measure(project: Path, data: Path) -> None:
     """Each kind of snapshot, first ones included."""
 
-    def opened(number: int) -> Snapshots:
+    def opened(number: int) -> GitSnapshots:
         folder = data / str(number)
-        return Snapshots(open_workspace(project), folder=folder, env=dict(os.environ))
+        return GitSnapshots(open_workspace(project), folder=folder, env=dict(os.environ))
 
     async def first(number: int) -> None:
         await opened(number).track()
@@ -55,7 +55,7 @@ async def measure(project: Path, data: Path) -> None:
     async def told(number: int) -> None:
         with snapshots.writing(OWNER, tells=True) as call:
             (project / "target.txt").write_text(f"{number}\n")
-            snapshots.tell(call, project / "target.txt")
+            call.tell(project / "target.txt")
         await snapshots.track()
 
     async def command(number: int) -> None:

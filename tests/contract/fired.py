@@ -17,6 +17,7 @@ FIRED_BY = {
     "register_sandboxes": (
         "tests/core/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
     ),
+    "register_snapshots": _RUN,
     "register_search_backends": (
         "tests/plugins/test_websearch.py::test_in_an_app_the_backend_of_another_plugin_searches"
     ),

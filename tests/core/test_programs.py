@@ -9,9 +9,9 @@ import pytest
 
 from looks import counted_looks
 from pegboard.programs import ProgramSearch, find_program, search_path
-from pegboard.snapshot.git import ShadowGit
 from pegboard.walk import ripgrep
 from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.git import ShadowGit
 
 
 def program(path: Path, content: str = "#!/bin/sh\n") -> Path:

@@ -10,7 +10,7 @@ import pytest
 
 from core.cli.commands import CommandLine, finished
 from model_server import ModelServer, by_step, call, say
-from pegboard.snapshot import git as shadow
+from pegboard_plugins.snapshots import git as shadow
 from processes import MARK, alive
 from worktrees import git, small_repository, taking, writing
 

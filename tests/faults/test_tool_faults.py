@@ -123,11 +123,11 @@ T21  plugins/webfetch/test_fetching.py
        each_hop_of_a_redirect_is_checked_again
        the_connection_goes_to_the_address_that_was_checked
        a_small_answer_that_unpacks_to_gigabytes_is_cut
-T22  core/test_snapshot_hostile.py
+T22  plugins/snapshots/test_snapshots_hostile.py
        nothing_of_a_hostile_repository_is_run
 T22  core/session/test_revert.py
        files_that_the_user_changed_afterwards_are_left_and_named
-T22  core/test_snapshot.py
+T22  plugins/snapshots/test_trees.py
        a_nested_repository_is_left_alone
 """
 """Rows, with files below tests/ and the names of tests in them, without `test_`."""

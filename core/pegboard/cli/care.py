@@ -2,10 +2,8 @@
 
 import asyncio
 import os
-import shutil
 import time
-from collections.abc import Iterable, Iterator
-from hashlib import sha1
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -94,25 +92,20 @@ def gc(directory: Path) -> None:
 
 
 async def _collected(directory: Path, places: "Places") -> dict[str, int]:
+    from pegboard import App, AppOptions
     from pegboard.ids import IdSource
-    from pegboard.snapshot import Snapshots
     from pegboard.storage import open_storage
-    from pegboard.workspace import open_workspace
 
-    snapshots = Snapshots(open_workspace(directory), folder=places.snapshots, env=os.environ)
-    try:
-        own = await snapshots.gc()
-    finally:
-        await snapshots.aclose()
+    async with await App.open(directory, AppOptions(trust=False)) as app:
+        used = {Path(each.directory) for each in await app.storage.sizes()}
+        snapshots = await app.snapshots.collect(used) if app.snapshots is not None else 0
+    outputs = await asyncio.to_thread(_drop_outputs, places.tool_output)
     storage = await open_storage(_database(places), ids=IdSource())
     try:
-        used = {each.directory for each in await storage.sizes()}
-        orphans = await asyncio.to_thread(_drop_orphans, places.snapshots, used)
-        outputs = await asyncio.to_thread(_drop_outputs, places.tool_output)
         pages = await storage.vacuum()
     finally:
         await storage.aclose()
-    return {"outputs of tools": outputs, "snapshots": own + orphans, "database": pages}
+    return {"outputs of tools": outputs, "snapshots": snapshots, "database": pages}
 
 
 def _drop_outputs(folder: Path) -> int:
@@ -122,19 +115,6 @@ def _drop_outputs(folder: Path) -> int:
     before = _size(folder)
     remove_old(folder, before=time.time() - KEPT_S)
     return before - _size(folder)
-
-
-def _drop_orphans(folder: Path, directories: Iterable[str]) -> int:
-    """The bytes of the snapshots that were dropped: those of no directory with a session."""
-    places = {place for each in directories for place in (Path(each), *Path(each).parents)}
-    used = {sha1(bytes(place), usedforsecurity=False).hexdigest() for place in places}
-    freed = 0
-    for path in _entries(folder):
-        old = path.lstat().st_mtime < time.time() - KEPT_S
-        if path.name not in used and old and path.is_dir():
-            freed += _size(path)
-            shutil.rmtree(path)
-    return freed
 
 
 @click.command()

@@ -46,7 +46,7 @@ async def _settings(directory: Path) -> list[tuple[str, Any, str]]:
     async with await App.open(directory) as app:
         values = to_json(app.config)
         return [
-            (key, masked(key, value), source_of(key, app.config_sources))
+            (key, masked(key, value), source_of(key, app.loaded.sources))
             for key, value in leaves(values)
         ]
 

@@ -29,7 +29,7 @@ from pegboard.config.project import (
 from pegboard.config.substitute import referenced, substituted
 from pegboard.errors import ConfigError
 from pegboard.schema.config import Config
-from pegboard.sources import read
+from pegboard.sources import read_bounded
 
 if TYPE_CHECKING:
     from pegboard.workspace import Workspace
@@ -261,7 +261,7 @@ def _folders(workspace: "Workspace") -> tuple[Path, ...]:
 
 def _readable(file: Path) -> str:
     """What can be read of a file."""
-    return read(file)[0].decode("utf-8", "replace")
+    return read_bounded(file)[0].decode("utf-8", "replace")
 
 
 def _is_file(file: Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegboard.config.layer import Layer, Syntax
 from pegboard.errors import ConfigError
-from pegboard.sources import read
+from pegboard.sources import read_bounded
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
@@ -38,7 +38,7 @@ def read_text(file: Path, content: bytes | None = None) -> str:
 
     :raises ConfigError: when it is not.
     """
-    raw, why = read(file) if content is None else (content, "")
+    raw, why = read_bounded(file) if content is None else (content, "")
     if why:
         raise ConfigError(why, file=file)
     try:

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part, PatchPart, Staged
 from pegboard.schema.session import FileDiff, Revert, SessionSummary
-from pegboard.snapshot import Way
-from pegboard.snapshot.staging import StagedWay
+from pegboard.snapshots import StagedWay, Way
 
 _Change = PatchPart | Staged
 PATCH_LIMIT_CHARS = 1 << 18

@@ -24,7 +24,7 @@ from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStat
 from pegboard.schema.model import Model
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard.session.failures import failure_of
-from pegboard.snapshot import Snapshots
+from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
@@ -41,7 +41,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
     `publish` gives events to all who listen; what the database stores is published by the commit
     itself.
-    `snapshots` is None where the user has switched them off. `decision` says whether the
+    `snapshots` is None where no plugin keeps any. `decision` says whether the
     project's own code and programs may run. `private` is what no tool may change unasked.
     """
 

@@ -8,13 +8,14 @@ from pegboard.schema.part import Failed, Part, PatchPart, StepStartPart, ToolPar
 from pegboard.schema.session import Revert
 from pegboard.session.changes import behind
 from pegboard.session.engine import Engine
-from pegboard.snapshot.restore import Left, Restored
+from pegboard.snapshots import Left, Restored
 from pegboard.storage.recovery import INTERRUPTED_CALL
 from pegboard.tools import Tool
 
 MOST_NAMED = 20
 """More files are counted, not named; the answer of `App.revert` has all."""
 _OFF = "snapshots are turned off (`snapshot = false`)"
+_NOBODY = "no plugin keeps snapshots"
 _NONE = "no snapshot was taken, or the program ended before"
 _REASONS = {
     "changed": "edited since",
@@ -60,7 +61,8 @@ def unseen(
     if not count:
         return ""
     snapshots = engine.snapshots
-    why = _OFF if snapshots is None else snapshots.refused or _NONE
+    absent = _NOBODY if engine.config.snapshot else _OFF
+    why = absent if snapshots is None else snapshots.refused or _NONE
     steps = "1 step" if count == 1 else f"{count} steps"
     return f"files that {steps} changed are as they are: {why}"
 

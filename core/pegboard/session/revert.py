@@ -19,7 +19,7 @@ from pegboard.session.changes import between, bounded, split, staged_between, su
 from pegboard.session.engine import Engine
 from pegboard.session.leavings import left_by, said_of, unseen
 from pegboard.session.sessions import change_session, held
-from pegboard.snapshot.restore import Restored
+from pegboard.snapshots import Restored
 from pegboard.storage.changes import Change, ChangeSession, DropMessage, DropPart, Emit
 from pegboard.storage.protocol import Fence
 

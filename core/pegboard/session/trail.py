@@ -19,8 +19,7 @@ from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
 from pegboard.session.changes import bounded, split, summary_of, total, ways_of
 from pegboard.session.processor import Processor
-from pegboard.snapshot import Snapshots, Way
-from pegboard.snapshot.claims import Writing
+from pegboard.snapshots import Snapshots, Way, Writing
 from pegboard.storage.changes import Emit, PutPart
 from pegboard.tools import Tool
 
@@ -112,14 +111,14 @@ class Trail:
     def intends(self, call_id: str, path: Path) -> None:
         """A call is about to change a file: whoever sees the change knows whose it is."""
         writing = self._writings.get(call_id)
-        if self._snapshots is not None and writing is not None:
-            self._snapshots.intend(writing, path)
+        if writing is not None:
+            writing.intend(path)
 
     def edited(self, call_id: str, path: Path) -> None:
         """A call says that it has changed a file."""
         writing = self._writings.get(call_id)
-        if self._snapshots is not None and writing is not None:
-            self._snapshots.tell(writing, path)
+        if writing is not None:
+            writing.tell(path)
 
     @contextmanager
     def asking(self, call_id: str) -> Iterator[None]:

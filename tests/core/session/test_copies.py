@@ -43,7 +43,7 @@ async def test_a_fork_is_reverted_when_the_original_is_deleted_and_collected(
         await app.delete_session(session)
         aged(tmp_path / "data/snapshot")
         assert app._engine.snapshots is not None
-        await app._engine.snapshots.gc()
+        await app._engine.snapshots.collect(())
 
         back = await app.revert(fork.id, await first_prompt(app, fork.id))
 
@@ -63,7 +63,7 @@ async def test_snapshots_go_with_the_last_session_that_needs_them(
             await app.delete_session(each)
         aged(tmp_path / "data/snapshot")
         assert app._engine.snapshots is not None
-        await app._engine.snapshots.gc()
+        await app._engine.snapshots.collect(())
 
     assert list((tmp_path / "data/snapshot").glob("*/refs/pegboard/*")) == []
     assert list((tmp_path / "data/snapshot").glob("*/objects/??/*")) == []

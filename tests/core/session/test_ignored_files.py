@@ -11,9 +11,9 @@ import pytest
 from pegboard import App
 from pegboard.providers import StreamEvent
 from pegboard.session.revert import Reverted
-from pegboard.snapshot import Snapshots
 from pegboard.workspace import open_workspace
 from pegboard_plugins import apply_patch, read
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 from played import Played, call, calls, opened, text
 from worktrees import OWNER, git, taking
 from written import ask, full_repository, played, shell, state, written
@@ -89,7 +89,7 @@ async def test_an_ignored_file_that_a_patch_removes_moves_or_changes_is_put_back
 async def test_an_ignored_file_that_a_patch_removes_is_named_where_it_cannot_be_kept(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.snapshot.large.LIMIT_BYTES", 1)
+    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 1)
     (project / "big.log").write_bytes(b"line\n" * (1 << 19))
     reads = calls(call("read", json.dumps({"filePath": "big.log", "limit": 1})))
     change = patch("*** Delete File: big.log")
@@ -121,7 +121,7 @@ async def test_no_copy_is_made_of_a_secret_that_git_ignores(tmp_path: Path, proj
 async def test_the_room_for_long_copies_has_a_limit(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.snapshot.large.LIMIT_BYTES", 7 << 20)
+    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 7 << 20)
     for name in ("one.log", "two.log", "three.log"):
         (project / name).write_bytes(os.urandom(3 << 20))
     answers = (written(f"{name}.log", "x") for name in ("one", "two", "three"))
@@ -149,7 +149,7 @@ async def test_a_file_in_a_repository_of_its_own_is_put_back_where_a_tool_wrote_
 async def test_a_file_among_too_many_that_git_does_not_track_is_put_back(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.snapshot.state.OTHERS_LIMIT_FILES", 2)
+    monkeypatch.setattr("pegboard_plugins.snapshots.state.OTHERS_LIMIT_FILES", 2)
     for name in ("one", "two", "three"):
         (project / name).write_text("1\n")
     before = state(project)
@@ -168,9 +168,9 @@ async def test_a_file_that_comes_and_goes_within_a_step_is_no_ignored_one(projec
         await snapshots.track()
         with snapshots.writing(OWNER, tells=True) as writing:
             new.write_text("x")
-            snapshots.intend(writing, new)
+            writing.intend(new)
             new.unlink()
-            snapshots.tell(writing, new)
+            writing.tell(new)
         before = await snapshots.track()
         new.write_text("y")
 
@@ -209,8 +209,8 @@ async def test_a_later_process_puts_a_copy_back_though_all_else_was_collected(
     for path in (tmp_path / "data").rglob("*"):
         if len(path.name) == 38:
             os.utime(path, (0, 0))
-    store = Snapshots(open_workspace(project), folder=tmp_path / "data/snapshot", env={})
-    await store.gc()
+    store = GitSnapshots(open_workspace(project), folder=tmp_path / "data/snapshot", env={})
+    await store.collect(())
     async with played(tmp_path) as (app, _):
         back = await app.revert(session, prompt)
 

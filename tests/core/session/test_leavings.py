@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.schema.event import SessionWarned
 from pegboard.session.revert import Reverted
-from pegboard.snapshot.objects import object_id
+from pegboard_plugins.snapshots.objects import object_id
 from played import heard, text
 from worktrees import git
 from written import ask, full_repository, played, shell, written
@@ -72,6 +72,28 @@ async def test_a_file_that_shrinks_below_the_limit_is_no_new_one(
 
     assert left(back) == {"big.bin": "large"}
     assert (project / "big.bin").read_text() == "y\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"snapshot": False}, "snapshots are turned off"),
+        (
+            {"plugins": {"pegboard_plugins.snapshots": {"enabled": False}}},
+            "no plugin keeps snapshots",
+        ),
+    ],
+    ids=["turned off", "no plugin"],
+)
+async def test_without_snapshots_the_files_stay_and_the_reason_is_named(
+    tmp_path: Path, project: Path, settings: dict[str, object], why: str
+) -> None:
+    config = {"model": "played/m", **settings}
+    async with played(tmp_path, shell("echo x > a.txt"), config=config) as (app, session):
+        back = await app.revert(session, await ask(app, session))
+
+    assert (project / "a.txt").read_text() == "x\n"
+    assert why in back.files.unknown
 
 
 async def test_a_repository_within_the_worktree_is_named(tmp_path: Path, project: Path) -> None:
@@ -168,7 +190,7 @@ async def test_a_session_that_only_read_leaves_nothing_unknown(
 async def test_a_long_file_that_git_does_not_track_comes_back(
     tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.snapshot.large.LIMIT_BYTES", 7 << 20)
+    monkeypatch.setattr("pegboard_plugins.snapshots.large.LIMIT_BYTES", 7 << 20)
     for name in ("one.bin", "two.bin", "three.bin"):
         (project / name).write_bytes(os.urandom(3 << 20))
     before = binaries(project)

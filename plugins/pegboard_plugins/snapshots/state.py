@@ -8,12 +8,12 @@ from pathlib import Path
 
 import msgspec
 
+from pegboard import secret_path
 from pegboard.schema.part import Staged
-from pegboard.sensitive import secret_path
-from pegboard.snapshot.apart import Apart
-from pegboard.snapshot.git import Listing, ShadowGit
-from pegboard.snapshot.large import FILE_LIMIT_BYTES, FREE_BYTES, LargeFiles
-from pegboard.snapshot.objects import (
+from pegboard_plugins.snapshots.apart import Apart
+from pegboard_plugins.snapshots.git import Listing, ShadowGit
+from pegboard_plugins.snapshots.large import FILE_LIMIT_BYTES, FREE_BYTES, LargeFiles
+from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
     FILE,
     SUBMODULE,
@@ -23,8 +23,8 @@ from pegboard.snapshot.objects import (
     file_id,
     object_id,
 )
-from pegboard.snapshot.staging import staged
-from pegboard.snapshot.tree import Tree
+from pegboard_plugins.snapshots.staging import staged
+from pegboard_plugins.snapshots.tree import Tree
 
 OTHERS_LIMIT_FILES = 10_000
 OTHERS_LIMIT_BYTES = 128 << 20

@@ -16,13 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from pegboard.errors import ToolError
-from pegboard.openat import TEMPORARY
-from pegboard.process import ProgramResult, run_program
-from pegboard.programs import search_path
-from pegboard.snapshot.objects import Entry
-from pegboard.sources import read
-from pegboard.workspace import Workspace
+from pegboard import (
+    TEMPORARY,
+    ProgramResult,
+    ToolError,
+    Workspace,
+    read_bounded,
+    run_program,
+    search_path,
+)
+from pegboard_plugins.snapshots.objects import Entry
 
 MOST_ARGUMENTS = 1_000
 """More paths are not given to a process: the system limits what it takes."""
@@ -372,4 +375,4 @@ def _put(file: Path, content: bytes) -> None:
 
 
 def _read(file: Path) -> bytes:
-    return read(file)[0]
+    return read_bounded(file)[0]

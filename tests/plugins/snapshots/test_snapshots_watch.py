@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.snapshot import Snapshots
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 from worktrees import counted_git, lines, small_repository, taking, tree_by_git, writing
 
 
@@ -68,7 +68,7 @@ async def test_what_the_kernel_tells_is_what_a_look_would_find(project: Path, se
     assert told >= 1
 
 
-async def armed(snapshots: Snapshots) -> None:
+async def armed(snapshots: GitSnapshots) -> None:
     """Wait until the folders are watched."""
     if snapshots._upkeep is not None:
         await asyncio.wait((snapshots._upkeep,))

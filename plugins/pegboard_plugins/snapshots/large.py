@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.snapshot.objects import Entry, Objects
+from pegboard_plugins.snapshots.objects import Entry, Objects
 
 FREE_BYTES = 2 << 20
 """Files up to this are not counted."""

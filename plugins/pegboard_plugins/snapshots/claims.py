@@ -3,9 +3,13 @@
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+
+Copying = Callable[[tuple[str, ...], bytes], None]
+"""Keeps a copy of a file, by the sessions that are about to write it and its path."""
 
 CLOCK_NS = 20_000_000
 """Times of files may lag behind the clock by this much."""
@@ -13,19 +17,40 @@ CLOCK_NS = 20_000_000
 
 @dataclass(slots=True, eq=False)
 class Writing:
-    """A call that may write files, from its begin to its end.
+    """A call that may write files below `root`, from its begin to its end.
 
     One that `tells` names all that it writes; `told` are those paths. It `spoke` also of files
-    elsewhere.
+    elsewhere. `copy` is given what it is about to write.
     """
 
     owners: tuple[str, ...]
+    root: bytes
+    copy: Copying
     tells: bool = False
     begin_ns: int = field(default_factory=time.time_ns)
     end_ns: int | None = None
     told: set[bytes] = field(default_factory=set)
     spoke: bool = False
     pauses: list[tuple[int, int]] = field(default_factory=list)
+
+    def tell(self, path: Path) -> None:
+        """The call has written this file."""
+        self.spoke = True
+        self._note(path)
+
+    def intend(self, path: Path) -> None:
+        """The call is about to write this file; if no tree has it, a copy is made. It blocks."""
+        name = self._note(path)
+        if name is not None:
+            self.copy(self.owners, name)
+
+    def _note(self, path: Path) -> bytes | None:
+        name = os.fsencode(path)
+        if not name.startswith(self.root):
+            return None
+        name = name.removeprefix(self.root)
+        self.told.add(name)
+        return name
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -53,20 +78,22 @@ class Claims:
     What a user changes in an editor meanwhile belongs to nobody.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root: bytes, copy: Copying) -> None:
+        self._root = root
+        self._copy = copy
         self._lock = threading.Lock()
         self._writings: list[Writing] = []
         self._claimed: dict[str, set[bytes]] = {}
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> Writing:
         """A call of a session begins; `owners` are that session and those above it."""
-        writing = Writing(owners, tells)
+        writing = Writing(owners, self._root, self._copy, tells)
         with self._lock:
             self._writings.append(writing)
         return writing
 
     def share(
-        self, changed: Iterable[bytes], root: bytes, times: Mapping[bytes, int], *, looked_ns: int
+        self, changed: Iterable[bytes], times: Mapping[bytes, int], *, looked_ns: int
     ) -> None:
         """Find out whose work the changed files are, seen at an instant.
 
@@ -75,7 +102,7 @@ class Claims:
         """
         with self._lock:
             for path in changed:
-                for writing in self._writers(path, root, times):
+                for writing in self._writers(path, times):
                     for owner in writing.owners:
                         self._claimed.setdefault(owner, set()).add(path)
             self._writings = [
@@ -97,11 +124,11 @@ class Claims:
         with self._lock:
             return tuple(sorted(self._claimed.pop(owner, ())))
 
-    def _writers(self, path: bytes, root: bytes, times: Mapping[bytes, int]) -> list[Writing]:
+    def _writers(self, path: bytes, times: Mapping[bytes, int]) -> list[Writing]:
         told = [each for each in self._writings if path in each.told]
         if told or not self._writings:
             return told
-        at_ns = times[path] if path in times else _changed_at(root, path)
+        at_ns = times[path] if path in times else _changed_at(self._root, path)
         return [each for each in self._writings if each.covers(at_ns)]
 
 

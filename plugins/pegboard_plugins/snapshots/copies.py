@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from pegboard.snapshot.objects import Entry, Objects
-from pegboard.snapshot.restore import Way
-from pegboard.snapshot.state import NotKeptError, WorktreeState
-from pegboard.snapshot.tree import tree_of
+from pegboard import Way
+from pegboard_plugins.snapshots.objects import Entry, Objects
+from pegboard_plugins.snapshots.state import NotKeptError, WorktreeState
+from pegboard_plugins.snapshots.tree import tree_of
 
 
 class Copies:

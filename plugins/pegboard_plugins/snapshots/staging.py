@@ -8,19 +8,11 @@ import os
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from pegboard import Left, StagedWay
 from pegboard.schema.part import Staged
-from pegboard.snapshot.git import GitError, ShadowGit
-from pegboard.snapshot.objects import SUBMODULE, Entry, Objects
-from pegboard.snapshot.restore import Left
-from pegboard.snapshot.tree import MissingObjectError, look_up, tree_of
-
-
-class StagedWay(NamedTuple):
-    """A path's way from one tree of the index to another; `head` was the commit before it."""
-
-    before: str
-    after: str
-    head: str
+from pegboard_plugins.snapshots.git import GitError, ShadowGit
+from pegboard_plugins.snapshots.objects import SUBMODULE, Entry, Objects
+from pegboard_plugins.snapshots.tree import MissingObjectError, look_up, tree_of
 
 
 class _Step(NamedTuple):

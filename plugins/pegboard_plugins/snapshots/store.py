@@ -1,17 +1,21 @@
 """What is kept of snapshots: references that hold them, their limit, and what may go."""
 
 import fcntl
+import hashlib
 import os
 import re
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pegboard.snapshot.objects import FOLDER, Entry, Objects, tree_entries
+from pegboard_plugins.snapshots.objects import FOLDER, Entry, Objects, tree_entries
 
 KEPT_S = 30 * 24 * 3600.0
 """How long a change can be undone."""
+ORPHANS_KEPT_S = 7 * 24 * 3600.0
+"""How long the snapshots of a directory stay after its last session is gone."""
 QUOTA_BYTES = 1 << 30
 """The objects of one worktree are cut to this by dropping the oldest references."""
 _YOUNG_S = 3600.0
@@ -122,6 +126,23 @@ class Store:
             if content is not None:
                 waiting.extend(tree_entries(content).values())
         return found
+
+
+def place_of(worktree: Path, folder: Path) -> Path:
+    """Where the snapshots of a worktree are."""
+    return folder / hashlib.sha1(bytes(worktree), usedforsecurity=False).hexdigest()
+
+
+def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
+    """Drop the old snapshots of which no directory with a session is; the bytes that were freed."""
+    used = {place_of(place, folder) for each in directories for place in (each, *each.parents)}
+    freed = 0
+    for path in folder.iterdir():
+        old = path.lstat().st_mtime < time.time() - ORPHANS_KEPT_S
+        if path not in used and old and path.is_dir():
+            freed += sum(each.lstat().st_size for each in path.rglob("*") if each.is_file())
+            shutil.rmtree(path)
+    return freed
 
 
 def _step(place: Path) -> str:

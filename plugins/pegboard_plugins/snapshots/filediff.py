@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from pegboard.diffs import diff_texts
+from pegboard import diff_texts
 from pegboard.schema.session import FileDiff
-from pegboard.snapshot.objects import Entry
-from pegboard.snapshot.restore import Move
+from pegboard_plugins.snapshots.objects import Entry
+from pegboard_plugins.snapshots.restore import Move
 
 LIMIT_BYTES = 1 << 20
 """Of a longer file a diff says only that it changed."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.snapshot import Snapshots, Way
+from pegboard import Way
 from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 
 KEYS = (
     *("core.fsmonitor", "core.pager", "core.editor", "core.sshCommand", "core.askPass"),
@@ -92,7 +93,7 @@ def env(tmp_path: Path, project: Path, trap: Path) -> dict[str, str]:
 async def test_nothing_of_a_hostile_repository_is_run(
     tmp_path: Path, project: Path, env: dict[str, str]
 ) -> None:
-    snapshots = Snapshots(open_workspace(project), folder=tmp_path / "data", env=env)
+    snapshots = GitSnapshots(open_workspace(project), folder=tmp_path / "data", env=env)
     first = await snapshots.track()
     with snapshots.writing(("ses_1",), tells=False):
         (project / "a.txt").write_text("changed\n")
@@ -105,7 +106,7 @@ async def test_nothing_of_a_hostile_repository_is_run(
     diffs = await snapshots.diff(ways)
     back = {file: Way(before=way.after, after=way.before) for file, way in ways.items()}
     restored = await snapshots.restore(back)
-    await snapshots.gc()
+    await snapshots.collect(())
     await snapshots.aclose()
 
     assert not (tmp_path / "marker").exists()
@@ -136,7 +137,7 @@ async def test_no_pipe_in_the_place_of_what_git_reads_is_waited_for(
     os.mkfifo(file)
     (project / "a.txt").write_text("a")
 
-    snapshots = Snapshots(open_workspace(project), folder=tmp_path / "data", env=os.environ)
+    snapshots = GitSnapshots(open_workspace(project), folder=tmp_path / "data", env=os.environ)
 
     assert await snapshots.track()
     await snapshots.aclose()

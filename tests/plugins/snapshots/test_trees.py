@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from pegboard import Left, Way
 from pegboard.openat import temporary_beside
-from pegboard.snapshot import Snapshots, Way
-from pegboard.snapshot.objects import Objects
-from pegboard.snapshot.restore import Left
 from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.objects import Objects
+from pegboard_plugins.snapshots.worktree import GitSnapshots
 from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing
 
 
@@ -176,7 +176,7 @@ async def test_home_folders_and_those_above_are_refused(tmp_path: Path) -> None:
     home = tmp_path / "home/u"
     home.mkdir(parents=True)
     for folder in (home, tmp_path / "home", Path("/")):
-        snapshots = Snapshots(
+        snapshots = GitSnapshots(
             open_workspace(folder), folder=tmp_path / "data", env={"HOME": str(home)}
         )
         assert await snapshots.track() is None
@@ -187,7 +187,7 @@ async def test_home_folders_and_those_above_are_refused(tmp_path: Path) -> None:
 async def test_a_folder_with_too_much_and_no_git_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard.snapshot.state.OTHERS_LIMIT_FILES", 3)
+    monkeypatch.setattr("pegboard_plugins.snapshots.state.OTHERS_LIMIT_FILES", 3)
     project = tmp_path / "project"
     project.mkdir()
     for number in range(4):
@@ -231,7 +231,7 @@ async def test_a_linked_worktree_has_its_own_state(project: Path) -> None:
 
 async def test_data_inside_the_project_is_not_taken(project: Path) -> None:
     env = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
-    snapshots = Snapshots(open_workspace(project), folder=project / ".data/snapshot", env=env)
+    snapshots = GitSnapshots(open_workspace(project), folder=project / ".data/snapshot", env=env)
     before = await snapshots.track()
     assert await snapshots.track(fresh=True) == before == git(project, "rev-parse", "HEAD^{tree}")
     await snapshots.aclose()
@@ -285,14 +285,14 @@ async def test_what_nobody_refers_to_is_collected_and_the_rest_is_kept(project: 
         await snapshots.keep("ses_1", "msg_1", Way(before=before, after=kept))
         age(project)
 
-        assert await snapshots.gc() > 0
+        assert await snapshots.collect(()) > 0
 
         file = project / "a.txt"
         assert len(await snapshots.diff({file: Way(before=before, after=kept)})) == 1
         assert await snapshots.diff({file: Way(before=kept, after=dropped)}) == ()
         await snapshots.forget("ses_1")
         age(project)
-        await snapshots.gc()
+        await snapshots.collect(())
     assert list((project.parent / "data").glob("*/objects/??/*")) == []
 
 

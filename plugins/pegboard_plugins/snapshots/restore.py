@@ -4,25 +4,14 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
-from pegboard.openat import temporary_beside
-from pegboard.schema.part import Unkept
-from pegboard.snapshot.objects import EXECUTABLE, SYMLINK, Entry
+from pegboard import temporary_beside
+from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """From one tree to another, by their ids."""
-
-    before: str
-    after: str
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,34 +23,6 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     path: bytes
     expected: Entry | None
     wanted: Entry | None
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`.
-
-    Of a `secret` no copy is kept: it can neither be put back nor, once it is removed, come again.
-    Of others no snapshot was made. Of some only the entry in git's index was left: it was
-    `restaged` by somebody, `committed`, the content that was staged is gone from the repository
-    (`unstaged`), or the index was `locked`.
-    """
-
-    path: Path
-    reason: (
-        Literal["changed", "lost", "failed", "secret"]
-        | Literal["restaged", "committed", "unstaged", "locked"]
-        | Unkept
-    )
-
-
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the files; those that were as wanted already are in neither.
-
-    `unknown` says why nobody knows what some steps changed, else it is "".
-    """
-
-    changed: tuple[Path, ...] = ()
-    left: tuple[Left, ...] = ()
-    unknown: str = ""
 
 
 def put_back(root: Path, path: bytes, wanted: Entry | None, content: bytes) -> None:

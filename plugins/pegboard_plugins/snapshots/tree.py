@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from pegboard.snapshot.objects import FOLDER, Entry, Objects, object_id, tree_content, tree_entries
+from pegboard_plugins.snapshots.objects import (
+    FOLDER,
+    Entry,
+    Objects,
+    object_id,
+    tree_content,
+    tree_entries,
+)
 
 EMPTY_TREE = object_id("tree", b"")
 

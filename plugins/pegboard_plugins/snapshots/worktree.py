@@ -7,7 +7,6 @@ user's index. Nothing of the user's repository is changed by it, and nothing of 
 """
 
 import asyncio
-import hashlib
 import os
 import threading
 import time
@@ -16,22 +15,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
+from pegboard import Left, Restored, StagedWay, Way, Workspace, secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
-from pegboard.sensitive import secret_path
-from pegboard.snapshot.claims import Claims, Writing
-from pegboard.snapshot.copies import Copies
-from pegboard.snapshot.filediff import file_diff
-from pegboard.snapshot.git import GitUnusableError, ShadowGit
-from pegboard.snapshot.objects import SUBMODULE, Objects
-from pegboard.snapshot.restore import Left, Move, Restored, put_back
-from pegboard.snapshot.restore import Way as Way
-from pegboard.snapshot.staging import StagedWay, restage
-from pegboard.snapshot.state import TooMuchError, WorktreeState
-from pegboard.snapshot.store import Store
-from pegboard.snapshot.tree import MissingObjectError, look_up
-from pegboard.snapshot.watch import Watch
-from pegboard.workspace import Workspace
+from pegboard_plugins.snapshots.claims import Claims, Writing
+from pegboard_plugins.snapshots.copies import Copies
+from pegboard_plugins.snapshots.filediff import file_diff
+from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
+from pegboard_plugins.snapshots.objects import SUBMODULE, Objects
+from pegboard_plugins.snapshots.restore import Move, put_back
+from pegboard_plugins.snapshots.staging import restage
+from pegboard_plugins.snapshots.state import TooMuchError, WorktreeState
+from pegboard_plugins.snapshots.store import Store, drop_orphans, place_of
+from pegboard_plugins.snapshots.tree import MissingObjectError, look_up
+from pegboard_plugins.snapshots.watch import Watch
 
 COLLECT_EVERY_S = 24 * 3600.0
 MOST_FAILURES = 3
@@ -43,23 +40,22 @@ _Arguments = ParamSpec("_Arguments")
 _Value = TypeVar("_Value")
 
 
-class Snapshots:
-    """The snapshots of one worktree, below `folder`; one object per App.
+class GitSnapshots:
+    """The snapshots of one worktree, below `folder`, as `Snapshots` says.
 
-    `refused` says why there are none (a home folder, too many files, no git), else it is "".
+    Files of secrets are in no tree, and are put back only from the user's repository.
     """
 
     def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
-        name = hashlib.sha1(bytes(workspace.worktree), usedforsecurity=False).hexdigest()
-        self._place = folder / name
+        self._place = place_of(workspace.worktree, folder)
         self._git = ShadowGit(workspace, self._place, env)
         self._objects = Objects(self._place / "objects")
         self._store = Store(self._place, self._objects)
         self._state = WorktreeState(self._git, self._objects)
         self._root = workspace.worktree
         self._root_bytes = os.fsencode(workspace.worktree) + b"/"
-        self._claims = Claims()
         self._copies = Copies(self._state, self._objects)
+        self._claims = Claims(self._root_bytes, self._copies.note)
         self._lineages: dict[str, tuple[str, ...]] = {}
         self._busy = threading.Lock()
         self._stirred = False
@@ -101,25 +97,6 @@ class Snapshots:
             if not (tells and writing.spoke):
                 self._stirred = True
             writing.end_ns = time.time_ns()  # last: a look that begins now knows of the call
-
-    def tell(self, writing: Writing, path: Path) -> None:
-        """The call has written this file."""
-        writing.spoke = True
-        self._note(writing, path)
-
-    def intend(self, writing: Writing, path: Path) -> None:
-        """The call is about to write this file; if no tree has it, a copy is made. It blocks."""
-        name = self._note(writing, path)
-        if name is not None:
-            self._copies.note(writing.owners, name)
-
-    def _note(self, writing: Writing, path: Path) -> bytes | None:
-        name = os.fsencode(path)
-        if not name.startswith(self._root_bytes):
-            return None
-        name = name.removeprefix(self._root_bytes)
-        writing.told.add(name)
-        return name
 
     async def track(self, *, fresh: bool = False) -> str | None:
         """The tree of the files as they are; None where snapshots are refused.
@@ -201,9 +178,10 @@ class Snapshots:
         """Put paths of git's index, as git names them, back; what was left as it is."""
         return await self._beside(self._restage, ways)
 
-    async def gc(self) -> int:
-        """Drop what is too old or beyond the quota; the bytes that were freed."""
-        return await asyncio.to_thread(self._store.collect)
+    async def collect(self, directories: Collection[Path]) -> int:
+        """Drop what is too old, beyond the quota, or of a directory without a session."""
+        own = await asyncio.to_thread(self._store.collect)
+        return own + await asyncio.to_thread(drop_orphans, self._place.parent, directories)
 
     async def aclose(self) -> None:
         """Stop what runs; a snapshot in the making is given up."""
@@ -216,7 +194,7 @@ class Snapshots:
         """Beside the work: watch the folders, and once a day drop what is too old."""
         await self._beside(self._arm)
         if self._collection_is_due():
-            await self.gc()
+            await asyncio.to_thread(self._store.collect)
 
     async def _beside(
         self, work: Callable[_Arguments, _Value], *args: _Arguments.args, **names: _Arguments.kwargs
@@ -250,7 +228,7 @@ class Snapshots:
             self._failures = 0
             self._share_index()
             times = self._state.apart.times
-            self._claims.share(changed, self._root_bytes, times, looked_ns=looked_ns)
+            self._claims.share(changed, times, looked_ns=looked_ns)
             return self._state.tree
 
     def _share_index(self) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from core.cli.commands import CommandLine
+from pegboard import Left, Restored, Way
 from pegboard.schema.session import FileDiff
-from pegboard.snapshot import Way
-from pegboard.snapshot.restore import Left, Restored
 from worktrees import git, small_repository, taking, writing
 
 SECRET = b"TOKEN=topsecret-4711\n"

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.snapshot import Way, state
+from pegboard import Way
+from pegboard_plugins.snapshots import state
 from worktrees import small_repository, taking, writing
 
 OLD_S = 2 * 3600.0
@@ -38,9 +39,9 @@ async def test_what_was_there_before_a_long_rest_can_be_brought_back(
         grown_old(project)
         if elsewhere:
             async with taking(project) as others:
-                await others.gc()
+                await others.collect(())
         else:
-            await snapshots.gc()
+            await snapshots.collect(())
         before = await snapshots.track(fresh=True)
         with writing(snapshots):
             for file in files:
@@ -64,7 +65,7 @@ async def test_what_is_used_again_is_young_again(
         before = await snapshots.track()
         grown_old(project)
         await snapshots.track(fresh=True)
-        await snapshots.gc()
+        await snapshots.collect(())
         with writing(snapshots):
             (project / "notes.txt").write_text("by the session")
         after = await snapshots.track()
