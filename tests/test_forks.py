@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import forks
-from core.cli.commands import CommandLine, Done, finished
+from plugins.cli.commands import CommandLine, Done, finished
 
 TELL = """
 import json, os, resource, signal, sys, tempfile, threading, time

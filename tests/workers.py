@@ -40,12 +40,12 @@ TIMED = frozenset(
 
 LONG_S = {
     "timed": 200,
-    "core/cli/test_commands.py": 10,
-    "core/cli/test_explain.py": 15,
-    "core/cli/test_keeping.py": 12,
-    "core/cli/test_run.py": 10,
-    "core/cli/test_run_attach.py": 12,
-    "core/cli/test_terminal.py": 10,
+    "plugins/cli/test_commands.py": 10,
+    "plugins/cli/test_explain.py": 15,
+    "plugins/cli/test_keeping.py": 12,
+    "plugins/cli/test_run.py": 10,
+    "plugins/cli/test_run_attach.py": 12,
+    "plugins/cli/test_terminal.py": 10,
     "evals/test_cases.py": 18,
     "evals/test_runner.py": 8,
     "faults/test_bad_plugins.py": 12,

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pegboard.addresses import is_public_address as is_public_address
     from pegboard.app import App as App
+    from pegboard.audit import Audit as Audit
+    from pegboard.audit.acknowledgement import acknowledge_audit as acknowledge_audit
+    from pegboard.audit.check import verify_audit as verify_audit
+    from pegboard.bus import Bus as Bus
+    from pegboard.bus import Subscription as Subscription
     from pegboard.bus import encode_event as encode_event
     from pegboard.client.address import is_loopback as is_loopback
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
+    from pegboard.config import load_config as load_config
     from pegboard.config.edit import ConfigEdit as ConfigEdit
     from pegboard.config.edit import update_user_config as update_user_config
+    from pegboard.config.parse import read_layer as read_layer
+    from pegboard.config.project import redirections as redirections
+    from pegboard.config.project import shown_before as shown_before
     from pegboard.context import BackgroundProcess as BackgroundProcess
     from pegboard.context import ChildResult as ChildResult
     from pegboard.context import ProcessResult as ProcessResult
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from pegboard.diffs import diff_texts as diff_texts
     from pegboard.enough import run_until as run_until
     from pegboard.errors import AbortedError as AbortedError
+    from pegboard.errors import ConfigError as ConfigError
     from pegboard.errors import ContextOverflowError as ContextOverflowError
     from pegboard.errors import InvalidInputError as InvalidInputError
     from pegboard.errors import ModelNotFoundError as ModelNotFoundError
@@ -36,8 +46,13 @@ if TYPE_CHECKING:
     from pegboard.errors import ProviderAuthError as ProviderAuthError
     from pegboard.errors import ProviderError as ProviderError
     from pegboard.errors import QuestionRejectedError as QuestionRejectedError
+    from pegboard.errors import ServerError as ServerError
+    from pegboard.errors import ServerUnreachableError as ServerUnreachableError
     from pegboard.errors import SessionBusyError as SessionBusyError
+    from pegboard.errors import StorageError as StorageError
+    from pegboard.errors import TimeLimitError as TimeLimitError
     from pegboard.errors import ToolError as ToolError
+    from pegboard.errors import TrustError as TrustError
     from pegboard.expressions import LineExpression as LineExpression
     from pegboard.expressions import line_expression as line_expression
     from pegboard.gitconfig import running_settings as running_settings
@@ -49,6 +64,7 @@ if TYPE_CHECKING:
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.ignores import IgnoreRules as IgnoreRules
+    from pegboard.nearest import nearest_names as nearest_names
     from pegboard.openat import TEMPORARY as TEMPORARY
     from pegboard.openat import is_resolved as is_resolved
     from pegboard.openat import move_resolved as move_resolved
@@ -63,6 +79,7 @@ if TYPE_CHECKING:
     from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
     from pegboard.permissions import strictest as strictest
+    from pegboard.plugins import PluginInfo as PluginInfo
     from pegboard.process import ProgramResult as ProgramResult
     from pegboard.process import run_program as run_program
     from pegboard.programs import FoundProgram as FoundProgram
@@ -92,12 +109,23 @@ if TYPE_CHECKING:
     from pegboard.providers import ToolInputStart as ToolInputStart
     from pegboard.providers import Usage as Usage
     from pegboard.redact import secret_values as secret_values
+    from pegboard.registration import Problem as Problem
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
+    from pegboard.scan import ScanReport as ScanReport
     from pegboard.sensitive import protected_folder as protected_folder
     from pegboard.sensitive import protected_path as protected_path
     from pegboard.sensitive import secret_path as secret_path
+    from pegboard.session.attachments import DIRECTORY_MIME as DIRECTORY_MIME
+    from pegboard.session.attachments import mime_of as mime_of
     from pegboard.session.command import CommandOrder as CommandOrder
+    from pegboard.session.costs import AgentCost as AgentCost
+    from pegboard.session.costs import by_agent as by_agent
+    from pegboard.session.explain import Explanation as Explanation
+    from pegboard.session.export import LINE_LIMIT_BYTES as LINE_LIMIT_BYTES
+    from pegboard.session.leavings import reason_of as reason_of
+    from pegboard.session.leavings import shown_path as shown_path
+    from pegboard.session.revert import Reverted as Reverted
     from pegboard.session.shell import ShellOrder as ShellOrder
     from pegboard.session.terminal import TerminalOrder as TerminalOrder
     from pegboard.snapshots import Left as Left
@@ -109,10 +137,13 @@ if TYPE_CHECKING:
     from pegboard.sources import read_bounded as read_bounded
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
+    from pegboard.storage import open_storage as open_storage
     from pegboard.storage.changes import ChangeSession as ChangeSession
     from pegboard.storage.changes import DropMessage as DropMessage
     from pegboard.storage.changes import DropPart as DropPart
     from pegboard.storage.changes import PutPart as PutPart
+    from pegboard.storage.protocol import Hit as Hit
+    from pegboard.storage.protocol import SessionSize as SessionSize
     from pegboard.terminal import Terminal as Terminal
     from pegboard.terminal import TerminalSize as TerminalSize
     from pegboard.textfile import FileText as FileText
@@ -126,7 +157,10 @@ if TYPE_CHECKING:
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import tool as tool
+    from pegboard.truncate import remove_old_outputs as remove_old_outputs
     from pegboard.trust import Decision as Decision
+    from pegboard.trust import TrustStore as TrustStore
+    from pegboard.trust import write_lock as write_lock
     from pegboard.walk import printable_name as printable_name
     from pegboard.walk import ripgrep as ripgrep
     from pegboard.walk import ripgrep_names as ripgrep_names
@@ -138,10 +172,16 @@ if TYPE_CHECKING:
 _MODULES = {
     "addresses": ("is_public_address",),
     "app": ("App",),
-    "bus": ("encode_event",),
+    "audit": ("Audit",),
+    "audit.acknowledgement": ("acknowledge_audit",),
+    "audit.check": ("verify_audit",),
+    "bus": ("Bus", "Subscription", "encode_event"),
     "client.address": ("is_loopback",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
+    "config": ("load_config",),
     "config.edit": ("ConfigEdit", "update_user_config"),
+    "config.parse": ("read_layer",),
+    "config.project": ("redirections", "shown_before"),
     "context": (
         "BackgroundProcess",
         "ChildResult",
@@ -155,6 +195,7 @@ _MODULES = {
     "enough": ("run_until",),
     "errors": (
         "AbortedError",
+        "ConfigError",
         "ContextOverflowError",
         "InvalidInputError",
         "ModelNotFoundError",
@@ -164,16 +205,22 @@ _MODULES = {
         "ProviderAuthError",
         "ProviderError",
         "QuestionRejectedError",
+        "ServerError",
+        "ServerUnreachableError",
         "SessionBusyError",
+        "StorageError",
+        "TimeLimitError",
         "ToolError",
+        "TrustError",
     ),
     "expressions": ("LineExpression", "line_expression"),
     "gitconfig": ("running_settings",),
     "globs": ("glob_expression",),
     "hookmarks": ("hookimpl", "hookspec"),
     "host": ("HookCalls", "Host"),
-    "ignores": ("IgnoreRules",),
     "ids": ("IdSource", "check_id"),
+    "ignores": ("IgnoreRules",),
+    "nearest": ("nearest_names",),
     "openat": (
         "TEMPORARY",
         "is_resolved",
@@ -184,16 +231,10 @@ _MODULES = {
     ),
     "opening": ("AppOptions",),
     "paths": ("Places",),
-    "permissions": (
-        "UNCLEAR",
-        "judge",
-        "may_name",
-        "may_read",
-        "rules_from_config",
-        "strictest",
-    ),
+    "permissions": ("UNCLEAR", "judge", "may_name", "may_read", "rules_from_config", "strictest"),
+    "plugins": ("PluginInfo",),
     "process": ("ProgramResult", "run_program"),
-    "programs": ("search_path", "FoundProgram", "ProgramSearch", "find_program"),
+    "programs": ("FoundProgram", "ProgramSearch", "find_program", "search_path"),
     "providers": (
         "Call",
         "Media",
@@ -219,13 +260,26 @@ _MODULES = {
         "Usage",
     ),
     "redact": ("secret_values",),
+    "registration": ("Problem",),
     "sandbox": ("Sandbox", "SandboxPolicy"),
+    "scan": ("ScanReport",),
+    "sensitive": ("protected_folder", "protected_path", "secret_path"),
+    "session.attachments": ("DIRECTORY_MIME", "mime_of"),
     "session.command": ("CommandOrder",),
+    "session.costs": ("AgentCost", "by_agent"),
+    "session.explain": ("Explanation",),
+    "session.export": ("LINE_LIMIT_BYTES",),
+    "session.leavings": ("reason_of", "shown_path"),
+    "session.revert": ("Reverted",),
     "session.shell": ("ShellOrder",),
     "session.terminal": ("TerminalOrder",),
-    "sensitive": ("protected_folder", "protected_path", "secret_path"),
+    "snapshots": ("Left", "Restored", "Snapshots", "StagedWay", "Way", "Writing"),
+    "sources": ("read_bounded",),
     "stash": ("Stash", "StashKey"),
+    "storage": ("open_storage",),
     "storage.changes": ("ChangeSession", "DropMessage", "DropPart", "PutPart"),
+    "storage.protocol": ("Hit", "SessionSize"),
+    "terminal": ("Terminal", "TerminalSize"),
     "textfile": (
         "FileText",
         "decode_text",
@@ -234,18 +288,9 @@ _MODULES = {
         "marked_encoding",
         "new_text",
     ),
-    "terminal": ("Terminal", "TerminalSize"),
     "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
-    "trust": ("Decision",),
-    "snapshots": (
-        "Left",
-        "Restored",
-        "Snapshots",
-        "StagedWay",
-        "Way",
-        "Writing",
-    ),
-    "sources": ("read_bounded",),
+    "truncate": ("remove_old_outputs",),
+    "trust": ("Decision", "TrustStore", "write_lock"),
     "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),
     "workspace": ("Workspace", "branch", "open_workspace"),
 }

@@ -6,7 +6,7 @@ import msgspec
 
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError
-from pegboard.nearest import nearest
+from pegboard.nearest import nearest_names
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.part import ModelChoice
@@ -86,7 +86,7 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
     :raises NotFoundError: when there is none, with the nearest names.
     """
     if name not in agents:
-        raise NotFoundError("agent", name, suggestions=nearest(name, agents))
+        raise NotFoundError("agent", name, suggestions=nearest_names(name, agents))
     return agents[name]
 
 

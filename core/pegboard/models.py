@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pegboard import hookspecs
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks import Hooks
-from pegboard.nearest import nearest
+from pegboard.nearest import nearest_names
 from pegboard.providers import Provider
 from pegboard.schema.model import Model
 
@@ -38,8 +38,8 @@ async def find_model(name: str, providers: Mapping[str, Provider], hooks: Hooks)
 def _suggestions(name: str, providers: Mapping[str, Provider]) -> tuple[str, ...]:
     provider_id, slash, model_id = name.partition("/")
     known = [f"{one.id}/{model.id}" for one in providers.values() for model in one.models()]
-    found = nearest(name, known)
+    found = nearest_names(name, known)
     if found:
         return found
-    similar = nearest(provider_id, providers)
+    similar = nearest_names(provider_id, providers)
     return tuple(f"{one}{slash}{model_id}" for one in similar)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 
-def nearest(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
+def nearest_names(name: str, known: Iterable[str], *, limit: int = 3) -> tuple[str, ...]:
     """The known names that are most like this one, best first, none when nothing is alike."""
     from difflib import get_close_matches  # 8 ms that only a mistake costs
 

@@ -18,7 +18,7 @@ from pegboard.answers import check_of
 from pegboard.discovery import LoadFailure, attempt
 from pegboard.dispatch import Implementation
 from pegboard.hookmarks import PROJECT, Origin, mark_of
-from pegboard.nearest import nearest
+from pegboard.nearest import nearest_names
 from pegboard.schema.config import Config
 
 _MARK = f"{PROJECT}_impl"
@@ -226,5 +226,5 @@ def _wanted(function: Callable[..., object], known: tuple[str, ...]) -> tuple[st
 
 
 def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:
-    found = nearest(name, known, limit=1)
+    found = nearest_names(name, known, limit=1)
     return f"; did you mean {found[0]}?" if found else ""

@@ -194,11 +194,11 @@ async def sweep(folder: Path) -> None:
     """Remove old outputs, soon and then every hour; goes on until it is cancelled."""
     await asyncio.sleep(SWEEP_AFTER_S)
     while True:
-        await asyncio.to_thread(remove_old, folder, before=time.time() - KEPT_S)
+        await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
-def remove_old(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
+def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
     """Remove the outputs that were written before that instant (in seconds).
 
     They are in `folder`, and in those of sessions in it, which go when they are empty and old. Of

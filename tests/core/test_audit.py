@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.audit import Audit
 from pegboard.audit.chain import full_files
-from pegboard.audit.check import Audited, verify
+from pegboard.audit.check import Audited, verify_audit
 from pegboard.audit.head import head_file, locked, read_head
 from pegboard.errors import ToolError
 
@@ -59,7 +59,7 @@ async def test_each_line_names_the_one_before_it(path):
         (3, "decision", "c"),
     ]
     assert [entry["prev"] for entry in entries[1:]] == [entry["hash"] for entry in entries[:-1]]
-    assert verify(path) == Audited(lines=3)
+    assert verify_audit(path) == Audited(lines=3)
 
 
 async def test_only_the_user_may_read_it(path):
@@ -99,10 +99,10 @@ async def test_what_was_tampered_with_is_found_now_and_after_more_was_written(pa
     await written(path, "a", "b", "c")
     path.write_text("".join(change(lines(path))))
 
-    assert verify(path).broken == broken
+    assert verify_audit(path).broken == broken
 
     await written(path, "d")
-    assert verify(path).broken == broken
+    assert verify_audit(path).broken == broken
 
 
 async def test_a_chain_that_was_made_anew_is_not_the_one_that_was_written(path):
@@ -111,16 +111,16 @@ async def test_a_chain_that_was_made_anew_is_not_the_one_that_was_written(path):
     await written(other, "a", "x")
     path.write_bytes(other.read_bytes())
 
-    assert (verify(path).broken, verify(path).lines) == (2, 2)
+    assert (verify_audit(path).broken, verify_audit(path).lines) == (2, 2)
 
 
 async def test_the_loss_of_the_second_record_is_found(path):
     await written(path, "a", "b")
     head_file(path).unlink()
 
-    assert "may be gone" in verify(path).reason
+    assert "may be gone" in verify_audit(path).reason
     await written(path, "c")
-    found = verify(path)
+    found = verify_audit(path)
     assert (found.lines, found.broken) == (4, None)
     assert found.lost == ("line 3 says: the record of the log's end was missing",)
 
@@ -132,7 +132,7 @@ async def test_writers_in_several_processes_make_one_chain_over_all_files(path):
         assert process.returncode == 0
 
     assert len(full_files(path)) > 2
-    assert verify(path) == Audited(lines=75)
+    assert verify_audit(path) == Audited(lines=75)
 
 
 async def test_many_writes_at_once_make_one_chain(path):
@@ -140,7 +140,7 @@ async def test_many_writes_at_once_make_one_chain(path):
 
     await asyncio.gather(*(audits[n % 2].write("call", {"n": n}) for n in range(60)))
 
-    assert verify(path) == Audited(lines=60)
+    assert verify_audit(path) == Audited(lines=60)
 
 
 async def test_a_writer_that_is_cancelled_takes_no_other_s_line_with_it(path):
@@ -156,7 +156,7 @@ async def test_a_writer_that_is_cancelled_takes_no_other_s_line_with_it(path):
     await written(path, "after")
     kept = {json.loads(line).get("n") for line in lines(path)}
     assert kept >= {1, 3, 5, 7}
-    assert verify(path).broken is None
+    assert verify_audit(path).broken is None
 
 
 async def test_a_full_disk_is_an_error_and_the_log_goes_on_when_there_is_room(path):
@@ -170,9 +170,9 @@ async def test_a_full_disk_is_an_error_and_the_log_goes_on_when_there_is_room(pa
     assert process.returncode == 1
     assert b"ToolError: the audit log" in err
     assert path.stat().st_size == 1500  # the last line is cut
-    assert verify(path).lines == counted
+    assert verify_audit(path).lines == counted
     await written(path, "more")
-    assert (verify(path).broken, words(path)[-1]) == (None, "more")
+    assert (verify_audit(path).broken, words(path)[-1]) == (None, "more")
 
 
 @pytest.mark.parametrize("after", [0, 20, -1], ids=["no byte", "a part", "no end of line"])
@@ -184,10 +184,10 @@ async def test_a_crash_while_a_line_is_written_leaves_a_log_that_goes_on(path, a
     path.write_bytes(before + third[:after])
     head_file(path).write_bytes(head)
 
-    assert verify(path).broken is None
+    assert verify_audit(path).broken is None
     await written(path, "d")
 
-    found = verify(path)
+    found = verify_audit(path)
     assert found.broken is None
     assert words(path) == ["a", "b", *([None] if after else []), "d"]
     assert len(found.notes) == bool(after)
@@ -199,9 +199,9 @@ async def test_a_line_whose_writer_died_before_it_could_record_it_counts(path):
     await written(path, "b")
     head_file(path).write_bytes(head)
 
-    assert verify(path) == Audited(lines=2)
+    assert verify_audit(path) == Audited(lines=2)
     await written(path, "c")
-    assert (words(path), verify(path)) == (["a", "b", "c"], Audited(lines=3))
+    assert (words(path), verify_audit(path)) == (["a", "b", "c"], Audited(lines=3))
 
 
 async def test_a_line_is_in_the_file_before_the_disk_has_it_and_the_record_follows(path):
@@ -210,7 +210,7 @@ async def test_a_line_is_in_the_file_before_the_disk_has_it_and_the_record_follo
         await audit.write("decision", {"word": word})
 
     assert words(path) == ["a", "b", "c"]
-    assert verify(path) == Audited(lines=3)
+    assert verify_audit(path) == Audited(lines=3)
     await audit.aclose()
     with locked(path, writing=False) as number:
         assert read_head(number).last.seq == 3
@@ -226,12 +226,16 @@ async def test_what_a_power_cut_left_of_the_last_lines_is_taken_out(path):
     with path.open("r+b") as file:
         file.seek(size + 5)
         file.write(bytes(40))
-    assert (verify(path).lines, verify(path).broken, len(verify(path).notes)) == (2, None, 1)
+    assert (verify_audit(path).lines, verify_audit(path).broken, len(verify_audit(path).notes)) == (
+        2,
+        None,
+        1,
+    )
 
     await written(path, "f")
 
     assert words(path) == ["a", "b", None, "f"]
-    assert verify(path).broken is None
+    assert verify_audit(path).broken is None
 
 
 async def test_a_line_that_is_gone_before_the_record_knew_of_it_is_missed_by_its_writer(path):
@@ -242,7 +246,7 @@ async def test_a_line_that_is_gone_before_the_record_knew_of_it_is_missed_by_its
 
     await audit.write("decision", {"word": "d"})
 
-    assert verify(path).broken == 3
+    assert verify_audit(path).broken == 3
     await audit.aclose()
 
 
@@ -255,7 +259,7 @@ async def test_a_writer_that_dies_behind_a_full_file_leaves_one_chain(path):
 
     await written(path, "f")
 
-    assert verify(path) == Audited(lines=6)
+    assert verify_audit(path) == Audited(lines=6)
     await audit.aclose()
 
 
@@ -265,9 +269,9 @@ async def test_a_record_that_was_half_written_leaves_the_one_before(path):
     head[:200] = bytes(200)  # the second of the two turns stands first
     head_file(path).write_bytes(head)
 
-    assert verify(path) == Audited(lines=2)
+    assert verify_audit(path) == Audited(lines=2)
     await written(path, "c")
-    assert verify(path) == Audited(lines=3)
+    assert verify_audit(path) == Audited(lines=3)
 
 
 async def test_writers_that_are_killed_at_any_time_leave_one_chain(path):
@@ -281,10 +285,10 @@ async def test_writers_that_are_killed_at_any_time_leave_one_chain(path):
             process.kill()
             await process.communicate()
 
-        assert verify(path).broken is None
+        assert verify_audit(path).broken is None
 
     await written(path, "last")
-    assert verify(path).broken is None
+    assert verify_audit(path).broken is None
     assert words(path)[-1] == "last"
 
 
@@ -294,7 +298,7 @@ async def test_a_full_file_is_put_aside_and_the_chain_goes_on(path):
     full = [name for _, name in full_files(path)]
     assert len(full) == 2
     assert [word for name in (*full, path) for word in words(name)] == list("abcdefgh")
-    assert verify(path) == Audited(lines=8)
+    assert verify_audit(path) == Audited(lines=8)
 
 
 async def test_of_the_full_files_the_newest_are_kept_and_no_other_may_be_gone(path):
@@ -303,10 +307,10 @@ async def test_of_the_full_files_the_newest_are_kept_and_no_other_may_be_gone(pa
     full = full_files(path)
     kept = sum(len(lines(name)) for _, name in full) + len(lines(path))
     assert len(full) == 3
-    assert verify(path) == Audited(lines=kept)
+    assert verify_audit(path) == Audited(lines=kept)
 
     full[0][1].unlink()
-    assert (verify(path).broken, verify(path).file) == (1, full[1][1])
+    assert (verify_audit(path).broken, verify_audit(path).file) == (1, full[1][1])
 
 
 async def test_a_change_in_a_full_file_names_the_file_and_its_line(path):
@@ -315,7 +319,7 @@ async def test_a_change_in_a_full_file_names_the_file_and_its_line(path):
     text = lines(second)
     second.write_text("".join([text[0], text[1].replace('"word":"', '"word":"x'), *text[2:]]))
 
-    found = verify(path)
+    found = verify_audit(path)
     assert (found.file, found.broken, found.reason) == (second, 2, "it was changed")
 
 
@@ -329,16 +333,16 @@ async def test_a_crash_while_a_full_file_is_put_aside_loses_nothing(path, step):
         stale = path.with_name("audit-0.jsonl")
         stale.write_text("of no use")
 
-    assert verify(path) == Audited(lines=3)
+    assert verify_audit(path) == Audited(lines=3)
     await written(path, "d")
-    assert verify(path) == Audited(lines=4)
+    assert verify_audit(path) == Audited(lines=4)
 
 
 async def test_long_texts_are_cut(path):
     await written(path, "x" * 10_000)
 
     assert len(lines(path)[0]) < 1_000
-    assert verify(path) == Audited(lines=1)
+    assert verify_audit(path) == Audited(lines=1)
 
 
 async def test_no_secret_gets_into_it(path):
@@ -372,5 +376,5 @@ async def test_a_log_that_is_a_link_is_not_written(tmp_path, path):
 
 
 def test_a_log_that_is_not_there_is_empty(path):
-    assert verify(path) == Audited(lines=0)
+    assert verify_audit(path) == Audited(lines=0)
     assert not os.path.lexists(path.parent)

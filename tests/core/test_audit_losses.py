@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from pegboard.audit import Audit
-from pegboard.audit.acknowledgement import acknowledge
+from pegboard.audit.acknowledgement import acknowledge_audit
 from pegboard.audit.chain import Link
-from pegboard.audit.check import Audited, verify
+from pegboard.audit.check import Audited, verify_audit
 from pegboard.audit.head import Head, head_file, locked, write_head
 
 
@@ -56,14 +56,14 @@ def of_the_first_version(path, *words):
 )
 async def test_lines_without_a_version_are_held_to_their_bytes_too(path, change):
     of_the_first_version(path, "a", "b é \t")
-    assert verify(path) == Audited(lines=2)
+    assert verify_audit(path) == Audited(lines=2)
 
     await written(path, "c")
-    assert verify(path) == Audited(lines=3)
+    assert verify_audit(path) == Audited(lines=3)
 
     first, second, third = lines(path)
     path.write_text("".join((first, second.replace(*change), third)))
-    assert verify(path).broken == 2
+    assert verify_audit(path).broken == 2
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ async def test_a_loss_is_said_until_a_person_acknowledges_it(path, harm, said):
     witness = path.parents[1] / "data" / "known"
     await written(path, *"abc", witness=witness)
     harm(path)
-    assert verify(path, witness=witness).fault
+    assert verify_audit(path, witness=witness).fault
 
     await written(path, "d", witness=witness)
-    assert said in verify(path, witness=witness).fault
+    assert said in verify_audit(path, witness=witness).fault
     await written(path, *"efgh", witness=witness, full_bytes=300, kept_files=1)
-    found = verify(path, witness=witness)
+    found = verify_audit(path, witness=witness)
     assert found.fault
 
-    aside = acknowledge(path, witness=witness)
-    after = verify(path, witness=witness)
+    aside = acknowledge_audit(path, witness=witness)
+    after = verify_audit(path, witness=witness)
     await written(path, "e", witness=witness)
 
     assert path.name in {each.name for each in aside.iterdir()}
@@ -98,8 +98,8 @@ async def test_a_loss_is_said_until_a_person_acknowledges_it(path, harm, said):
     entry = json.loads(lines(path)[0])
     assert (entry["kind"], entry["by"], entry["aside"]) == ("acknowledged", "user", str(aside))
     assert entry["found"] == found.fault
-    assert verify(path, witness=witness) == Audited(lines=2)
-    assert acknowledge(path, witness=witness) is None
+    assert verify_audit(path, witness=witness) == Audited(lines=2)
+    assert acknowledge_audit(path, witness=witness) is None
 
 
 async def test_a_writer_goes_on_behind_what_another_process_acknowledged(path):
@@ -107,12 +107,12 @@ async def test_a_writer_goes_on_behind_what_another_process_acknowledged(path):
     for word in "abc":
         await audit.write("decision", {"word": word})
     await asyncio.to_thread(path.write_text, "".join(["x\n", *lines(path)]))
-    acknowledge(path)
+    acknowledge_audit(path)
 
     await audit.write("decision", {"word": "d"})
     await audit.aclose()
 
-    assert verify(path) == Audited(lines=2)
+    assert verify_audit(path) == Audited(lines=2)
     assert [json.loads(line)["seq"] for line in lines(path)] == [4, 5]
 
 
@@ -125,4 +125,4 @@ async def test_the_first_line_of_all_may_be_cut_by_a_crash(path):
 
     await written(path, "b")
 
-    assert (verify(path).fault, len(verify(path).notes)) == ("", 1)
+    assert (verify_audit(path).fault, len(verify_audit(path).notes)) == ("", 1)

@@ -6,7 +6,7 @@ import pytest
 
 from cases import built, load
 from pegboard.tools import ToolResult
-from pegboard.truncate import KEPT_S, limit_output, remove_old, shorten, sweep, truncate
+from pegboard.truncate import KEPT_S, limit_output, remove_old_outputs, shorten, sweep, truncate
 from played import Played, opened, text
 
 CASES = load("truncate_cases.json")
@@ -142,7 +142,7 @@ async def until(is_so):
 def test_of_too_many_outputs_the_newest_are_kept(tmp_path):
     outputs(tmp_path, tool_a=30, run_b=20, tool_c=10)
 
-    remove_old(tmp_path, before=0, most_bytes=2)
+    remove_old_outputs(tmp_path, before=0, most_bytes=2)
 
     assert left(tmp_path) == {"run_b.txt", "tool_c.txt"}
 
@@ -157,7 +157,7 @@ async def test_an_output_that_is_not_cut_as_its_tool_says_is_cut(tmp_path):
 
 
 def test_a_folder_that_is_not_there_has_nothing_to_remove(tmp_path):
-    remove_old(tmp_path / "none", before=time.time())
+    remove_old_outputs(tmp_path / "none", before=time.time())
 
 
 def test_outputs_of_sessions_go_with_their_folders(tmp_path):
@@ -167,10 +167,10 @@ def test_outputs_of_sessions_go_with_their_folders(tmp_path):
     outputs(tmp_path / "ses_new", tool_b=60)
     outputs(tmp_path / "mine", tool_c=KEPT_S + 60)
 
-    remove_old(tmp_path, before=time.time() - KEPT_S)
+    remove_old_outputs(tmp_path, before=time.time() - KEPT_S)
     os.utime(tmp_path / "ses_old", (0, 0))
     os.utime(tmp_path / "ses_new", (0, 0))
-    remove_old(tmp_path, before=time.time() - KEPT_S)
+    remove_old_outputs(tmp_path, before=time.time() - KEPT_S)
 
     assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
         *("mine", "mine/tool_c.txt", "ses_new", "ses_new/tool_b.txt")
@@ -181,7 +181,7 @@ def test_what_is_no_output_of_ours_is_left_alone(tmp_path):
     (tmp_path / "precious").write_text("x")
     (tmp_path / "tool_link.txt").symlink_to("precious")
 
-    remove_old(tmp_path, before=time.time() + 60)
+    remove_old_outputs(tmp_path, before=time.time() + 60)
 
     assert (tmp_path / "precious").exists()
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.commands import CommandLine
 from docs.pages import blocks
 from model_server import ModelServer, by_step, call, say
+from plugins.cli.commands import CommandLine
 
 SCRIPT = (call("hello", {"name": "Ada"}), say("She is greeted."))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.commands import CommandLine, finished
 from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.snapshots import git as shadow
+from plugins.cli.commands import CommandLine, finished
 from processes import MARK, alive
 from worktrees import git, small_repository, taking, writing
 

@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from core.cli.commands import CommandLine
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
 from pegboard.schema.prompt import TextInput
 from played import tools_of
+from plugins.cli.commands import CommandLine
 from served import Served, model, served
 
 SECRET = "the-key-that-nobody-may-see"

@@ -10,8 +10,8 @@ from typing import Any
 import apsw
 import pytest
 
-from core.cli.commands import LIMIT_S, CommandLine, finished
 from forks import Running
+from plugins.cli.commands import LIMIT_S, CommandLine, finished
 from worktrees import small_repository
 
 FILES = 300

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.commands import COMMAND, CommandLine, Done, Process, finished
 from model_server import ModelServer, by_step, call, say
+from plugins.cli.commands import COMMAND, CommandLine, Done, Process, finished
 
 GIB = 1 << 30
 BLOCKS = """

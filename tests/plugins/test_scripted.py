@@ -23,7 +23,7 @@ from pegboard_plugins.scripted import Scripted
 from pegboard_plugins.scripted.transcript import read_transcript
 from provider_run import events_of, request_for, text_of, user
 
-DEMO_PROJECT = Path(__file__).parents[2] / "core" / "pegboard" / "cli" / "demo_project"
+DEMO_PROJECT = Path(__file__).parents[2] / "plugins" / "pegboard_plugins" / "cli" / "demo_project"
 
 
 def _request(folder: Path, transcript: object, *messages: ModelMessage) -> ModelRequest:

@@ -253,7 +253,7 @@ class Audit:
         sound = rest[: rest.rfind(b"\n", 0, (rest + ZERO).index(ZERO)) + 1]
         last = head.last
         for text in sound.splitlines():
-            last = read_line(text, last).link  # one with a fault stays, and `verify` names it
+            last = read_line(text, last).link  # one with a fault stays, and `verify_audit` names it
         if sound == rest:
             return _End(last)
         found = cut_note(len(rest) - len(sound))

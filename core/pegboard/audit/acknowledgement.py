@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 from pegboard.audit.chain import full_files, line_after, newest_link
-from pegboard.audit.check import verify
+from pegboard.audit.check import verify_audit
 from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
 
 
-def acknowledge(path: Path, *, witness: Path | None = None) -> Path | None:
+def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
     """Where the files of a log with a fault are from now on; None for a sound one, which stays.
 
     The next line goes on with their numbers and follows their last. It says what was found, and
@@ -17,7 +17,7 @@ def acknowledge(path: Path, *, witness: Path | None = None) -> Path | None:
 
     :raises OSError: when they cannot be moved, or the line cannot be written.
     """
-    fault = verify(path, witness=witness).fault
+    fault = verify_audit(path, witness=witness).fault
     if not fault:
         return None
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -33,7 +33,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
         return "; ".join(self.lost)
 
 
-def verify(path: Path, *, witness: Path | None = None) -> Audited:
+def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
     """Whether no line is changed, added, taken out, moved, or gone from the end.
 
     Processes may write the log meanwhile; what they add is not looked at. Full files that are

@@ -11,7 +11,7 @@ from pegboard.config.substitute import expanded
 from pegboard.errors import ConfigError
 from pegboard.hosts import KEY as NETWORK
 from pegboard.hosts import host_pattern
-from pegboard.nearest import nearest
+from pegboard.nearest import nearest_names
 from pegboard.permissions import rules_from_config
 from pegboard.schema.config import (
     AgentConfig,
@@ -85,7 +85,7 @@ def _check_keys(
     fields = set(kind.__struct_fields__) - {"project_permission"}
     for name in table:
         if name not in fields:
-            meant = nearest(str(name), fields, limit=1)
+            meant = nearest_names(str(name), fields, limit=1)
             hint = (
                 f"did you mean {meant[0]}?" if meant else f"known are {', '.join(sorted(fields))}"
             )

@@ -21,7 +21,7 @@ from pegboard.errors import (
     PermissionDeniedError,
     PermissionRejectedError,
 )
-from pegboard.nearest import nearest
+from pegboard.nearest import nearest_names
 from pegboard.providers import ToolCall
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.part import Completed, Failed, ModelChoice, Part
@@ -142,7 +142,7 @@ def find_command(commands: Mapping[str, Command], name: str) -> Command:
     :raises NotFoundError: when there is none, with the nearest names.
     """
     if name not in commands:
-        raise NotFoundError("command", name, suggestions=nearest(name, commands))
+        raise NotFoundError("command", name, suggestions=nearest_names(name, commands))
     return commands[name]
 
 

@@ -79,7 +79,7 @@ def _reads(tool: Tool | None) -> bool:
 
 def said_of(files: Restored, root: Path) -> str:
     """What was left, for people, "" when nothing was."""
-    lines = [f"{shown(left.path, root)}: {reason_of(left, root)}" for left in files.left]
+    lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     if len(lines) > MOST_NAMED:
         lines[MOST_NAMED:] = [f"and {len(lines) - MOST_NAMED} more"]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
@@ -89,11 +89,11 @@ def said_of(files: Restored, root: Path) -> str:
 
 def reason_of(left: Left, root: Path) -> str:
     """Why a file was left, with the way to get it back where there is one."""
-    folder = shown(_repository(left.path, root), root)
-    return _REASONS[left.reason].format(folder=folder, file=shown(left.path, root))
+    folder = shown_path(_repository(left.path, root), root)
+    return _REASONS[left.reason].format(folder=folder, file=shown_path(left.path, root))
 
 
-def shown(path: Path, root: Path) -> str:
+def shown_path(path: Path, root: Path) -> str:
     """The path as people name it."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 

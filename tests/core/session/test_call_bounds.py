@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from core.cli.commands import CommandLine
 from model_server import ModelServer, by_step, chunk, finish, say, tool_call
 from pegboard.providers import (
     ModelRequest,
@@ -22,6 +21,7 @@ from pegboard.providers import (
 from pegboard.schema.part import Completed, Failed
 from pegboard.session.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
+from plugins.cli.commands import CommandLine
 
 MEGABYTE = "x" * (1 << 20)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.commands import CommandLine
 from pegboard import Left, Restored, Way
 from pegboard.schema.session import FileDiff
+from plugins.cli.commands import CommandLine
 from worktrees import git, small_repository, taking, writing
 
 SECRET = b"TOKEN=topsecret-4711\n"

@@ -1,0 +1,34 @@
+"""Text from elsewhere, in letters that no terminal obeys."""
+
+import re
+
+_TEXT_CONTROLS = "\n\t"
+_UNSEEN = re.compile(
+    "[\u00a0\u034f\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200a\u202f\u205f"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def visible(text: str) -> str:
+    r"""The text with all that a terminal would obey, or not show, spelt out.
+
+    Line breaks and tabs stay. Escape sequences, carriage returns, and the marks that turn the
+    direction of writing round become texts such as `\x1b`.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        character if character.isprintable() or character in _TEXT_CONTROLS else _spelt(character)
+        for character in text
+    )
+
+
+def exposed(text: str) -> str:
+    """The text as `visible` gives it, with letters spelt out too that show nothing, or a blank."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), visible(text))
+
+
+def _spelt(character: str) -> str:
+    if character == " " or (character.isspace() and character not in "\r\x0b\x0c\x85\u2028\u2029"):
+        return character
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,327 @@
+"""A server, as the command line uses it: requests one way, events the other."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegboard import AbortedError, Bus, NotFoundError, Subscription, TimeLimitError, nearest_names
+from pegboard.client import AsyncClient, Resync, ServerError, ServerUnreachableError
+from pegboard.schema.event import (
+    Event,
+    MessageUpdated,
+    PartUpdated,
+    PermissionAsked,
+    QuestionAsked,
+    SessionIdle,
+    SessionStatusChanged,
+)
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import Part, Pending, ToolPart
+from pegboard.schema.permission import Reply, Scope
+from pegboard.schema.prompt import FileInput
+from pegboard.schema.session import Session
+from pegboard_plugins.cli.engine import QUEUED_EVENTS, Prompt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pegboard.client import AsyncEventStream
+
+TOLD_WITHIN_S = 10.0
+"""What the events of a turn may come later than its answer, which has a connection of its own."""
+LOOK_EVERY_S = 0.5
+READ_AGAIN = 20
+ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""An abort may come before its prompt."""
+_SEARCHED = 500
+_NOT_FOUND = "NotFoundError"
+_ABORTED = "MessageAbortedError"
+
+
+@asynccontextmanager
+async def attached(
+    url: str, directory: Path, password: str | None
+) -> AsyncIterator["AttachedEngine"]:
+    """The `Engine` that a server is for a directory; it hears events as long as it is open.
+
+    :raises ServerError: when no server answers, or it does not let us in.
+    """
+    async with (
+        AsyncClient.discover(directory, url=url, password=password) as client,
+        client.events() as events,
+    ):
+        engine = AttachedEngine(client)
+        hearing = engine.hear_all(events)
+        try:
+            yield engine
+        finally:
+            hearing.cancel()
+            await asyncio.gather(hearing, return_exceptions=True)
+
+
+class AttachedEngine:
+    """One project of a server, and one prompt at a time."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+        self._bus = Bus()
+        self._hearing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._posting: asyncio.Task[Turn] | None = None
+        self._session_id = ""
+        self._before = ""
+        self._rests = asyncio.Event()
+        self._shown: dict[str, Part] = {}
+        self._asked: set[str] = set()
+        self._sandbox = ""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Nothing: a server tells its warnings in its own log."""
+        return ()
+
+    @property
+    def sandbox(self) -> str:
+        """That of the server, once a call has told of it: nothing else does."""
+        return self._sandbox
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those of the server, of which no call tells more than the number."""
+        return ()
+
+    @property
+    def untrusted(self) -> bool:
+        """Never known: no call of a server tells it."""
+        return False
+
+    async def commands(self) -> Iterable[str]:
+        """The names of the slash commands."""
+        return [command.name for command in await self._client.commands()]
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        try:
+            return await self._client.sessions.get(session_id)
+        except ServerError as error:
+            if error.name != _NOT_FOUND:
+                raise
+            known = await self._client.sessions.list(limit=_SEARCHED, roots=False)
+            hint = nearest_names(session_id, [each.id for each in known])
+            raise NotFoundError("session", session_id, suggestions=hint) from error
+
+    async def newest(self) -> Session | None:
+        """The session that was used last."""
+        found = await self._client.sessions.list(limit=1)
+        return found[0] if found else None
+
+    async def create(self, *, title: str | None, agent: str | None) -> Session:
+        """A new session."""
+        return await self._client.sessions.create(title=title, agent=agent)
+
+    async def is_begun(self, session_id: str) -> bool:
+        """Whether the session has messages."""
+        return bool(await self._newest_id(session_id))
+
+    def subscribe(self) -> Subscription:
+        """The server's events of this project."""
+        return self._bus.subscribe(limit=QUEUED_EVENTS)
+
+    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+        """The last answer; a connection that breaks off is taken up again.
+
+        :raises AbortedError: when the turn was stopped before there was an answer.
+        :raises ServerError: when the server refuses, or is away for too long.
+        """
+        self._session_id, self._before = session_id, await self._newest_id(session_id)
+        self._posting = posting = asyncio.create_task(self._answered(session_id, prompt))
+        try:
+            either: set[asyncio.Future[Any]] = {posting, self._hearing}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if not posting.done():
+                self._hearing.result()  # it ends with an error only
+            turn = await posting
+            await self._all_told()
+        finally:
+            posting.cancel()
+            await asyncio.gather(posting, return_exceptions=True)
+        return turn
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop what runs in the session, and see that the prompt ends."""
+        try:
+            for pause_s in ABORT_AGAIN_AFTER_S:
+                await self._client.sessions.abort(session_id)
+                if self._posting is None:
+                    return False
+                done, _ = await asyncio.wait({self._posting}, timeout=pause_s)
+                if done:
+                    return True
+        except (ServerError, TimeLimitError):
+            pass
+        return False
+
+    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+        """Allow what waits, and the like of it."""
+        with _gone("permission request", request_id):
+            await self._client.permissions.reply(
+                request_id, "always", scope=scope, agent_only=agent_only
+            )
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        with _gone("permission request", request_id):
+            await self._client.permissions.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions."""
+        with _gone("question", request_id):
+            await self._client.questions.reply(request_id, answers)
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered."""
+        with _gone("question", request_id):
+            await self._client.questions.reject(request_id)
+
+    def hear_all(self, events: "AsyncEventStream[Event]") -> "asyncio.Task[None]":
+        """The task that passes events on; the caller owns it."""
+        task = asyncio.create_task(self._hear(events), name="events")
+        self._hearing = task
+        return task
+
+    async def _hear(self, events: "AsyncEventStream[Event]") -> None:
+        try:
+            async for event in events:
+                if isinstance(event, Resync):
+                    await self._read_anew()
+                else:
+                    self._tell(event)
+        finally:
+            self._bus.close()
+
+    def _tell(self, event: Event) -> None:
+        match event.properties:
+            case SessionStatusChanged(session_id=self._session_id):
+                self._rests.clear()
+            case SessionIdle(session_id=self._session_id):
+                self._rests.set()
+            case PartUpdated(part=part):
+                self._shown[part.id] = part
+                self._sandbox = _sandbox_of(part) or self._sandbox
+            case PermissionAsked(request=request) | QuestionAsked(request=request):
+                if request.id in self._asked:
+                    return
+                self._asked.add(request.id)
+            case _:
+                pass
+        self._bus.publish(event)
+
+    async def _read_anew(self) -> None:
+        """Tell what lost events would have told; the server has just been there, or soon is."""
+        for _ in range(READ_AGAIN):
+            try:
+                await self._read_all()
+            except (ServerUnreachableError, TimeLimitError):
+                await asyncio.sleep(LOOK_EVERY_S)
+            else:
+                return
+
+    async def _read_all(self) -> None:
+        """Tell what is there of the turn, what waits, and whether the session rests."""
+        if not self._session_id:
+            return
+        for turn in await self._client.messages(self._session_id):
+            if turn.info.id > self._before:
+                self._tell_turn(turn)
+        for request in await self._client.permissions.list():
+            self._tell(Event(properties=PermissionAsked(request=request)))
+        for question in await self._client.questions.list():
+            self._tell(Event(properties=QuestionAsked(request=question)))
+        if self._session_id not in await self._client.sessions.status():
+            self._rests.set()
+
+    def _tell_turn(self, turn: Turn) -> None:
+        session_id = self._session_id
+        self._tell(Event(properties=MessageUpdated(session_id=session_id, info=turn.info)))
+        for part in turn.parts:
+            if self._shown.get(part.id) != part:
+                told = PartUpdated(session_id=session_id, part=part, time=turn.info.time.created)
+                self._tell(Event(properties=told))
+
+    async def _answered(self, session_id: str, prompt: Prompt) -> Turn:
+        try:
+            return await self._posted(session_id, prompt)
+        except ServerUnreachableError as error:
+            return await self._found_again(session_id, error)
+        except ServerError as error:
+            if error.name == _ABORTED:
+                raise AbortedError(error.message) from error
+            raise
+
+    async def _posted(self, session_id: str, prompt: Prompt) -> Turn:
+        agent, model, command = prompt.agent, prompt.model, prompt.command
+        if command is None:
+            return await self._client.prompt(
+                session_id, prompt.parts, agent=agent, model=model, mentions=prompt.typed or None
+            )
+        return await self._client.command(
+            session_id,
+            command.name,
+            command.arguments,
+            typed=command.is_typed,
+            agent=agent,
+            model=model,
+            files=[part for part in prompt.parts if isinstance(part, FileInput)],
+        )
+
+    async def _found_again(self, session_id: str, lost: ServerUnreachableError) -> Turn:
+        """The answer to a prompt whose connection broke off, once the session rests.
+
+        The wait ends with the event stream, which gives up when the server stays away.
+        """
+        while True:
+            await asyncio.sleep(LOOK_EVERY_S)
+            try:
+                if session_id in await self._client.sessions.status():
+                    continue
+                turns = await self._client.messages(session_id, limit=1)
+            except (ServerUnreachableError, TimeLimitError):
+                continue
+            if turns and self._is_answer(turns[-1]):
+                return turns[-1]
+            raise lost
+
+    def _is_answer(self, turn: Turn) -> bool:
+        return turn.info.id > self._before and isinstance(turn.info, AssistantMessage)
+
+    async def _all_told(self) -> None:
+        """Wait for the events of the turn that is over, but not for ever."""
+        resting = asyncio.create_task(self._rests.wait())
+        either: set[asyncio.Future[Any]] = {resting, self._hearing}
+        await asyncio.wait(either, timeout=TOLD_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+        resting.cancel()
+        await asyncio.gather(resting, return_exceptions=True)
+
+    async def _newest_id(self, session_id: str) -> str:
+        turns = await self._client.messages(session_id, limit=1)
+        return turns[-1].info.id if turns else ""
+
+
+def _sandbox_of(part: Part) -> str:
+    """How tightly the processes of a call were enclosed; empty where it tells nothing."""
+    if not isinstance(part, ToolPart) or isinstance(part.state, Pending):
+        return ""
+    level = (part.state.metadata or {}).get("sandbox")
+    return level if isinstance(level, str) else ""
+
+
+@contextmanager
+def _gone(kind: str, request_id: str) -> "Iterator[None]":
+    """The server's word that nothing waits any more, as an App says it."""
+    try:
+        yield
+    except ServerError as error:
+        if error.name != _NOT_FOUND:
+            raise
+        raise NotFoundError(kind, request_id) from error

@@ -1,0 +1,61 @@
+"""`pegboard audit`: the log of decisions and tool calls."""
+
+import os
+import sys
+
+import click
+
+from pegboard import StorageError
+
+
+@click.group()
+def audit() -> None:
+    """Check the log of permission decisions and tool calls."""
+
+
+@audit.command()
+def verify() -> None:
+    """Check that no line of the log was changed, added, moved or taken out."""
+    from pegboard import Places
+    from pegboard import verify_audit as verified
+
+    places = Places.of(os.environ)
+    path = places.audit
+    try:
+        found = verified(path, witness=places.audit_witness)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error}") from error
+    for note in found.notes:
+        click.echo(f"note: {note}", err=True)
+    if found.fault:
+        raise StorageError(f"{found.fault}; `pegboard audit acknowledge` once you know why")
+    click.echo(f"{found.lines} lines are as they were written: {path}")
+
+
+@audit.command()
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def acknowledge(*, yes: bool) -> None:
+    """Say that you know of what `verify` finds: the log is set aside, and goes on in new files."""
+    from pegboard import Places
+    from pegboard import acknowledge_audit as acknowledged
+    from pegboard import verify_audit as verified
+
+    places = Places.of(os.environ)
+    try:
+        fault = verified(places.audit, witness=places.audit_witness).fault
+        if fault:
+            click.echo(fault, err=True)
+            _confirm(yes=yes)
+        aside = acknowledged(places.audit, witness=places.audit_witness)
+    except OSError as error:
+        raise StorageError(f"{places.audit} cannot be set aside: {error}") from error
+    click.echo("nothing to acknowledge" if aside is None else f"the log until now is in {aside}")
+
+
+def _confirm(*, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise StorageError("nobody is there to be asked; look at the log, then say --yes")
+    if not click.confirm("Set the log aside and go on?", default=False, err=True):
+        raise StorageError("not acknowledged; nothing was changed")

@@ -1,0 +1,204 @@
+"""`pegboard session repair|gc|du`: the database of all projects, and what lies beside it."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard_plugins.cli.jsontext import schema_json
+
+if TYPE_CHECKING:
+    from pegboard import Places, SessionSize
+    from pegboard.schema.event import Event
+
+KEPT_S = 7 * 24 * 3600.0
+"""Outputs of tools are kept this long (opencode `tool/truncation.ts`)."""
+LARGEST = 10
+_UNITS = ("B", "KiB", "MiB", "GiB")
+_UNIT = 1024
+
+
+@click.command()
+def repair() -> int:
+    """Look whether the database is sound, and end what a crash has left running.
+
+    Opening the database does the repair; this says what there was to do. A damaged file is kept
+    beside a new one, with all in it that could be read. It ends with 1 when something is wrong
+    that cannot be mended.
+    """
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.render import counted
+
+    warnings, interrupted, problems, sessions = asyncio.run(_repaired(_places()))
+    for text in warnings:
+        click.echo(visible(f"warning: {text}"))
+    for session_id in interrupted:
+        click.echo(f"interrupted: {session_id} was running when its process ended")
+    for text in problems:
+        click.echo(visible(f"problem: {text}"))
+    if problems:
+        click.echo("what can still be read can be saved with `pegboard session export`")
+        return 1
+    click.echo(f"the database is sound: {counted(sessions, 'session')}")
+    return 0
+
+
+async def _repaired(
+    places: "Places",
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    before = await _looked_at(places)
+    if not before[2]:
+        return before
+    # What the look has found in the file itself is what the next opening mends.
+    warnings, interrupted, problems, sessions = await _looked_at(places)
+    return (*before[0], *warnings), (*before[1], *interrupted), problems, sessions
+
+
+async def _looked_at(
+    places: "Places",
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    from pegboard import IdSource, open_storage
+    from pegboard.schema.event import SessionIdle
+
+    events: list[Event] = []
+    storage = await open_storage(_database(places), ids=IdSource(), on_commit=events.extend)
+    try:
+        idle = (each.properties for each in events)
+        interrupted = tuple(each.session_id for each in idle if isinstance(each, SessionIdle))
+        problems = await storage.problems()
+        sessions = 0 if problems else len(await storage.sessions())
+        return storage.warnings, interrupted, problems, sessions
+    finally:
+        await storage.aclose()
+
+
+@click.command()
+@click.pass_obj
+def gc(directory: Path) -> None:
+    """Drop what nobody needs any more, and give its room back.
+
+    That is: outputs of tools that are older than 7 days, snapshots that are too old or that no
+    session can go back to, and the empty pages of the database.
+    """
+    freed = asyncio.run(_collected(directory, _places()))
+    for name, size in freed.items():
+        click.echo(f"{shown(size):>10}  {name}")
+
+
+async def _collected(directory: Path, places: "Places") -> dict[str, int]:
+    from pegboard import App, AppOptions, IdSource, open_storage
+
+    async with await App.open(directory, AppOptions(trust=False)) as app:
+        used = {Path(each.directory) for each in await app.storage.sizes()}
+        snapshots = await app.snapshots.collect(used) if app.snapshots is not None else 0
+    outputs = await asyncio.to_thread(_drop_outputs, places.tool_output)
+    storage = await open_storage(_database(places), ids=IdSource())
+    try:
+        pages = await storage.vacuum()
+    finally:
+        await storage.aclose()
+    return {"outputs of tools": outputs, "snapshots": snapshots, "database": pages}
+
+
+def _drop_outputs(folder: Path) -> int:
+    """The bytes of the old files that were dropped."""
+    from pegboard import remove_old_outputs
+
+    before = _size(folder)
+    remove_old_outputs(folder, before=time.time() - KEPT_S)
+    return before - _size(folder)
+
+
+@click.command()
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+def du(style: Literal["table", "json"]) -> None:
+    """Show what the sessions of each project take on the disk, the largest first."""
+    from pegboard_plugins.cli.tables import table
+
+    sizes, totals = asyncio.run(_sizes(_places()))
+    if style == "json":
+        click.echo(schema_json({**totals, "sessions": sizes}))
+        return
+    projects = [
+        (shown(size), str(count), where) for where, (size, count) in _projects(sizes).items()
+    ]
+    largest = [(shown(each.size_bytes), each.session_id, each.title) for each in sizes[:LARGEST]]
+    everything = [(shown(size), name.replace("_", " ")) for name, size in totals.items()]
+    tables = (
+        table(("size", "sessions", "project"), projects),
+        table(("size", "session", "title"), largest),
+        table(("size", "of all projects"), everything),
+    )
+    click.echo("\n".join(filter(None, tables)), nl=False)
+
+
+async def _sizes(places: "Places") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
+    from pegboard import IdSource, open_storage
+
+    database = _database(places)
+    storage = await open_storage(database, ids=IdSource())
+    try:
+        sizes = await storage.sizes()
+    finally:
+        await storage.aclose()
+    return sizes, {
+        "database": _size(database),
+        "tool_output": await asyncio.to_thread(_size, places.tool_output),
+        "snapshots": await asyncio.to_thread(_size, places.snapshots),
+    }
+
+
+def _projects(sizes: "tuple[SessionSize, ...]") -> dict[str, tuple[int, int]]:
+    """Bytes and number of sessions of each directory, the largest first."""
+    found: dict[str, tuple[int, int]] = {}
+    for each in sizes:
+        size, count = found.get(each.directory, (0, 0))
+        found[each.directory] = (size + each.size_bytes, count + 1)
+    return dict(sorted(found.items(), key=lambda item: -item[1][0]))
+
+
+def shown(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in _UNITS[:-1]:
+        if abs(size) < _UNIT:
+            return f"{size:.0f} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
+        size /= _UNIT
+    return f"{size:.1f} {_UNITS[-1]}"
+
+
+def _entries(folder: Path) -> Iterator[Path]:
+    return folder.iterdir() if folder.is_dir() else iter(())
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file, or of all files below a folder; 0 when it is not there."""
+    if not path.is_dir():
+        return path.lstat().st_size if path.exists() else 0
+    return sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())
+
+
+def _places() -> "Places":
+    from pegboard import Places
+
+    return Places.of(os.environ)
+
+
+def _database(places: "Places") -> Path:
+    """The file of the database.
+
+    :raises InvalidInputError: when another kind of database is in use.
+    """
+    url = os.environ.get("PEGBOARD_DATABASE", "")
+    if "://" in url:
+        raise InvalidInputError("this looks after SQLite files; use the tools of your database")
+    return Path(url) if url else places.database
+
+
+COMMANDS = (repair, gc, du)

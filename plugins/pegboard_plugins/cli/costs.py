@@ -1,0 +1,80 @@
+"""`pegboard session cost`: what a conversation has cost, by agent."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from pegboard_plugins.cli.jsontext import schema_json
+
+if TYPE_CHECKING:
+    from pegboard import AgentCost, App
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.session import Session
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def cost(directory: Path, session_id: str, style: Literal["table", "json"]) -> None:
+    """Show what a conversation has cost in US dollars, by agent and model.
+
+    The sessions of subagents are counted in.
+    """
+    from pegboard import by_agent
+
+    session, answers = asyncio.run(_paid(directory, session_id))
+    costs = by_agent(session, answers)
+    if style == "json":
+        _write_json(session, costs)
+        return
+    from pegboard_plugins.cli.tables import table
+
+    rows = [_row(each) for each in costs]
+    total = ("total", "", "", "", "", f"{session.cost or 0.0:.4f}")
+    headers = ("agent", "model", "requests", "read", "written", "cost")
+    click.echo(table(headers, [*rows, total]), nl=False)
+
+
+def _row(each: "AgentCost") -> tuple[str, ...]:
+    tokens = each.tokens
+    read = tokens.input + tokens.cache.read + tokens.cache.write
+    written = tokens.output + tokens.reasoning
+    requests = str(each.requests or "")
+    return (each.agent, each.model, requests, f"{read:,}", f"{written:,}", f"{each.cost:.4f}")
+
+
+def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
+    from pegboard.schema.session import Tokens
+
+    tokens = session.tokens or Tokens()
+    value = {"id": session.id, "cost": session.cost or 0.0, "tokens": tokens, "agents": costs}
+    click.echo(schema_json(value))
+
+
+async def _paid(directory: Path, session_id: str) -> "tuple[Session, list[AssistantMessage]]":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        session = await find_session(app, session_id)
+        return session, await _answers(app, session.id)
+
+
+async def _answers(app: "App", session_id: str) -> "list[AssistantMessage]":
+    """The answers of a session and of all sessions below it."""
+    from pegboard.schema.message import AssistantMessage
+
+    found: dict[str, list[AssistantMessage]] = {}
+    waiting = [session_id]
+    while waiting:
+        each = waiting.pop()
+        if each not in found:
+            turns = await app.turns(each)
+            found[each] = [t.info for t in turns if isinstance(t.info, AssistantMessage)]
+            waiting += [child.id for child in await app.children(each)]
+    return [answer for answers in found.values() for answer in answers]

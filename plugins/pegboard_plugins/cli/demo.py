@@ -1,0 +1,167 @@
+"""`pegboard demo`: the agent mends a small project before your eyes, without network or key."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from pegboard import search_path
+
+if TYPE_CHECKING:
+    from pegboard import AppOptions
+    from pegboard_plugins.cli.screen import Screen
+
+PROJECT = Path(__file__).with_name("demo_project")
+SCRIPTED = "scripted/demo"
+PROMPT = "The tests of ledger fail. Find out why and mend it."
+TESTS = ("python3", "-m", "unittest", "-q")
+TEST_LINES = 20
+COMMAND_LIMIT_S = 60
+"""For git and the tests, which take a second."""
+
+_IDENTITY = ("-c", "user.name=Pegboard", "-c", "user.email=demo@pegboard.invalid")
+_POLICY: Mapping[str, object] = {
+    "bash": {"*": "deny", " ".join(TESTS): "allow", "git diff*": "allow", "git status*": "allow"},
+    "edit": "allow",
+    "external_directory": "deny",
+}
+"""Nobody is asked in the demo: it may edit, run the tests, look at git, and nothing else."""
+
+
+@click.command()
+@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="Let a real model do it.")
+@click.option("--keep", is_flag=True, help="Keep the project and the session, and say where.")
+def demo(model: str | None, *, keep: bool) -> int:
+    """Watch the agent mend a small project.
+
+    The project is a copy in a temporary folder with a bug and a failing test. What the model
+    says is read from a script; all else is real: the searches, the edit, the test runs.
+    """
+    from pegboard.cli.eventloop import run_async
+    from pegboard_plugins.cli.run import answer_stream
+
+    with _folder(keep=keep) as folder, answer_stream() as out:
+        return run_async(_demonstrate(folder, model, out))
+
+
+@contextmanager
+def _folder(*, keep: bool) -> Iterator[Path]:
+    if keep:
+        folder = Path(tempfile.mkdtemp(prefix="pegboard-demo-"))
+        yield folder
+        click.echo(f"kept in {folder}", err=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="pegboard-demo-", ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
+    from pegboard import App
+    from pegboard.cli import complain
+    from pegboard.cli.exits import Exit
+    from pegboard.schema.prompt import TextInput
+    from pegboard_plugins.cli.engine import Prompt
+    from pegboard_plugins.cli.local import LocalEngine
+    from pegboard_plugins.cli.render import Line
+    from pegboard_plugins.cli.screen import open_screen
+    from pegboard_plugins.cli.tally import Tally
+    from pegboard_plugins.cli.turn import take_turn
+    from pegboard_plugins.cli.views import TextView
+
+    project = await asyncio.to_thread(make_project, folder)
+    screen = open_screen(out, sys.stderr, os.environ)
+    screen.line(Line(head="project", text=str(project), style="tool"))
+    screen.line(Line(head=">", text=PROMPT))
+    async with await App.open(project, _options(folder, model)) as app:
+        session = await app.create_session(title="Demo")
+        tally, view = Tally(session.id), TextView(screen)
+        view.begin(tally, project)
+        prompt = Prompt(parts=(TextInput(text=PROMPT),), model=model or SCRIPTED)
+        result = await take_turn(LocalEngine(app), prompt, view, tally)
+        view.end(result)
+    if result.error:
+        complain(result.error)
+    passed = await _show_outcome(project, screen)
+    return result.exit if result.exit is not Exit.DONE or passed else Exit.FAILED
+
+
+def make_project(folder: Path) -> Path:
+    """A git repository in `folder` with the project as its first commit."""
+    import shutil
+
+    project = folder / "ledger"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
+    _git(project, "init", "--quiet", "--initial-branch=main")
+    (project / ".git" / "info" / "exclude").write_text("__pycache__/\n", encoding="utf-8")
+    _git(project, "add", "--all")
+    _git(project, *_IDENTITY, "commit", "--quiet", "--message", "Split amounts between people")
+    return project
+
+
+def _options(folder: Path, model: str | None) -> "AppOptions":
+    """An App that keeps all in the folder; only a real model needs the user's settings."""
+    from pegboard import AppOptions
+
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PEGBOARD_")}
+    return AppOptions(
+        config={"model": model or SCRIPTED, "permission": _POLICY},
+        data_dir=folder / "data",
+        state_dir=folder / "state",
+        cache_dir=folder / "cache",
+        config_dir=None if model else folder / "config",
+        env=dict(os.environ) if model else own,
+    )
+
+
+async def _show_outcome(project: Path, screen: "Screen") -> bool:
+    """Show what was changed, then the test run; whether the tests pass."""
+    from pegboard_plugins.cli.render import Line, diff_lines, tail
+
+    diff = await asyncio.to_thread(_git, project, "diff", "--no-color", "--no-ext-diff")
+    screen.line(Line(head="$", text="git diff", style="tool"))
+    for line in diff_lines(diff):
+        screen.line(line)
+    screen.line(Line(head="$", text=" ".join(TESTS), style="tool"))
+    code, output = await asyncio.to_thread(run_tests, project)
+    for line in tail(output, limit=TEST_LINES, style="done" if code == 0 else "error"):
+        screen.line(line)
+    screen.close()
+    return code == 0
+
+
+def run_tests(project: Path) -> tuple[int, str]:
+    """The exit code of the project's tests, and what they print."""
+    done = subprocess.run(
+        (sys.executable, *TESTS[1:]),
+        cwd=project,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=COMMAND_LIMIT_S,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def _git(project: Path, *arguments: str) -> str:
+    """What git prints; neither the user's nor the machine's git settings count."""
+    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return subprocess.run(
+        ("git", *arguments),
+        cwd=project,
+        env={**kept, **settings, "PATH": search_path(kept, root=project)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_LIMIT_S,
+        check=True,
+    ).stdout

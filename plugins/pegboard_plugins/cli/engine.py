@@ -1,0 +1,112 @@
+"""What a prompt of the command line is sent to: an App in this process, or a server."""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from pegboard import Subscription
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import Reply, Scope
+from pegboard.schema.prompt import PartInput
+from pegboard.schema.session import Session
+
+QUEUED_EVENTS = 10_000
+"""Events that may wait while the person at the terminal thinks about a question."""
+
+
+class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
+    """A slash command; `is_typed`: its arguments are the person's own words."""
+
+    name: str
+    arguments: str
+    is_typed: bool
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked, of whom, and for how many seconds at most.
+
+    In `typed`, the person's own words, `@name` means a file or an agent.
+    """
+
+    parts: Sequence[PartInput]
+    typed: str = ""
+    command: SlashCommand | None = None
+    agent: str | None = None
+    model: str | None = None
+    limit_s: float | None = None
+
+
+class Engine(Protocol):
+    """The sessions of one project, and what runs in them.
+
+    Everything raises a `PegboardError` when it cannot be done.
+    """
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the user should know before the prompt runs."""
+        ...
+
+    @property
+    def sandbox(self) -> str:
+        """How tightly the processes of tools are enclosed; empty as long as it is not known."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that they reach, where there is a list of them and it is known."""
+        ...
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether the project has files that are not loaded, because nobody trusts it."""
+        ...
+
+    async def commands(self) -> Iterable[str]:
+        """The names of the slash commands."""
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """The session; an error that names the nearest ids when there is none."""
+        ...
+
+    async def newest(self) -> Session | None:
+        """The session that was used last, if there is one."""
+        ...
+
+    async def create(self, *, title: str | None, agent: str | None) -> Session:
+        """A new session."""
+        ...
+
+    async def is_begun(self, session_id: str) -> bool:
+        """Whether the session has messages."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """The events from here on, at most `QUEUED_EVENTS` of them queued."""
+        ...
+
+    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+        """The last answer, once the prompt is answered and its events are told."""
+        ...
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop what runs in the session; False when nothing could be stopped."""
+        ...
+
+    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+        """Allow what waits, and the like of it from now on; perhaps for one agent alone."""
+        ...
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        ...
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions of the model."""
+        ...
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions of the model unanswered."""
+        ...

@@ -1,0 +1,183 @@
+"""`pegboard explain`: what a command or a tool call would be asked for, and who decides."""
+
+import asyncio
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard import Explanation
+    from pegboard.schema.permission import PermissionRequest, Rule
+    from pegboard_plugins.cli.render import Line
+
+
+@click.command()
+@click.argument("command", required=False)
+@click.option("--tool", "tool_id", default="bash", show_default=True, help="Explain this tool.")
+@click.option("--args", "arguments", help="The tool's arguments, as JSON.")
+@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def explain(  # noqa: PLR0913, PLR0917 - a command's options
+    directory: Path,
+    command: str | None,
+    tool_id: str,
+    arguments: str | None,
+    agent: str | None,
+    style: Literal["text", "json"],
+) -> None:
+    """Show what COMMAND would run and touch, which rules and plugins speak, and the verdict.
+
+    Nothing is run. Another tool is explained with --tool NAME --args JSON.
+    """
+    args = _arguments(command, arguments)
+    found = asyncio.run(_explained(directory, tool_id, args, agent))
+    if style == "json":
+        click.echo(as_json(facts(found), indent=2))
+        return
+    from os import environ
+
+    from pegboard_plugins.cli.screen import open_screen
+
+    screen = open_screen(sys.stdout, sys.stdout, environ)
+    for line in lines(found):
+        screen.line(line)
+    screen.close()
+
+
+def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
+    if (command is None) == (arguments is None):
+        raise click.UsageError("give a COMMAND, or --tool NAME with --args JSON")
+    if command is not None:
+        return {"command": command}
+    try:
+        found = json.loads(arguments or "")
+    except ValueError as error:
+        raise click.UsageError(f"--args is not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise click.UsageError("--args must be a JSON object")
+    return found
+
+
+async def _explained(
+    directory: Path, tool_id: str, args: dict[str, Any], agent: str | None
+) -> "Explanation":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        return await app.policy.explain(tool_id, args, agent=agent)
+
+
+def facts(found: "Explanation") -> dict[str, Any]:
+    """The explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
+    permissions = {request.id: request.permission for request in found.requests}
+    return {
+        "tool": found.tool,
+        "commands": list(found.commands),
+        "paths_outside": list(found.paths_outside),
+        "opaque": list(found.unclear),
+        "advice": list(found.advice),
+        "place": found.place,
+        "requests": [
+            {
+                "permission": request.permission,
+                "patterns": list(request.patterns),
+                "always": list(request.always),
+                "verdict": verdict.action,
+                "by": verdict.source,
+                "rule": _rule(verdict.rule),
+            }
+            for request, verdict in zip(found.requests, found.verdicts, strict=True)
+        ],
+        "rules": [
+            {
+                "permission": spoken.permission,
+                "pattern": spoken.pattern,
+                "source": spoken.source,
+                "rule": _rule(spoken.rule),
+            }
+            for spoken in found.rules
+        ],
+        "plugins": [
+            {
+                "plugin": opinion.plugin,
+                "permission": permissions[opinion.request_id],
+                "action": opinion.verdict.action,
+                "reason": opinion.verdict.reason,
+            }
+            for opinion in found.opinions
+        ],
+        "told": found.told,
+        "verdict": found.verdict.action,
+        "by": found.verdict.source,
+        "reason": found.verdict.reason,
+        "headless": found.headless.action,
+        "sandbox": found.sandbox,
+        "to_allow": list(_to_add(found)),
+    }
+
+
+def _rule(rule: "Rule | None") -> list[str] | None:
+    return None if rule is None else [rule.permission, rule.pattern, rule.action]
+
+
+def lines(found: "Explanation") -> "Iterator[Line]":
+    """The explanation for a person; whatever a terminal would obey is spelt out."""
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.render import Line
+
+    if not found.told:
+        text = f"{found.tool} does not say before it runs what it will ask"
+        yield Line(text=text, style="dim")
+    for request in found.requests:
+        yield Line(head=visible(request.permission), text="", style="tool")
+        yield from _request_lines(found, request)
+    if found.paths_outside:
+        yield Line(head="outside", text=visible(", ".join(found.paths_outside)), style="warning")
+    if found.unclear:
+        yield Line(head="unclear", text=", ".join(found.unclear), style="warning")
+        yield from (Line(text=visible(text), indent=1) for text in found.place.split("\n"))
+        yield from (Line(text=visible(text), indent=1) for text in found.advice)
+    yield Line(head=found.verdict.action, text=visible(found.verdict.reason), style="tool")
+    if found.headless.action != found.verdict.action:
+        text = f"{found.headless.action} where nobody is there to be asked"
+        yield Line(text=text, style="dim", indent=1)
+    if found.sandbox:
+        yield Line(head="sandbox", text=visible(found.sandbox), style="dim")
+    for text in _to_add(found):
+        yield Line(text=f"to allow it: {visible(text)}", style="dim", indent=1)
+    if found.verdict.action == "ask" and not found.to_allow:
+        yield Line(text="no rule of yours about it would allow it", style="dim", indent=1)
+
+
+def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
+    from pegboard.cli.visible import exposed, visible
+    from pegboard_plugins.cli.render import Line
+
+    for pattern in request.patterns:
+        yield Line(text=exposed(pattern).replace("\n", "\\n"), indent=1)
+        for spoken in found.rules:
+            if (spoken.permission, spoken.pattern) == (request.permission, pattern):
+                rule = spoken.rule
+                text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
+                yield Line(text=visible(text), style="dim", indent=2)
+    for opinion in found.opinions:
+        if opinion.request_id == request.id:
+            reason = opinion.verdict.reason or opinion.verdict.action
+            text = f"{opinion.plugin}: {opinion.verdict.action}: {reason}"
+            yield Line(text=visible(text), style="dim", indent=1)
+
+
+def _to_add(found: "Explanation") -> "Iterator[str]":
+    """What would allow the calls that are asked for, as lines of a pegboard.toml."""
+    for rule in found.to_allow:
+        key, name = json.dumps(rule.permission), json.dumps(rule.pattern, ensure_ascii=False)
+        yield f'permission.{key}.{name} = "allow"'

@@ -1,0 +1,198 @@
+"""`pegboard session ...`: what can be done with whole conversations."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from pegboard import InvalidInputError
+
+if TYPE_CHECKING:
+    from pegboard import Hit
+    from pegboard.schema.session import Session
+
+
+@click.command()
+@click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
+    """Delete conversations for good, with those of their subagents.
+
+    All ids are looked up before anything is deleted.
+    """
+    asyncio.run(_delete(directory, session_ids, yes=yes))
+
+
+async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        sessions = [await find_session(app, each) for each in dict.fromkeys(session_ids)]
+        if not yes:
+            _confirm(sessions)
+        for session in sessions:
+            await app.delete_session(session.id)
+            click.echo(f"deleted {_line(session)}")
+
+
+def _line(session: "Session") -> str:
+    """The id and the title, in letters that no terminal obeys."""
+    from pegboard.cli.visible import visible
+
+    return visible(f"{session.id}  {' '.join(session.title.split())}")
+
+
+def _confirm(sessions: "list[Session]") -> None:
+    if not sys.stdin.isatty():
+        raise InvalidInputError("nobody is there to be asked; say --yes to delete")
+    for session in sessions:
+        click.echo(_line(session), err=True)
+    if not click.confirm("Delete for good?", default=False, err=True):
+        raise click.Abort
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@click.argument("title")
+@click.pass_obj
+def rename(directory: Path, session_id: str, title: str) -> None:
+    """Give a conversation another title."""
+    if not title.strip():
+        raise InvalidInputError("the title is empty; give one")
+    session = asyncio.run(_updated(directory, session_id, title=title))
+    click.echo(_line(session))
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@click.option("--undo", is_flag=True, help="Take it out of the archive again.")
+@click.pass_obj
+def archive(directory: Path, session_id: str, *, undo: bool) -> None:
+    """Put a conversation away: it is kept, and `session list --all` still shows it."""
+    session = asyncio.run(_updated(directory, session_id, archived=not undo))
+    click.echo(_line(session))
+
+
+async def _updated(
+    directory: Path, session_id: str, *, title: str | None = None, archived: bool | None = None
+) -> "Session":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        session = await find_session(app, session_id)
+        return await app.update_session(session.id, title=title, archived=archived)
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@click.option("--at", "message_id", metavar="MESSAGE", help="Take only what is before it along.")
+@click.pass_obj
+def fork(directory: Path, session_id: str, message_id: str | None) -> None:
+    """Begin a new conversation with what was said in another; its id is printed."""
+    click.echo(asyncio.run(_forked(directory, session_id, message_id)).id)
+
+
+async def _forked(directory: Path, session_id: str, message_id: str | None) -> "Session":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        return await app.fork((await find_session(app, session_id)).id, message_id)
+
+
+@click.command("export")
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write; standard output unless it is given.",
+)
+@click.pass_obj
+def export_session(directory: Path, session_id: str, output: Path | None) -> None:
+    """Write a conversation, with those of its subagents, as lines of JSON."""
+    from pegboard_plugins.cli.run import answer_stream
+
+    with answer_stream() as out:  # what plugins print is no line of the export
+        lines = asyncio.run(_exported(directory, session_id))
+        if output is None:
+            out.buffer.write(lines)
+        else:
+            _write_private(output, lines)
+
+
+def _write_private(file: Path, content: bytes) -> None:
+    """Write what was said, for its owner alone; a file that is there keeps its mode."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        with os.fdopen(os.open(file, flags, 0o600), "wb") as written:
+            written.write(content)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error
+
+
+async def _exported(directory: Path, session_id: str) -> bytes:
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        session = await find_session(app, session_id)
+        return b"".join([line async for line in app.export_session(session.id)])
+
+
+@click.command("import")
+@click.argument("file", type=click.File("rb"))
+@click.pass_obj
+def import_session(directory: Path, file: BinaryIO) -> None:
+    """Take in a conversation that `session export` has written; its new id is printed.
+
+    It becomes one of this project. A FILE with any mistake in it is refused whole; `-` is
+    standard input.
+    """
+    click.echo(asyncio.run(_imported(directory, file)).id)
+
+
+async def _imported(directory: Path, file: BinaryIO) -> "Session":
+    from pegboard import LINE_LIMIT_BYTES, App
+
+    lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
+    async with await App.open(directory) as app:
+        return await app.import_session(lines)
+
+
+@click.command()
+@click.argument("text")
+@click.option(
+    "-n", "--max-count", type=click.IntRange(min=1), default=50, show_default=True, metavar="N"
+)
+@click.pass_obj
+def search(directory: Path, text: str, max_count: int) -> int:
+    """Find conversations of this project by their title or by what was said.
+
+    It ends with 1 when there is none.
+    """
+    from pegboard_plugins.cli.tables import moment, table
+
+    hits = asyncio.run(_hits(directory, text, max_count))
+    rows = [
+        (hit.session.id, moment(hit.session.time.updated), hit.session.title, hit.excerpt)
+        for hit in hits
+    ]
+    click.echo(table(("session", "updated", "title", "said"), rows), nl=False)
+    return 0 if hits else 1
+
+
+async def _hits(directory: Path, text: str, limit: int) -> "tuple[Hit, ...]":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        return await app.search(text, limit=limit)
+
+
+COMMANDS = (delete, rename, archive, fork, export_session, import_session, search)

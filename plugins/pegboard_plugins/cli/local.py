@@ -1,0 +1,106 @@
+"""An App in this process, as the command line uses it."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pegboard import Subscription
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import Reply, Scope
+from pegboard.schema.prompt import FileInput
+from pegboard.schema.session import Session
+from pegboard_plugins.cli.engine import QUEUED_EVENTS, Prompt
+from pegboard_plugins.cli.opening import find_session, warnings_of
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+
+class LocalEngine:
+    """The `Engine` that an open App is; it closes nothing."""
+
+    def __init__(self, app: "App") -> None:
+        self._app = app
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Settings, plugins with problems, code without trust."""
+        return warnings_of(self._app)
+
+    @property
+    def sandbox(self) -> str:
+        """The level in force."""
+        return self._app.config.sandbox
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The list in force."""
+        return self._app.policy.hosts
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether files are left out."""
+        return bool(self._app.untrusted)
+
+    async def commands(self) -> Iterable[str]:
+        """The names of the slash commands."""
+        return self._app.commands
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        return await find_session(self._app, session_id)
+
+    async def newest(self) -> Session | None:
+        """The session that was used last."""
+        found = await self._app.sessions(limit=1)
+        return found[0] if found else None
+
+    async def create(self, *, title: str | None, agent: str | None) -> Session:
+        """A new session."""
+        return await self._app.create_session(title=title, agent=agent)
+
+    async def is_begun(self, session_id: str) -> bool:
+        """Whether the session has messages."""
+        return bool(await self._app.turns(session_id))
+
+    def subscribe(self) -> Subscription:
+        """The App's events."""
+        return self._app.subscribe(limit=QUEUED_EVENTS)
+
+    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+        """The last answer."""
+        from pegboard import CommandOrder
+
+        agent, model = prompt.agent, prompt.model
+        if prompt.command is None:
+            mentioned = await self._app.mentioned(session_id, prompt.typed, agent=agent)
+            parts = (*prompt.parts, *mentioned)
+            return await self._app.prompt(session_id, parts, agent=agent, model=model)
+        order = CommandOrder(
+            name=prompt.command.name,
+            arguments=prompt.command.arguments,
+            typed=prompt.command.is_typed,
+            agent=agent,
+            model=model,
+            files=tuple(part for part in prompt.parts if isinstance(part, FileInput)),
+        )
+        return await self._app.command(session_id, order)
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop the session's run."""
+        return await self._app.abort(session_id)
+
+    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+        """Allow what waits, and the like of it."""
+        self._app.policy.approve(request_id, scope, agent_only=agent_only)
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        await self._app.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions."""
+        await self._app.answer(request_id, answers)
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered."""
+        await self._app.reject_question(request_id)

@@ -1,0 +1,141 @@
+"""The message of a prompt, as it was typed: words, standard input and attached files."""
+
+import os
+import re
+import select
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+import msgspec
+
+from pegboard import DIRECTORY_MIME, InvalidInputError, NotFoundError, mime_of, nearest_names
+from pegboard.schema.prompt import FileInput, PartInput, TextInput
+
+STDIN = "-"
+TELL_S = 2.0
+WAIT_S = 30.0
+"""How long a pipe may be silent at first: who starts us may have left one open by accident."""
+UNTRUSTED = (
+    "this project's own commands are not loaded, because it is not trusted: `pegboard trust allow` "
+    "shows and trusts it; behind `--` a message is sent as it stands"
+)
+_SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """The words before `--`, the text after it, and what standard input gave."""
+
+    words: Sequence[str]
+    literal: Sequence[str] = ()
+    stdin: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole message; standard input stands where `-` is, or else behind the words.
+
+        Bytes that are no UTF-8 become replacement characters.
+
+        :raises InvalidInputError: when there is nothing but blanks.
+        """
+        words = [*(self.stdin if word == STDIN else word for word in self.words), *self.literal]
+        piped = "" if STDIN in self.words else self.stdin
+        text = "\n\n".join(filter(str.strip, (" ".join(words), piped))).strip()
+        if not text:
+            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
+        return text.encode(errors="surrogateescape").decode(errors="replace")
+
+    @property
+    def typed(self) -> str:
+        """The user's own words, in which `@file` means a file."""
+        return " ".join(word for word in self.words if word != STDIN)
+
+    @property
+    def is_typed(self) -> bool:
+        """Nothing of the message comes from elsewhere."""
+        return not self.stdin and STDIN not in self.words and not self.literal
+
+    def command(self, known: Iterable[str], *, untrusted: bool = False) -> tuple[str, str] | None:
+        """Name and arguments, if the message begins with a slash command.
+
+        `untrusted`: the project may have commands that are not loaded.
+
+        :raises NotFoundError: for a name that is almost one of the known ones.
+        :raises InvalidInputError: for one that may be of those that are not loaded.
+        """
+        typed = self.words and self.words[0].startswith("/")
+        match = _SLASH.match(self.text) if typed else None
+        if match is None:
+            return None
+        name, names = match["name"], list(known)
+        if name in names:
+            return name, (match["arguments"] or "").strip()
+        if meant := nearest_names(name, names):
+            raise NotFoundError("command", name, suggestions=meant)
+        if untrusted:
+            raise InvalidInputError(f"there is no command /{name}: {UNTRUSTED}")
+        return None
+
+
+class MessageCommand(click.Command):
+    """A command that takes what follows `--` as it is, and keeps it apart from its words."""
+
+    LITERAL = "pegboard.literal"
+    """Where `Context.meta` has the words after `--`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse what is before `--`."""
+        if "--" in args:
+            place = args.index("--")
+            ctx.meta[self.LITERAL] = tuple(args[place + 1 :])
+            args = args[:place]
+        return super().parse_args(ctx, args)
+
+
+def parts_of(text: str, files: Sequence[Path]) -> tuple[PartInput, ...]:
+    """The parts of a prompt: the files first, then the text.
+
+    :raises InvalidInputError: when a file cannot be read.
+    """
+    return (*(file_part(file) for file in files), TextInput(text=text))
+
+
+def file_part(file: Path) -> FileInput:
+    """A file or a folder as a part of a prompt; relative to the current directory.
+
+    :raises InvalidInputError: when it cannot be read.
+    """
+    path = file.absolute()
+    try:
+        if path.is_dir():
+            return FileInput(mime=DIRECTORY_MIME, url=path.as_uri(), filename=path.name)
+        with path.open("rb"):
+            return FileInput(mime=mime_of(path), url=path.as_uri(), filename=path.name)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {file}: {error.strerror or error}") from error
+
+
+def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:
+    """What standard input holds: for the word `-` whatever it is, else a file, pipe or socket.
+
+    A pipe that nobody writes to is left after `WAIT_S`, and `warn` is told so. It blocks.
+    """
+    if STDIN in words:
+        return stdin.read().decode(errors="replace")
+    try:
+        number = stdin.fileno()
+        mode = os.fstat(number).st_mode
+    except (OSError, ValueError):  # it is closed
+        return ""
+    if stat.S_ISREG(mode):
+        return stdin.read().decode(errors="replace")
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    if not select.select([number], [], [], TELL_S)[0]:
+        warn("waiting for what is piped in; with </dev/null there is nothing to wait for")
+        if not select.select([number], [], [], WAIT_S - TELL_S)[0]:
+            warn(f"nothing was piped in for {WAIT_S:g} s: going on without; `-` waits for ever")
+            return ""
+    return stdin.read().decode(errors="replace")

@@ -1,0 +1,58 @@
+"""What every command asks of an open App before it does its own work."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pegboard import NotFoundError, Places, nearest_names
+from pegboard.schema.session import Session
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+_SEARCHED = 500
+"""The newest sessions, among which a misspelt id is looked for."""
+
+
+def warnings_of(app: "App") -> tuple[str, ...]:
+    """What is not as the user might think: database, settings, plugins, code without trust."""
+    problems = (f"{problem.plugin}: {problem.text}" for problem in app.register.problems)
+    failures = (failure.message for failure in app.failures)
+    damage = _damage_of_keys(Places.of(os.environ).keys)
+    warnings = (*app.storage.warnings, *damage, *app.loaded.warnings, *problems, *failures)
+    code = [path for path in app.untrusted if path not in app.loaded.untrusted]
+    if not code:
+        return warnings
+    names = ", ".join(_short(path, app.workspace.worktree) for path in code)
+    text = f"not loaded, because this project is not trusted: {names}"
+    return (*warnings, f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once")
+
+
+def _damage_of_keys(file: Path) -> tuple[str, ...]:
+    """What is wrong with the keys that clients have given to servers."""
+    try:
+        msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, object]])
+    except FileNotFoundError:
+        return ()
+    except (OSError, msgspec.DecodeError) as error:
+        return (f"{file} is damaged ({error}): the keys that servers have kept there do not count",)
+    return ()
+
+
+def _short(path: Path, root: Path) -> str:
+    return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+
+
+async def find_session(app: "App", session_id: str) -> Session:
+    """The session of this id.
+
+    :raises NotFoundError: with the nearest ids, when there is none.
+    """
+    try:
+        return await app.session(session_id)
+    except NotFoundError as error:
+        known = [session.id for session in await app.sessions(limit=_SEARCHED, roots=False)]
+        hint = nearest_names(session_id, known)
+        raise NotFoundError("session", session_id, suggestions=hint) from error

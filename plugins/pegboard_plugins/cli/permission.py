@@ -1,0 +1,109 @@
+"""`pegboard permission`: what was approved for good, and taking it back."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard.schema.permission import Approval
+
+_MS = 1000
+_WHOLE = 1_000_000
+"""Characters of a pattern: what is approved is shown in full."""
+
+
+@click.group()
+def permission() -> None:
+    """Show and take back what you have approved for good."""
+
+
+@permission.command("list")
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
+    """List what may be done here without asking, because you said so.
+
+    That is: in single sessions of this project, in this project, and in all of yours.
+    """
+    found = asyncio.run(_approvals(directory))
+    if style == "json":
+        click.echo(as_json([_facts(each) for each in found], indent=2))
+        return
+    from pegboard_plugins.cli.tables import table
+
+    titles = ("number", "scope", "agent", "permission", "pattern", "since")
+    rows = [_cells(each) for each in found]
+    click.echo(table(titles, rows, width=_WHOLE), nl=False)
+
+
+@permission.command()
+@click.argument("what", metavar="NUMBER...|PERMISSION [PATTERN]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Take back all that `list` shows.")
+@click.pass_obj
+def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
+    """Take back approvals: those with these numbers, or those of PERMISSION.
+
+    PATTERN limits it; both take wildcards. It holds at once, for what runs too.
+    """
+    if everything == bool(what):
+        raise click.UsageError("give numbers, or a PERMISSION, or --all")
+    numbers = [int(word) for word in what if word.isdecimal()]
+    if len(numbers) not in (0, len(what)) or (not numbers and len(what) > 2):  # noqa: PLR2004
+        raise click.UsageError("give numbers alone, or a PERMISSION with one PATTERN at most")
+    for each in asyncio.run(_revoke(directory, () if numbers else what, numbers)):
+        _, scope, agent, name, pattern, _ = _cells(each)
+        whose = f"{scope}, agent {agent}" if each.agent else scope
+        click.echo(f"revoked: {name} {pattern} ({whose})")
+
+
+def _facts(approval: "Approval") -> dict[str, Any]:
+    return {
+        "id": approval.id,
+        "scope": approval.scope,
+        "session": approval.key if approval.scope == "session" else None,
+        "agent": approval.agent,
+        "permission": approval.rule.permission,
+        "pattern": approval.rule.pattern,
+        "at": approval.at or None,
+    }
+
+
+def _cells(approval: "Approval") -> tuple[str, ...]:
+    from datetime import datetime
+
+    from pegboard.cli.visible import exposed, visible
+
+    scope = approval.key if approval.scope == "session" else approval.scope
+    since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None
+    return (
+        str(approval.id),
+        scope,
+        visible(approval.agent or "(any)"),
+        visible(approval.rule.permission),
+        exposed(approval.rule.pattern).replace("\n", "\\n"),
+        since.isoformat(sep=" ", timespec="minutes")[:16] if since else "",
+    )
+
+
+async def _approvals(directory: Path) -> "tuple[Approval, ...]":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        return await app.policy.approvals()
+
+
+async def _revoke(
+    directory: Path, what: tuple[str, ...], numbers: list[int]
+) -> "tuple[Approval, ...]":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        if not what and not numbers and not await app.policy.approvals():
+            return ()
+        return await app.policy.revoke(*what, ids=numbers)

@@ -1,0 +1,86 @@
+"""`pegboard plugins`: what is loaded, from where, how long it took, and what is wrong."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard import PluginInfo, Problem
+
+
+@click.group()
+def plugins() -> None:
+    """Show the plugins of this project."""
+
+
+@plugins.command("list")
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.pass_obj
+def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
+    """List the plugins in the order in which they are asked, then what is wrong with them."""
+    found, problems = asyncio.run(_plugins(directory))
+    if style == "json":
+        rows = [_facts(plugin) for plugin in found]
+        notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
+        click.echo(as_json({"plugins": rows, "problems": notes}, indent=2))
+        return
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.tables import table
+
+    headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
+    click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
+    for plugin in found:
+        if plugin.blocked:
+            click.echo(visible(f"blocked: {plugin.name}: {plugin.error}"), err=True)
+    for problem in problems:
+        click.echo(visible(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
+
+
+async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...]]":
+    from pegboard import App, Problem
+
+    async with await App.open(directory) as app:
+        failed = tuple(
+            Problem(kind="hook", plugin=each.plugin, text=each.message) for each in app.failures
+        )
+        return tuple(app.register.infos), (*app.register.problems, *failed)
+
+
+def _row(plugin: "PluginInfo") -> tuple[str, ...]:
+    return (
+        plugin.name,
+        plugin.version or "",
+        plugin.origin,
+        f"{plugin.load_ms:.1f}",
+        _state(plugin),
+        ", ".join(plugin.hooks),
+        ", ".join(plugin.tools),
+    )
+
+
+def _state(plugin: "PluginInfo") -> str:
+    if plugin.blocked:
+        return "blocked"
+    if plugin.error:
+        return "failed"
+    return "quarantined" if plugin.quarantined else "ok"
+
+
+def _facts(plugin: "PluginInfo") -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "origin": plugin.origin,
+        "location": str(plugin.location),
+        "hooks": plugin.hooks,
+        "tools": plugin.tools,
+        "loadMs": plugin.load_ms,
+        "state": _state(plugin),
+        "error": plugin.error,
+    }

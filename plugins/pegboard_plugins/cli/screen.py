@@ -1,0 +1,202 @@
+"""Where a turn is shown: plain streams, or a terminal with colours and a spinner."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from pegboard.cli.visible import visible
+from pegboard_plugins.cli.render import Line, Style
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+_STYLES: dict[Style, str] = {
+    "plain": "",
+    "tool": "cyan",
+    "dim": "dim",
+    "error": "red",
+    "warning": "yellow",
+    "added": "green",
+    "removed": "red",
+    "hunk": "cyan",
+    "done": "green",
+    "active": "bold",
+}
+
+
+class Screen(Protocol):
+    """The answer goes to standard output, everything else to standard error."""
+
+    def stream(self, text: str) -> None:
+        """Show a piece of the answer that is still being written."""
+        ...
+
+    def answer(self, text: str, *, streamed: str) -> None:
+        """Show a complete block of the answer; `streamed` is what was shown of it before."""
+        ...
+
+    def line(self, line: Line) -> None:
+        """Show one line about the work."""
+        ...
+
+    def question(self, text: str) -> None:
+        """Show a question, with the cursor behind it."""
+        ...
+
+    def wait(self, text: str) -> None:
+        """Show that something is going on, until something else is shown."""
+        ...
+
+    def close(self) -> None:
+        """Leave the screen in order."""
+        ...
+
+
+def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> Screen:
+    """The screen for these streams: a terminal only where both are one."""
+    if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
+        return TerminalScreen(out, err, colours=wants_colours(env))
+    return PlainScreen(out, err)
+
+
+def wants_colours(env: Mapping[str, str]) -> bool:
+    """Whether colours are welcome on a terminal: `NO_COLOR`, when not empty, says no."""
+    return not env.get("NO_COLOR")
+
+
+class PlainScreen:
+    """Streams that may be files or pipes: whole blocks, no colour, the answer as it is.
+
+    A block is written when it is complete, so that it is the text that the filters left.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        self._out = out
+        self._err = err
+
+    def stream(self, text: str) -> None:
+        """Nothing: the block comes when it is complete."""
+
+    def answer(self, text: str, *, streamed: str) -> None:  # noqa: ARG002 - the protocol's
+        """Write the block, ended by a line break."""
+        self._out.write(text if text.endswith("\n") else text + "\n")
+        self._out.flush()
+
+    def line(self, line: Line) -> None:
+        """Write the line."""
+        self._err.write(line.plain() + "\n")
+        self._err.flush()
+
+    def question(self, text: str) -> None:
+        """Write the question."""
+        self._err.write(text)
+        self._err.flush()
+
+    def wait(self, text: str) -> None:
+        """Nothing: a file has no use for a spinner."""
+
+    def close(self) -> None:
+        """Nothing is left to do."""
+
+
+class TerminalScreen:
+    """A terminal: the answer as it comes, colours, and a spinner while nothing else moves."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, colours: bool) -> None:
+        self._out = out
+        self._err = err
+        self._colours = colours
+        self._console: Console | None = None
+        self._status: Status | None = None
+        self._at_line_start = True
+        self._is_answer: bool | None = None
+
+    def stream(self, text: str) -> None:
+        """Write the piece at once."""
+        self._turn_to(is_answer=True)
+        self._write(visible(text))
+
+    def answer(self, text: str, *, streamed: str) -> None:
+        """Write what is missing of the block, or all of it when a filter has changed it."""
+        self._turn_to(is_answer=True)
+        if text.startswith(streamed):
+            self._write(visible(text[len(streamed) :]))
+        else:
+            self.line(Line(text="a plugin has changed this text:", style="dim"))
+            self._write(visible(text))
+        self._end_line()
+
+    def line(self, line: Line) -> None:
+        """Write the line in its style."""
+        self._turn_to(is_answer=False)
+        self._end_line()
+        from rich.text import Text
+
+        text = Text("  " * line.indent)
+        style = self._styled(_STYLES[line.style])
+        if line.head:
+            text.append(line.head, style=self._styled(f"bold {style}"))
+            text.append(f" {line.text}" if line.text else "")
+        else:
+            text.append(line.text, style=style)
+        self._open_console().print(text, soft_wrap=True)
+
+    def question(self, text: str) -> None:
+        """Write the question; the person's line break ends its line."""
+        self._stop_spinner()
+        self._end_line()
+        self._err.write(text)
+        self._err.flush()
+
+    def wait(self, text: str) -> None:
+        """Turn the spinner on, but never over an unfinished line."""
+        if not self._at_line_start:
+            return
+        if self._status is None:
+            console = self._open_console()
+            self._status = console.status(visible(text), spinner_style=self._styled("dim"))
+            self._status.start()
+        else:
+            self._status.update(visible(text))
+
+    def close(self) -> None:
+        """Take the spinner away and end the line."""
+        self._stop_spinner()
+        self._end_line()
+
+    def _styled(self, style: str) -> str:
+        return style if self._colours else ""
+
+    def _turn_to(self, *, is_answer: bool) -> None:
+        """Set the answer and the work apart by an empty line."""
+        self._stop_spinner()
+        if self._is_answer is not None and self._is_answer != is_answer:
+            self._end_line()
+            self._err.write("\n")
+            self._err.flush()
+        self._is_answer = is_answer
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._out.flush()
+            self._at_line_start = text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            self._write("\n")
+
+    def _stop_spinner(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _open_console(self) -> "Console":
+        """Rich, loaded when the first line is shown: the request is on its way by then."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(
+                file=self._err, no_color=not self._colours, highlight=False, markup=False
+            )
+        return self._console

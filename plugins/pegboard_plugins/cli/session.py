@@ -1,0 +1,120 @@
+"""`pegboard session`: the conversations of a project, and what was said in them."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard_plugins.cli import care, costs, keeping, undoing
+from pegboard_plugins.cli.jsontext import schema_json
+
+if TYPE_CHECKING:
+    from pegboard.schema.message import Turn
+    from pegboard.schema.session import Session
+    from pegboard_plugins.cli.screen import Screen
+
+
+@click.group()
+def session() -> None:
+    """List, show and keep the conversations of this project."""
+
+
+for each in (*keeping.COMMANDS, *undoing.COMMANDS, *care.COMMANDS, costs.cost):
+    session.add_command(each)
+
+
+@session.command("list")
+@click.option(
+    "-n", "--max-count", type=click.IntRange(min=1), metavar="N", help="At most N of the newest."
+)
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@click.option("-a", "--all", "archived", is_flag=True, help="Those in the archive, too.")
+@click.pass_obj
+def list_sessions(
+    directory: Path, max_count: int | None, style: Literal["table", "json"], *, archived: bool
+) -> None:
+    """List the sessions that you talk to, the newest first."""
+    from pegboard_plugins.cli.tables import moment, table
+
+    found = asyncio.run(_sessions(directory))
+    found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
+    if style == "json":
+        click.echo(schema_json([_row(each) for each in found]))
+        return
+    rows = [(each.id, moment(each.time.updated), each.title) for each in found]
+    click.echo(table(("session", "updated", "title"), rows), nl=False)
+
+
+@session.command()
+@click.argument("session_id", metavar="ID")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> None:
+    """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
+    info, turns = asyncio.run(_conversation(directory, session_id))
+    if style == "json":
+        click.echo(schema_json({"info": info, "messages": turns}))
+        return
+    from os import environ
+
+    from pegboard_plugins.cli.screen import open_screen
+
+    screen = open_screen(sys.stdout, sys.stdout, environ)
+    for turn in turns:
+        _show_turn(turn, screen, directory)
+    screen.close()
+
+
+async def _sessions(directory: Path) -> "tuple[Session, ...]":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        return await app.sessions()
+
+
+async def _conversation(directory: Path, session_id: str) -> "tuple[Session, tuple[Turn, ...]]":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        return await find_session(app, session_id), await app.turns(session_id)
+
+
+def _row(each: "Session") -> dict[str, Any]:
+    return {
+        "id": each.id,
+        "title": each.title,
+        "updated": each.time.updated,
+        "created": each.time.created,
+        "projectId": each.project_id,
+        "directory": each.directory,
+    }
+
+
+def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
+    from pegboard.cli.visible import visible
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.part import FilePart, TextPart, ToolPart
+    from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head
+
+    is_answer = isinstance(turn.info, AssistantMessage)
+    for part in turn.parts:
+        match part:
+            case TextPart(synthetic=False, text=text) if text.strip():
+                screen.answer(visible(text if is_answer else f"> {text}"), streamed="")
+            case FilePart(filename=filename, url=url):
+                screen.line(Line(head="file", text=filename or url[:80], style="dim"))
+            case ToolPart():
+                screen.line(tool_head(part, directory))
+                for line in tool_detail(part, indent=1):
+                    screen.line(line)
+            case _:
+                pass
+    if isinstance(turn.info, AssistantMessage) and turn.info.error:
+        screen.line(Line(head="error:", text=failure_text(turn.info.error), style="error"))

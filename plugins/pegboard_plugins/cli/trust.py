@@ -1,0 +1,233 @@
+"""`pegboard trust`: say which projects may run the code that they bring."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard import ConfigError, TrustError
+
+if TYPE_CHECKING:
+    from pegboard import Decision, Places, ScanReport
+    from pegboard_plugins.cli.screen import Screen
+
+LOCK = Path(".pegboard/trust.lock")
+_SHOWN_DIGITS = 16
+"""Of a digest; it is there to be compared, not to be proven."""
+
+
+@click.group()
+def trust() -> None:
+    """Say which projects may run the code that they bring."""
+
+
+@trust.command()
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def allow(directory: Path, *, yes: bool) -> None:
+    """Trust this project's code as it is now; a file that changes asks again.
+
+    What each file imports and does is shown first, then what has changed since it was trusted.
+    A formatter or language server that is installed in the project takes `trust program` as well.
+    """
+    from pegboard import TrustStore
+    from pegboard.cli.visible import visible
+
+    places = _places()
+    store = TrustStore(places.trust)
+    decision = asyncio.run(_decision(directory, places))
+    if decision.vouched:
+        click.echo(visible(decision.reason))
+        return
+    _show(decision, store.difference(decision))
+    if not yes:
+        _confirm(decision, "this code" if decision.files else "what is configured for the code")
+    _note(places, "allow", decision.root, files=sorted(map(str, decision.files)), key=decision.key)
+    store.allow(decision)
+    click.echo(visible(f"trusted: {decision.root}"))
+
+
+@trust.command()
+@click.argument("programs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
+    """Vouch for PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
+
+    Formatters and language servers of the project run only when they are vouched for. One that
+    changes is not run until it is vouched for again. What a program loads is not looked at.
+    """
+    from pegboard import TrustStore
+    from pegboard.cli.visible import visible
+
+    places = _places()
+    store = TrustStore(places.trust)
+    decision = asyncio.run(_decision(directory, places))
+    if not decision.vouched:
+        raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
+    digests = _program_digests(decision, directory, programs)
+    for name, digest in digests.items():
+        click.echo(visible(f"{name}  {digest[:_SHOWN_DIGITS]}"))
+    if not yes:
+        _confirm(decision, "these programs")
+    _note(places, "program", decision.root, files=sorted(digests), programs=digests)
+    store.allow_programs(decision.root, digests)
+    click.echo(visible(f"vouched for in {decision.root}"))
+
+
+@trust.command("list")
+def list_trusted() -> None:
+    """List the projects that are trusted."""
+    from pegboard import TrustStore
+    from pegboard_plugins.cli.tables import moment, table
+
+    projects = TrustStore(_places().trust).projects()
+    rows = [
+        (str(each.root), moment(each.allowed_at), ", ".join(sorted(each.files)))
+        for each in projects
+    ]
+    click.echo(table(("project", "since", "files"), rows), nl=False)
+
+
+@trust.command()
+@click.pass_obj
+def revoke(directory: Path) -> None:
+    """Trust this project no longer."""
+    from pegboard import TrustStore, open_workspace
+    from pegboard.cli.visible import visible
+
+    worktree, places = open_workspace(directory).worktree, _places()
+    if not TrustStore(places.trust).revoke(worktree):
+        raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
+    _note(places, "revoke", worktree)
+    click.echo(visible(f"not trusted any more: {worktree}"))
+
+
+@trust.command()
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.pass_obj
+def lock(directory: Path, file: Path | None) -> None:
+    """Write the digests of this project's code to FILE, for runs where nobody is asked.
+
+    A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
+    .pegboard/trust.lock in the project unless it is given.
+    """
+    from pegboard import write_lock
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.render import counted
+
+    decision = asyncio.run(_decision(directory, _places()))
+    target = file or decision.root / LOCK
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_lock(decision, target)
+    click.echo(visible(f"locked {counted(len(decision.files), 'file')} in {target}"))
+
+
+def _program_digests(
+    decision: "Decision", directory: Path, programs: Iterable[Path]
+) -> dict[str, str]:
+    from pegboard import ProgramSearch
+
+    search = ProgramSearch(root=decision.root, directory=directory, vouched=True, env=os.environ)
+    found: dict[str, str] = {}
+    for path in programs:
+        try:
+            digests = search.digests(os.path.normpath(directory / path))  # links stay as they are
+        except OSError as error:
+            raise TrustError(f"{path} cannot be read: {error.strerror}") from error
+        if not digests:
+            raise TrustError(f"{path} is not in {decision.root}, and needs nobody to vouch for it")
+        found |= digests
+    return found
+
+
+def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
+    """Put what was decided about a project in the log of decisions."""
+    from pegboard import Audit
+
+    async def note() -> None:
+        audit = Audit.at(places)
+        await audit.write("trust", {"action": action, "by": "user", "project": str(root), **facts})
+        await audit.aclose()
+
+    asyncio.run(note())
+
+
+async def _decision(directory: Path, places: "Places") -> "Decision":
+    """What the project would run, and whether the store knows it; nothing is run for it."""
+    from pegboard import TrustStore, load_config, open_workspace
+
+    workspace = open_workspace(directory)
+    loaded = await load_config(
+        workspace, config_dir=places.config, env=os.environ, overrides=None, trusted=False
+    )
+    return TrustStore(places.trust).decide(
+        directory=workspace.directory,
+        worktree=workspace.worktree,
+        config_files=loaded.untrusted,
+        plugin_paths=loaded.plugin_paths,
+    )
+
+
+def _places() -> "Places":
+    from pegboard import Places
+
+    return Places.of(os.environ)
+
+
+def _show(decision: "Decision", difference: str) -> None:
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.render import Line, diff_lines
+    from pegboard_plugins.cli.screen import open_screen
+
+    screen = open_screen(sys.stdout, sys.stdout, os.environ)
+    scans = decision.scans()
+    for path in decision.files:
+        screen.line(Line(head=visible(str(path)), text="", style="tool"))
+        if path in scans:
+            _show_scan(screen, scans[path])
+        for text in _redirections(path, decision.files[path]):
+            screen.line(Line(text=visible(text), style="warning", indent=1))
+    for line in diff_lines(difference, limit=len(difference)):
+        screen.line(line)
+    screen.close()
+
+
+def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
+    """What a file of the configuration has sent to others; one that is not valid says nothing."""
+    from pegboard import read_layer, redirections, shown_before
+
+    if path.suffix == ".md":
+        return redirections({"its text": content.decode(errors="replace")})
+    if path.suffix not in (".toml", ".json", ".jsonc"):
+        return ()
+    try:
+        return shown_before(read_layer(path, content=content).value)
+    except ConfigError:
+        return ()
+
+
+def _show_scan(screen: "Screen", report: "ScanReport") -> None:
+    from pegboard.cli.visible import visible
+    from pegboard_plugins.cli.render import Line
+
+    if report.error:
+        screen.line(Line(text=visible(report.error), style="warning", indent=1))
+    imports = visible(", ".join(report.imports)) or "nothing"
+    screen.line(Line(text=f"imports {imports}", indent=1))
+    for finding in report.findings:
+        text = f"line {finding.line}: {visible(finding.what)}"
+        screen.line(Line(text=text, style="warning", indent=1))
+
+
+def _confirm(decision: "Decision", what: str) -> None:
+    from pegboard.cli.visible import visible
+
+    if not sys.stdin.isatty():
+        raise TrustError("nobody is there to be asked; look at the files, then say --yes")
+    if not click.confirm(visible(f"Run {what} of {decision.root}?"), default=False, err=True):
+        raise TrustError("not trusted; nothing was stored")

@@ -1,0 +1,231 @@
+"""One prompt from the command line: watch it, answer what it asks, stop it when told to."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from pegboard import AbortedError, Subscription
+from pegboard.cli import complain
+from pegboard.cli.exits import CUT, Exit, exit_of_answer
+from pegboard.schema.event import PermissionAsked, QuestionAsked
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.part import TextPart
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.question import QuestionRequest
+from pegboard_plugins.cli.engine import Engine, Prompt
+from pegboard_plugins.cli.render import failure_text
+from pegboard_plugins.cli.replies import Replies
+from pegboard_plugins.cli.tally import Tally
+from pegboard_plugins.cli.views import Result, View
+
+QUIET_S = 0.4
+"""After so many seconds without an event a person wants to see that something goes on."""
+
+END_LIMIT_S = 8.0
+"""How long a stopped turn may take to end with all that belongs to it."""
+
+_SHOW_CURSOR = "\x1b[?25h"
+_STOPPED = {
+    Exit.INTERRUPTED: "interrupted; the session is kept",
+    Exit.TIME_LIMIT: "the time limit is over; the session is kept",
+}
+
+Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
+
+
+class Stop:
+    """Ends a turn early, for one reason: the first that comes."""
+
+    def __init__(self, engine: Engine, session_id: str) -> None:
+        self._engine = engine
+        self._session_id = session_id
+        self._stopping: asyncio.Task[None] | None = None
+        self.prompting: asyncio.Task[Turn] | None = None
+        self.reason: Exit | None = None
+
+    def __call__(self, reason: Exit) -> None:
+        """Stop the turn; when somebody interrupts a second time, end the process at once."""
+        if self.reason is not None:
+            if reason is Exit.INTERRUPTED:
+                _leave_at_once()
+            return
+        self.reason = reason
+        _end_in_time(reason)
+        self._stopping = asyncio.create_task(self._abort())
+
+    async def _abort(self) -> None:
+        if not await self._engine.abort(self._session_id) and self.prompting:
+            self.prompting.cancel()
+
+    async def done(self) -> None:
+        """The turn is stopped, if it was to be."""
+        if self._stopping:
+            await self._stopping
+
+
+def _end_in_time(reason: Exit) -> None:
+    """End the process after `END_LIMIT_S`, whatever holds it up: a thread, or the event loop."""
+
+    def leave(*_: object) -> NoReturn:
+        complain(f"not all has ended within {END_LIMIT_S:g} s, and it is left behind")
+        _leave_at_once(reason)
+
+    signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, END_LIMIT_S)
+
+
+def _interrupted(*_: object) -> None:
+    """A signal has come, of which the loop hears if it turns; the second one is the last."""
+    if signal.getitimer(signal.ITIMER_REAL)[0]:
+        _leave_at_once()
+    _end_in_time(Exit.INTERRUPTED)
+
+
+def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
+    """End the process without waiting for anything; only the cursor is given back."""
+    if sys.stderr.isatty():
+        sys.stderr.write(_SHOW_CURSOR)
+        sys.stderr.flush()
+    os._exit(code)
+
+
+async def take_turn(
+    engine: Engine, prompt: Prompt, view: View, tally: Tally, ask: Ask | None = None
+) -> Result:
+    """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
+
+    :raises PegboardError: when the prompt could not be run at all.
+    """
+    stop = Stop(engine, tally.session_id)
+    subscription = engine.subscribe()
+    prompting = asyncio.create_task(engine.prompt(tally.session_id, prompt))
+    stop.prompting = prompting
+    replies, answers = Replies(), engine.subscribe()
+    hearing = asyncio.create_task(replies.hear(answers))
+    asking = _Asking(ask, prompting, replies) if ask else None
+    watching = asyncio.create_task(_watch(subscription, view, tally, asking))
+    with _stopped_by(stop, prompt.limit_s):
+        try:
+            await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not prompting.done():
+                await engine.abort(tally.session_id)
+            subscription.close()
+            await watching
+            turn = await prompting
+        except (asyncio.CancelledError, AbortedError):
+            if stop.reason is None:
+                raise
+            return Result(exit=stop.reason, error=_STOPPED[stop.reason])
+        finally:
+            answers.close()
+            await _end(prompting, watching, hearing)
+            await stop.done()
+    return _result(turn, tally, stop.reason)
+
+
+class _Asking:
+    """Asks the user, but no longer than somebody waits for the reply."""
+
+    def __init__(self, ask: Ask, prompting: asyncio.Task[Turn], replies: Replies) -> None:
+        self._ask = ask
+        self._prompting = prompting
+        self._replies = replies
+
+    async def about(self, request: PermissionRequest | QuestionRequest) -> None:
+        """Ask, until the turn ends or the request is answered elsewhere."""
+        if request.id in self._replies:
+            return
+        asking = asyncio.create_task(self._ask(request))
+        answered = asyncio.create_task(self._replies.until(request.id))
+        ends: set[asyncio.Task[Any]] = {asking, answered, self._prompting}
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(asking, answered)
+
+
+async def _watch(
+    subscription: Subscription, view: View, tally: Tally, asking: _Asking | None
+) -> None:
+    """Show all events until the subscription is closed; the view hears of every silence."""
+    while True:
+        try:
+            async with asyncio.timeout(QUIET_S):
+                events = await subscription.batch()
+        except TimeoutError:
+            view.show_quiet()
+            continue
+        if not events:
+            return
+        for event in events:
+            tally.note(event)
+            view.show(event)
+            match event.properties:
+                case PermissionAsked(request=asked) | QuestionAsked(request=asked) if asking:
+                    if tally.depth(asked.session_id) is not None:
+                        await asking.about(asked)
+                case _:
+                    pass
+
+
+async def _end(*tasks: asyncio.Task[Any]) -> None:
+    """Cancel what still runs and wait for it; what failed has been, or will be, awaited."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@contextmanager
+def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
+    """Ctrl-C, SIGTERM and the time limit stop the turn."""
+    loop = asyncio.get_running_loop()
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for number in signals:
+        loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
+        signal.signal(number, _interrupted)
+    timer = loop.call_later(limit_s, stop, Exit.TIME_LIMIT) if limit_s is not None else None
+    try:
+        yield
+    finally:
+        if timer:
+            timer.cancel()
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> Result:
+    exit_code = stopped or exit_of_answer(turn.info, denied=bool(tally.denial))
+    text = "\n".join(
+        part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
+    )
+    return Result(exit=exit_code, text=text, error=_error(turn, tally, exit_code))
+
+
+def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
+    match exit_code:
+        case Exit.DONE:
+            return ""
+        case Exit.DENIED if not _has_failed(turn):
+            return tally.denial
+        case Exit.TIME_LIMIT | Exit.INTERRUPTED:
+            return _STOPPED[exit_code]
+        case _:
+            return _failure(turn)
+
+
+def _has_failed(turn: Turn) -> bool:
+    return isinstance(turn.info, AssistantMessage) and turn.info.error is not None
+
+
+def _failure(turn: Turn) -> str:
+    match turn.info:
+        case AssistantMessage(error=error) if error is not None:
+            return failure_text(error)
+        case AssistantMessage(finish=str(finish)) if finish in CUT:
+            return CUT[finish]
+        case _:
+            return "the model gave no answer"

@@ -1,0 +1,105 @@
+"""`pegboard session revert` and `unrevert`: what was done to files, taken back and done again."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard_plugins.cli.jsontext import schema_json
+
+if TYPE_CHECKING:
+    from pegboard import App, Reverted
+
+_STYLE = click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@click.argument("message_id", metavar="[MESSAGE]", required=False)
+@_STYLE
+@click.pass_obj
+def revert(
+    directory: Path, session_id: str, message_id: str | None, style: Literal["text", "json"]
+) -> int:
+    """Take back what was done since a message, or since your last prompt, in files too.
+
+    It ends with 1 when something could not be put back.
+    """
+    return _shown(directory, asyncio.run(_reverted(directory, session_id, message_id)), style)
+
+
+@click.command()
+@click.argument("session_id", metavar="ID")
+@_STYLE
+@click.pass_obj
+def unrevert(directory: Path, session_id: str, style: Literal["text", "json"]) -> int:
+    """Do again what `revert` has taken back; the next prompt makes that impossible.
+
+    It ends with 1 when something could not be put back.
+    """
+    return _shown(directory, asyncio.run(_unreverted(directory, session_id)), style)
+
+
+async def _reverted(directory: Path, session_id: str, message_id: str | None) -> "Reverted":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        session = await find_session(app, session_id)
+        return await app.revert(session.id, message_id or await _last_prompt(app, session.id))
+
+
+async def _last_prompt(app: "App", session_id: str) -> str:
+    """The newest prompt that is not taken back already."""
+    from pegboard.schema.message import UserMessage
+
+    point = (await app.session(session_id)).revert
+    prompts = []
+    for turn in await app.turns(session_id):
+        if point is not None and turn.info.id == point.message_id:
+            break
+        if isinstance(turn.info, UserMessage):
+            prompts.append(turn.info.id)
+    if not prompts:
+        raise InvalidInputError("there is no prompt to go back before")
+    return prompts[-1]
+
+
+async def _unreverted(directory: Path, session_id: str) -> "Reverted":
+    from pegboard import App
+    from pegboard_plugins.cli.opening import find_session
+
+    async with await App.open(directory) as app:
+        return await app.unrevert((await find_session(app, session_id)).id)
+
+
+def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
+    from pegboard import open_workspace, reason_of, shown_path
+    from pegboard.cli.visible import visible
+
+    root = open_workspace(directory).worktree
+    left = [
+        {"path": str(each.path), "reason": each.reason, "text": reason_of(each, root)}
+        for each in done.files.left
+    ]
+    if style == "json":
+        changed = [str(path) for path in done.files.changed]
+        facts = {"changed": changed, "left": left, "unknown": done.files.unknown}
+        click.echo(schema_json({"info": done.session, **facts}))
+    else:
+        for path in done.files.changed:
+            click.echo(f"put back  {visible(shown_path(path, root))}")
+        for each in done.files.left:
+            click.echo(visible(f"left      {shown_path(each.path, root)}: {reason_of(each, root)}"))
+        if done.files.unknown:
+            click.echo(visible(f"unknown   {done.files.unknown}"))
+        point = done.session.revert
+        click.echo(f"at        {point.message_id if point else 'the end'}")
+    return 1 if left or done.files.unknown else 0
+
+
+COMMANDS = (revert, unrevert)

@@ -1,0 +1,137 @@
+"""Shows a turn to a person, from its events alone."""
+
+from pathlib import Path
+from time import time
+
+from pegboard.cli.visible import visible
+from pegboard.schema.event import (
+    Event,
+    PartDelta,
+    PartRemoved,
+    PartUpdated,
+    PermissionReplied,
+    PluginFailed,
+    SessionCompacted,
+    SessionStatusChanged,
+    SessionWarned,
+)
+from pegboard.schema.part import Completed, Failed, Pending, Running, TextPart, ToolPart
+from pegboard.schema.session import Retry
+from pegboard_plugins.cli.render import Line, retry_line, tool_detail, tool_head
+from pegboard_plugins.cli.screen import Screen
+from pegboard_plugins.cli.tally import Tally
+
+_MS_PER_S = 1000
+
+
+class Viewer:
+    """Turns the events of a session and its subagents into text and lines on a screen.
+
+    A subagent's calls are shown indented, its text is not: the answer of `task` has it.
+    """
+
+    def __init__(self, screen: Screen, tally: Tally, directory: Path) -> None:
+        self._screen = screen
+        self._tally = tally
+        self._directory = directory
+        self._streamed: dict[str, str] = {}
+        self._running: dict[str, ToolPart] = {}
+        self._last_head = ""
+
+    def show(self, event: Event) -> None:
+        """Show what the event says, if it is about this turn."""
+        if isinstance(event.properties, PluginFailed):
+            self._show_plugin_failure(event.properties)
+            return
+        depth = self._tally.depth(event.session_id)
+        if depth is None:
+            return
+        match event.properties:
+            case PartUpdated(part=ToolPart() as part):
+                self._show_call(part, depth)
+            case SessionWarned(message=message):
+                self._screen.line(Line(head="warning:", text=visible(message), style="warning"))
+            case _ if depth == 0:
+                self._show_own(event)
+            case _:
+                pass
+
+    def show_quiet(self) -> None:
+        """Show what is going on, when no event has come for a while."""
+        names = sorted({part.tool for part in self._running.values()})
+        self._screen.wait(", ".join(names) if names else "thinking")
+
+    def _show_own(self, event: Event) -> None:
+        match event.properties:
+            case PartDelta() as delta:
+                self._stream(delta)
+            case PartUpdated(part=TextPart() as part):
+                self._show_text(part)
+            case PartRemoved(part_id=part_id) if self._streamed.pop(part_id, ""):
+                self._note("the answer broke off; what was shown of it does not count")
+            case SessionStatusChanged(status=Retry() as status):
+                self._screen.line(retry_line(status, now_ms=int(time() * _MS_PER_S)))
+            case SessionCompacted():
+                self._note("the history was summarised")
+            case PermissionReplied(reply="reject"):
+                self._note("rejected")
+            case _:
+                pass
+
+    def _stream(self, delta: PartDelta) -> None:
+        if delta.field != "text" or delta.part_id not in self._streamed:
+            return
+        self._streamed[delta.part_id] += delta.delta
+        self._last_head = ""
+        self._screen.stream(delta.delta)
+
+    def _show_text(self, part: TextPart) -> None:
+        if not self._tally.is_answer(part.message_id) or part.synthetic:
+            return
+        streamed = self._streamed.setdefault(part.id, "")
+        if part.time is None or part.time.end is None:
+            self._stream_rest(part, streamed)
+            return
+        self._last_head = ""
+        del self._streamed[part.id]
+        if part.text.strip():
+            self._screen.answer(part.text, streamed=streamed)
+
+    def _stream_rest(self, part: TextPart, streamed: str) -> None:
+        """Text that a whole part has beyond its deltas, as after a lost event."""
+        if part.text.startswith(streamed) and part.text != streamed:
+            self._streamed[part.id] = part.text
+            self._screen.stream(part.text[len(streamed) :])
+
+    def _show_call(self, part: ToolPart, depth: int) -> None:
+        match part.state:
+            case Pending():
+                pass
+            case Running():
+                if part.id not in self._running:
+                    self._show_head(part, depth)
+                self._running[part.id] = part
+            case Completed() | Failed():
+                self._show_end(part, depth)
+
+    def _show_head(self, part: ToolPart, depth: int) -> None:
+        self._screen.line(tool_head(part, self._directory, indent=depth))
+        self._last_head = part.id
+
+    def _show_end(self, part: ToolPart, depth: int) -> None:
+        started = self._running.pop(part.id, None)
+        detail = tool_detail(part, indent=depth + 1)
+        if started is None or (detail and self._last_head != part.id):
+            self._show_head(part, depth)
+        for line in detail:
+            self._screen.line(line)
+        if detail:
+            self._last_head = ""
+
+    def _show_plugin_failure(self, failure: PluginFailed) -> None:
+        end = "; it is left out until the session ends" if failure.quarantined else ""
+        text = f"{failure.plugin}: {failure.hook}: {visible(failure.message)}{end}"
+        self._screen.line(Line(head="plugin", text=" ".join(text.split()), style="warning"))
+
+    def _note(self, text: str) -> None:
+        self._screen.line(Line(text=f"({text})", style="dim"))

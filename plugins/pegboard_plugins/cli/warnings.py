@@ -1,0 +1,67 @@
+"""Warnings that a person has not read today: what stays as it is, is said once a day."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+
+import msgspec
+
+from pegboard import temporary_beside
+
+FILE = "warnings.json"
+MOST_PROJECTS = 200
+"""The file has no more of them than this, those with the newest warnings."""
+LIMIT_BYTES = 1 << 20
+
+
+class _Day(msgspec.Struct):
+    """The warnings of one project that were shown on a day, by their digests."""
+
+    day: str
+    shown: list[str] = []
+
+
+def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -> list[str]:
+    """The warnings that were not shown today, which are noted as shown; it blocks.
+
+    Where the folder for state cannot be written, all are shown each time.
+    """
+    file = state / FILE
+    known = _read(file)
+    noted = known.pop(project_id, None)
+    day = today.isoformat()
+    if noted is None or noted.day != day:
+        noted = _Day(day)
+    named = {hashlib.sha256(text.encode(errors="replace")).hexdigest(): text for text in texts}
+    fresh = {name: text for name, text in named.items() if name not in noted.shown}
+    if fresh:
+        noted.shown += fresh
+        known[project_id] = noted
+        with suppress(OSError):
+            _write(file, dict(list(known.items())[-MOST_PROJECTS:]))
+    return list(fresh.values())
+
+
+def _read(file: Path) -> dict[str, _Day]:
+    """What was noted, nothing where there is no such file or a damaged one."""
+    try:
+        with file.open("rb") as opened:
+            return msgspec.json.decode(opened.read(LIMIT_BYTES), type=dict[str, _Day])
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+
+
+def _write(file: Path, known: dict[str, _Day]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = temporary_beside(file)
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(msgspec.json.encode(known))
+        temporary.replace(file)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

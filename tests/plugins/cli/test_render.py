@@ -1,0 +1,236 @@
+"""What is shown of tool calls, diffs, requests and costs."""
+
+from pathlib import Path
+
+import pytest
+
+from pegboard.cli.visible import visible
+from pegboard.schema.message import TextData, UnknownFailure
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    Failed,
+    Running,
+    Span,
+    ToolPart,
+    ToolState,
+)
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import CacheTokens, Retry, Tokens
+from pegboard_plugins.cli.render import (
+    Line,
+    always_line,
+    diff_lines,
+    failure_text,
+    one_line,
+    request_lines,
+    retry_line,
+    tail,
+    todo_lines,
+    tool_detail,
+    tool_head,
+    usage_line,
+)
+
+DIFF = """--- a/money.py
++++ b/money.py
+@@ -1,2 +1,2 @@
+ one
+-two
++three"""
+
+
+def part(tool: str, state: ToolState) -> ToolPart:
+    return ToolPart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", call_id="c1", tool=tool, state=state
+    )
+
+
+def running(tool: str, **arguments: object) -> ToolPart:
+    return part(tool, Running(input=dict(arguments), time=Span(start=1)))
+
+
+def completed(tool: str, output: str = "", **metadata: object) -> ToolPart:
+    span = CompletedSpan(start=1, end=2)
+    return part(
+        tool, Completed(input={}, output=output, title="", metadata=dict(metadata), time=span)
+    )
+
+
+def request(**changes: object) -> PermissionRequest:
+    facts = {
+        "id": "per_1",
+        "session_id": "ses_1",
+        "permission": "bash",
+        "patterns": ("rm -rf build",),
+        "metadata": {},
+        "always": ("rm *",),
+    }
+    return PermissionRequest(**(facts | changes))  # type: ignore[arg-type]  # a test's shorthand
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é text", "plain é text"),
+        ("two\n\tlines", "two\n\tlines"),
+        ("\x1b[2Kgone", "\\x1b[2Kgone"),
+        ("over\rwritten", "over\\rwritten"),
+        ("a\u202eb", "a\\u202eb"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("\x9b31m", "\\x9b31m"),
+    ],
+)
+def test_what_a_terminal_would_obey_is_spelt_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_a_label_is_one_line_and_says_that_there_is_more() -> None:
+    assert one_line("git add .\ngit commit") == "git add . …"
+    assert one_line("x" * 200) == "x" * 99 + "…"
+
+
+@pytest.mark.parametrize(
+    ("call", "label"),
+    [
+        (running("bash", command="ls -l", description="List"), "ls -l"),
+        (running("read", filePath="/w/src/a.py"), "src/a.py"),
+        (running("read", filePath="/other/a.py"), "/other/a.py"),
+        (running("grep", pattern="def split"), "def split"),
+        (running("task", subagent_type="explore", description="find uses"), "explore: find uses"),
+        (running("todowrite", todos=[]), ""),
+        (running("weather", city="Oslo"), '{"city": "Oslo"}'),
+        (running("now"), ""),
+    ],
+)
+def test_a_call_is_named_by_its_tool_and_its_subject(call: ToolPart, label: str) -> None:
+    assert tool_head(call, Path("/w")) == Line(head=call.tool, text=label, style="tool")
+
+
+def test_a_command_shows_the_end_of_its_output_and_a_bad_exit_code() -> None:
+    output = "".join(f"line {number}\n" for number in range(12))
+
+    lines = tool_detail(completed("bash", output=output, exit=1), indent=1)
+
+    assert [line.text for line in lines] == [
+        "… 2 more lines",
+        *(f"line {number}" for number in range(2, 12)),
+        "exit 1",
+    ]
+    assert {line.indent for line in lines} == {1}
+
+
+def test_an_edit_shows_its_diff_in_colours() -> None:
+    lines = tool_detail(completed("edit", diff=DIFF))
+
+    styles = [line.style for line in lines]
+    assert styles == ["dim", "dim", "hunk", "plain", "removed", "added"]
+
+
+def test_a_long_diff_is_cut_and_says_so() -> None:
+    lines = diff_lines(DIFF, limit=4)
+
+    assert lines[-1] == Line(text="… 2 more lines", style="dim")
+
+
+def test_a_failed_call_shows_the_beginning_of_its_error() -> None:
+    call = part("bash", Failed(input={}, error="a\nb\nc\nd\ne\nf", time=Span(start=1, end=2)))
+
+    lines = tool_detail(call)
+
+    assert [line.plain() for line in lines] == ["a", "b", "c", "d", "e", "… 1 more line"]
+
+
+def test_todos_are_shown_with_their_marks() -> None:
+    todos = [
+        {"content": "read", "status": "completed"},
+        {"content": "fix", "status": "in_progress"},
+        {"content": "test", "status": "pending"},
+        {"content": "ship", "status": "cancelled"},
+    ]
+
+    lines = tool_detail(completed("todowrite", todos=todos))
+
+    assert lines == todo_lines(todos)
+    assert [line.plain() for line in lines] == ["[x] read", "[>] fix", "[ ] test", "[-] ship"]
+
+
+def test_searches_show_how_much_they_found() -> None:
+    assert tool_detail(completed("glob", count=3))[0].plain() == "3 files"
+    assert tool_detail(completed("grep", matches=4))[0].plain() == "4 matches"
+    assert tool_detail(completed("read", output="long text")) == ()
+
+
+def test_an_empty_output_shows_nothing() -> None:
+    assert tail(" \n", limit=3) == ()
+
+
+def test_a_request_is_shown_in_full_with_its_control_characters() -> None:
+    asked = request(patterns=("a" * 300, "echo \x1b[2K\nrm -rf /"), metadata={"diff": DIFF})
+
+    lines = [line.plain() for line in request_lines(asked)]
+
+    assert lines == [
+        "permission bash",
+        f"  {'a' * 300}",
+        "  (300 characters in 1 line)",
+        "  echo \\x1b[2K",
+        "  rm -rf /",
+        "  (18 characters in 2 lines)",
+        *(f"  {line}" for line in DIFF.split("\n")),
+    ]
+
+
+def test_of_what_is_approved_no_letter_is_unseen() -> None:
+    asked = request(patterns=("rm\u00a0-rf\u3164x\ufe0f",), always=("a\u2800 *",))
+
+    assert request_lines(asked)[1].plain() == "  rm\\xa0-rf\\u3164x\\ufe0f"
+    assert always_line(asked).plain() == "  always allows: a\\u2800 *"
+
+
+def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
+    command = "ls >/dev/null &&\u202e git push"
+    facts = {"command": command, "reason": "asked because of \x1b"}
+    asked = request(patterns=("ls", "git push"), metadata=facts)
+
+    assert [line.plain() for line in request_lines(asked)] == [
+        "permission bash",
+        "  ls",
+        "  git push",
+        "  of the command",
+        "  ls >/dev/null &&\\u202e git push",
+        "  asked because of \\x1b",
+    ]
+
+
+def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
+    shown = request_lines(request(metadata={"command": "serve", "background": True}))
+
+    assert "it goes on in the background" in [line.text for line in shown]
+
+
+def test_always_says_what_it_would_allow() -> None:
+    assert always_line(request()).plain() == "  always allows: rm *"
+    assert always_line(request(metadata={"agent": "plan\x1b"})).plain() == (
+        "  always allows: rm *; s@, a@, u@: to agent plan\\x1b alone"
+    )
+    assert always_line(request(metadata={"once": True})).plain() == "  this is asked every time"
+
+
+def test_a_failure_is_one_line_that_can_be_read() -> None:
+    assert failure_text(UnknownFailure(data=TextData(message="bad\nthing"))) == "bad thing"
+    assert failure_text(UnknownFailure(data=TextData(message="x" * 900))) == "x" * 499 + "…"
+
+
+def test_a_retry_says_when_and_why() -> None:
+    line = retry_line(Retry(attempt=1, message="overloaded", next=5_000), now_ms=2_000)
+
+    assert line.plain() == "retry attempt 2 in 3 s: overloaded"
+
+
+def test_the_last_line_counts_money_tokens_steps_and_seconds() -> None:
+    tokens = Tokens(input=1_000, output=40, reasoning=2, cache=CacheTokens(read=234))
+
+    line = usage_line(0.0123, tokens, steps=3, seconds=4.25)
+
+    assert line.text == "$0.0123 · 1,234 tokens in, 42 out · 3 steps · 4.2 s"

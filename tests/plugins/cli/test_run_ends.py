@@ -1,0 +1,99 @@
+"""`pegboard run` ends by itself, whatever the model does, and says why."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from model_server import Answer, ModelServer, Piece, call, chunk, finish, in_order, say, text
+from plugins.cli.commands import CommandLine, Done
+
+DONE = b"data: [DONE]\n\n"
+DENY = {"*": "allow", "bash": {"*": "allow", "touch *": "deny"}}
+
+
+async def run(
+    pegboard: CommandLine, *answers: Answer, **settings: object
+) -> tuple[Done, Sequence[dict[str, Any]]]:
+    """One prompt to a model that answers so, and the requests that it got."""
+    async with ModelServer(in_order(*answers)) as server:
+        settings = {"permission": {"*": "allow"}, "retry": {"cap_s": 0.01}, **settings}
+        pegboard.use_model(server.url, title="off", **settings)
+        return await pegboard("run", "--format", "json", "hi"), server.requests
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "requests", "says"),
+    [
+        ([*text("I am done."), *finish("tool_calls")], 0, 1, "said that calls follow"),
+        ([*text("I am done."), DONE], 0, 1, ""),
+        (finish("tool_calls"), 4, 2, "the model's answer was empty (2 times)"),
+        ([DONE], 4, 2, "the model's answer was empty (2 times)"),
+        ([chunk({"reasoning_content": "hm"}), *finish("tool_calls")], 4, 2, "was empty (2 times)"),
+    ],
+)
+async def test_a_server_that_never_calls_gets_so_many_requests_and_no_more(
+    pegboard: CommandLine, answer: list[Piece], code: int, requests: int, says: str
+) -> None:
+    done, sent = await run(pegboard, answer)
+
+    assert (done.code, len(sent)) == (code, requests)
+    told = [each for each in done.records if each["type"] in ("warning", "error")]
+    assert says in str(told) + done.err
+    assert bool(told) is bool(says)
+    assert done.records[-1]["text"] == ("I am done." if code == 0 else "")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "requests", "says"),
+    [
+        (call("nope", {"x": 1}), 1, 3, "No call of the last 3 steps could be made"),
+        (call("write", '{"filePath": "a'), 1, 3, "the arguments are not valid JSON"),
+        (call("bash", {"command": "touch a", "description": "t"}), 5, 5, "`pegboard explain`"),
+    ],
+)
+async def test_calls_that_cannot_be_made_end_it_with_their_code(
+    pegboard: CommandLine, answer: list[Piece], code: int, requests: int, says: str
+) -> None:
+    done, sent = await run(pegboard, answer, permission=DENY)
+
+    assert (done.code, len(sent)) == (code, requests)
+    assert says in done.err
+    assert done.records[-1]["error"]["name"] == "CallsError"
+
+
+async def test_the_end_of_the_steps_is_told_before_and_names_the_key(
+    pegboard: CommandLine,
+) -> None:
+    step = call("bash", {"command": "echo hi", "description": "Say"})
+    done, sent = await run(pegboard, step, budget={"run": {"steps": 5}})
+
+    assert (done.code, len(sent)) == (6, 5)
+    [warning] = [each["message"] for each in done.records if each["type"] == "warning"]
+    assert warning.startswith("4 of 5 steps for this run are taken; `budget.run.steps`")
+    assert "no more steps than 5 for this run; `budget.run.steps` in the conf" in done.err
+
+
+async def test_a_prompt_that_another_process_s_run_refuses_is_not_shown_to_the_model(
+    pegboard: CommandLine,
+) -> None:
+    wait = "until [ -e may-end ]; do sleep 0.05; done"
+    answers = (call("bash", {"command": wait, "description": "Wait"}), say("first"), say("third"))
+    async with ModelServer(in_order(say("begun"), *answers)) as server:
+        pegboard.use_model(server.url, title="off", permission={"*": "allow"})
+        session = (await pegboard("run", "--format", "json", "begin")).records[0]["sessionID"]
+        first = asyncio.create_task(pegboard("run", "-s", session, "hi"))
+        async with asyncio.timeout(30):
+            while len(server.requests) < 2:  # noqa: ASYNC110 - the server has no event
+                await asyncio.sleep(0.05)
+        refused = await pegboard("run", "-s", session, "meanwhile")
+        (pegboard.project / "may-end").touch()
+        await first
+        await pegboard("run", "-s", session, "again")
+        asked = [each["content"] for each in server.requests[-1]["messages"]]
+
+    assert (refused.code, refused.out) == (1, "")
+    assert f"session {session} is busy; wait for its turn to end, or abort it\n" in refused.err
+    assert "meanwhile" not in str(asked)
+    assert "again" in str(asked)

@@ -1,0 +1,51 @@
+"""`pegboard run`: what is piped in, what is refused, and whose denial counts."""
+
+import json
+
+from model_server import Answer, Body, ModelServer, by_step, call, say
+from plugins.cli.commands import CommandLine
+
+
+async def test_a_subagent_s_denial_is_the_turn_s(pegboard: CommandLine) -> None:
+    task = {"description": "look", "prompt": "Look.", "subagent_type": "explore"}
+
+    def answer(request: Body) -> Answer:
+        offered = {each["function"]["name"] for each in request.get("tools", ())}
+        begins = request["messages"][-1]["role"] == "user"
+        if "task" in offered:
+            return call("task", task) if begins else say("Done.")
+        return call("read", {"filePath": "/etc/hostname"}) if begins else say("No.")
+
+    async with ModelServer(answer) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "--format", "json", "hi")
+
+    assert (done.code, done.records[-1]["outcome"]) == (5, "denied")
+    assert "external_directory" in done.err
+
+
+async def test_what_is_piped_in_reaches_the_model(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "explain", stdin="the error")
+
+    assert done.code == 0
+    assert "explain\\n\\nthe error" in json.dumps(server.requests[0]["messages"])
+
+
+async def test_a_slash_command_that_is_not_trusted_is_not_sent_as_text(
+    pegboard: CommandLine,
+) -> None:
+    commands = pegboard.project / ".pegboard" / "command"
+    commands.mkdir(parents=True)
+    (commands / "hey.md").write_text("Say hey to $1.")
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        refused = await pegboard("run", "/hey", "you")
+        sent = await pegboard("run", "--", "/hey you")
+
+    assert refused.code == 2
+    assert "there is no command /hey: this project's own commands are not loaded" in refused.err
+    assert "pegboard trust allow" in refused.err
+    assert sent.code == 0
+    assert len(server.requests) == 1

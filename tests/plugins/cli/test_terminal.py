@@ -1,0 +1,171 @@
+"""`pegboard run` on a terminal: colours, questions, Ctrl-C."""
+
+import json
+import signal
+
+import pytest
+
+from model_server import ModelServer, Pause, by_step, call, say, text
+from plugins.cli.commands import CommandLine
+
+QUESTION = "or what to do instead:"
+WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})
+
+
+async def test_the_answer_comes_with_colours(pegboard: CommandLine) -> None:
+    bash = call("bash", {"command": "echo hi", "description": "Say"})
+    async with ModelServer(by_step(bash, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"*": "allow"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            code = await terminal.end()
+
+    assert code == 0
+    assert "Done.\n" in terminal.shown
+    assert "\x1b[1;36mbash\x1b[0m echo hi" in terminal.shown
+
+
+async def test_no_color_is_honoured(pegboard: CommandLine) -> None:
+    pegboard.env["NO_COLOR"] = "1"
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"*": "allow"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.end()
+
+    assert "write new.txt\n" in terminal.shown
+    assert "\x1b[3" not in terminal.shown
+    assert "\x1b[1" not in terminal.shown.replace("\x1b[1A", "")
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "code", "answer"),
+    [
+        ("y\n", True, 0, "Done."),
+        ("\nyes\n", True, 0, "Done."),
+        ("n\n", False, 5, ""),
+        ("\x04", False, 5, ""),
+        ("put it in docs\n", False, 5, "Done."),
+    ],
+)
+async def test_a_person_answers_a_request(
+    pegboard: CommandLine, typed: str, written: bool, code: int, answer: str
+) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type(typed)
+            ended = await terminal.end()
+
+    assert ended == code
+    assert (pegboard.project / "new.txt").exists() is written
+    assert answer in terminal.shown
+    if "docs" in typed:
+        assert "put it in docs" in str(server.requests[-1]["messages"])
+
+
+@pytest.mark.parametrize(
+    ("typed", "code", "told"),
+    [
+        ("2\n", 0, "Blue"),
+        ("7\n1\n", 0, "Red"),
+        ("the green one\n", 0, "the green one"),
+        ("-\n", 5, ""),
+    ],
+)
+async def test_a_person_answers_a_question_of_the_model(
+    pegboard: CommandLine, typed: str, code: int, told: str
+) -> None:
+    options = [{"label": "Red"}, {"label": "Blue", "description": "like the sea"}]
+    asked = call("question", {"questions": [{"question": "Which colour?", "options": options}]})
+    async with ModelServer(by_step(asked, say("Done."))) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see("or an answer of your own")
+            terminal.type(typed)
+            ended = await terminal.end()
+
+    assert "Which colour?" in terminal.shown
+    assert "like the sea" in terminal.shown
+    assert ended == code
+    assert len(server.requests) == (2 if told else 1)
+    assert f"Which colour?\\n  {told}" in str(server.requests[-1]["messages"]) or not told
+
+
+async def test_always_is_asked_once_and_kept_for_the_project(pegboard: CommandLine) -> None:
+    again = call("write", {"filePath": "second.txt", "content": "new\n"})
+    async with ModelServer(by_step(WRITE, again, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            assert "always allows: " in terminal.shown
+            terminal.type("a\n")
+            code = await terminal.end()
+
+    assert code == 0
+    assert terminal.shown.count(QUESTION) == 1
+    assert (pegboard.project / "second.txt").exists()
+
+
+async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: CommandLine) -> None:
+    bash = call("bash", {"command": "env A=1 bash -c 'echo hi'", "description": "Say"})
+    async with ModelServer(by_step(bash, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"bash": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type("a\ny\n")
+            code = await terminal.end()
+
+    assert code == 0
+    assert "this is asked every time" in terminal.shown
+    assert "[a]lways" not in terminal.shown
+    assert terminal.shown.count(QUESTION) == 2
+    left = await pegboard("permission", "list", "--format", "json")
+    assert left.out == "[]\n"
+
+
+async def test_an_approval_can_be_for_the_agent_alone(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            assert "s@, a@, u@: to agent build alone" in terminal.shown
+            terminal.type("u@\n")
+            await terminal.end()
+
+    left = await pegboard("permission", "list", "--format", "json")
+    assert [(each["scope"], each["agent"]) for each in json.loads(left.out)] == [("user", "build")]
+
+
+async def test_a_request_shows_the_diff_that_it_is_about(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type("y\n")
+            await terminal.end()
+
+    before, _, _ = terminal.shown.partition(QUESTION)
+    assert "permission" in before
+    assert "+new" in before
+
+
+async def test_an_interrupt_at_a_question_stops_the_turn(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.process.send_signal(signal.SIGINT)
+            code = await terminal.end()
+
+    assert code == 130
+    assert not (pegboard.project / "new.txt").exists()
+
+
+async def test_a_spinner_shows_that_the_model_is_asked(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step([Pause(1.5), *text(""), *say("Done.")])) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see("thinking")
+            code = await terminal.end()
+
+    assert code == 0
