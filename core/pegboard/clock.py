@@ -7,8 +7,13 @@ stands, and so do those of all who wait for that work. For one event loop.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import (
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
+from contextvars import ContextVar, Token
 from typing import Any
 
 _CURRENT: ContextVar["Clock | None"] = ContextVar("pegboard_clock", default=None)
@@ -30,41 +35,17 @@ class Clock:
         at = self._stopped_at if self._stops else asyncio.get_running_loop().time()
         return at - self._stood_s
 
-    @contextmanager
-    def timing(self) -> Iterator[None]:
+    def timing(self) -> AbstractContextManager[None]:
         """A block, and what it starts, whose work this clock times; what is around it waits."""
-        around = _CURRENT.get()
-        if around is not None and around.leads_to(self):
-            yield
-            return
-        before = _CURRENT.set(self)
-        try:
-            with self.awaited_by(around):
-                yield
-        finally:
-            _CURRENT.reset(before)
+        return _Timing(self)
 
-    @contextmanager
-    def awaited(self) -> Iterator[None]:
+    def awaited(self) -> AbstractContextManager[None]:
         """A block in which the current work waits for this clock's."""
-        with self.awaited_by(_CURRENT.get()):
-            yield
+        return _Waiting(self, _CURRENT.get())
 
-    @contextmanager
-    def awaited_by(self, waiting: "Clock | None") -> Iterator[None]:
+    def awaited_by(self, waiting: "Clock | None") -> AbstractContextManager[None]:
         """A block in which another work waits for this clock's; none waits for itself."""
-        if waiting is None or waiting.leads_to(self):
-            yield
-            return
-        self._waiting.append(waiting)
-        if self._stops:
-            waiting.stop()
-        try:
-            yield
-        finally:
-            self._waiting.remove(waiting)
-            if self._stops:
-                waiting.go_on()
+        return _Waiting(self, waiting)
 
     @asynccontextmanager
     async def limit(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
@@ -87,9 +68,11 @@ class Clock:
     async def wait(self, task: "asyncio.Task[Any]", *, limit_s: float) -> None:
         """Wait until the task has ended, or so much time has passed by this clock.
 
-        Without the cost of a limit that can be moved: each hook is waited for so.
+        Without the cost of a limit that can be moved: each hook is waited for so. One that has
+        ended by the loop's next turn, as most have, costs no timer either.
         """
         ends_at = self.now() + limit_s
+        await asyncio.sleep(0)
         while not task.done() and (left_s := ends_at - self.now()) > 0:
             if self._stops:
                 self._went_on = self._went_on or asyncio.get_running_loop().create_future()
@@ -100,7 +83,24 @@ class Clock:
 
     def leads_to(self, other: "Clock") -> bool:
         """Whether this is the other one, or the other one waits for it."""
-        return self is other or any(each.leads_to(other) for each in self._waiting)
+        if self is other:
+            return True
+        for each in self._waiting:  # noqa: SIM110 - asked for each hook, and a generator costs more
+            if each.leads_to(other):
+                return True
+        return False
+
+    def add_waiting(self, waiting: "Clock") -> None:
+        """Let another work wait for this clock's until `remove_waiting`."""
+        self._waiting.append(waiting)
+        if self._stops:
+            waiting.stop()
+
+    def remove_waiting(self, waiting: "Clock") -> None:
+        """Take one `add_waiting` back."""
+        self._waiting.remove(waiting)
+        if self._stops:
+            waiting.go_on()
 
     def stop(self) -> None:
         """Stand still, with all that wait, until `go_on` was called as often."""
@@ -128,6 +128,52 @@ class Clock:
     def _set(self, limit: asyncio.Timeout) -> None:
         if not limit.expired():
             limit.reschedule(None if self._stops else self._limits[limit] + self._stood_s)
+
+
+class _Waiting:
+    """A block in which one work waits for another's."""
+
+    __slots__ = ("_clock", "_waiting")
+
+    def __init__(self, clock: Clock, waiting: Clock | None) -> None:
+        self._clock = clock
+        self._waiting = waiting
+
+    def __enter__(self) -> None:
+        if self._waiting is None or self._waiting.leads_to(self._clock):
+            self._waiting = None
+        else:
+            self._clock.add_waiting(self._waiting)
+
+    def __exit__(self, *_: object) -> None:
+        if self._waiting is not None:
+            self._clock.remove_waiting(self._waiting)
+
+
+class _Timing:
+    """A block whose work a clock times."""
+
+    __slots__ = ("_around", "_before", "_clock")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._around: Clock | None = None
+        self._before: Token[Clock | None] | None = None
+
+    def __enter__(self) -> None:
+        around = _CURRENT.get()
+        if around is not None:
+            if around.leads_to(self._clock):
+                return
+            self._around = around
+            self._clock.add_waiting(around)
+        self._before = _CURRENT.set(self._clock)
+
+    def __exit__(self, *_: object) -> None:
+        if self._around is not None:
+            self._clock.remove_waiting(self._around)
+        if self._before is not None:
+            _CURRENT.reset(self._before)
 
 
 class Slots:

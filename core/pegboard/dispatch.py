@@ -8,6 +8,7 @@ with the plugin's name, and what it is handed it cannot change.
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Generic, TypeVar
@@ -35,7 +36,7 @@ _Check = Callable[[object], _T]
 _FoldCheck = Callable[[object, _T], _T]
 
 
-class Implementation(msgspec.Struct, frozen=True, kw_only=True):
+class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One plugin's function for one hook.
 
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
@@ -50,6 +51,16 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[str, ...]
     timeout_s: float
     position: int = 0
+
+    @cached_property
+    def awaits(self) -> bool:
+        """Whether the function is a coroutine's; others run in a thread."""
+        return inspect.iscoroutinefunction(inspect.unwrap(self.function))
+
+    @cached_property
+    def holder(self) -> Holder:
+        """Who is named when a call holds up the event loop."""
+        return Holder(self.plugin, f"hook {self.hook}")
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -268,14 +279,17 @@ class Dispatch:
         if each.origin != "builtin":  # the built-in ones change nothing, and views cost time
             named = {name: self._shield.view(value) for name, value in named.items()}
         with (clock := Clock()).timing():
-            task = asyncio.get_running_loop().create_task(self._attempt(each.function, named))
+            task = asyncio.get_running_loop().create_task(self._attempt(each, named))
             self._running.add(task)
-            task.add_done_callback(self._running.discard)
             try:
-                with self.stalls.running(task, Holder(each.plugin, f"hook {each.hook}")):
+                with self.stalls.running(task, each.holder):
                     await clock.wait(task, limit_s=each.timeout_s)
             finally:
                 late = not task.done() and task.cancel()
+                if late:
+                    task.add_done_callback(self._running.discard)
+                else:
+                    self._running.discard(task)
         if late:
             return _Outcome(late=True)
         if task.cancelled():
@@ -283,11 +297,11 @@ class Dispatch:
         return task.result()
 
     def _attempt(
-        self, function: Callable[..., object], named: Mapping[str, object]
+        self, each: Implementation, named: Mapping[str, object]
     ) -> Coroutine[object, object, _Outcome]:
-        if inspect.iscoroutinefunction(inspect.unwrap(function)):
-            return _attempt_async(function, named)
-        return self._threads.run(lambda: _attempt_sync(function, named))
+        if each.awaits:
+            return _attempt_async(each.function, named)
+        return self._threads.run(lambda: _attempt_sync(each.function, named))
 
     def _note_step(
         self,

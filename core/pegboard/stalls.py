@@ -8,8 +8,8 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -49,20 +49,23 @@ class Stalls:
         self._awake = threading.Event()
         self._closed = threading.Event()
 
-    @contextmanager
-    def running(self, task: asyncio.Task[object] | None, holder: Holder) -> Iterator[None]:
+    def running(
+        self, task: asyncio.Task[object] | None, holder: Holder
+    ) -> AbstractContextManager[None]:
         """While this lasts, what the task does is the holder's."""
         assert task is not None
+        return _Running(self, task, holder)
+
+    def replace(self, task: asyncio.Task[object], holder: Holder | None) -> Holder | None:
+        """Say whose doing the task's is, None for nobody's; whose it was."""
         before = self._running.get(task)
+        if holder is None:
+            del self._running[task]
+            return before
         self._running[task] = holder
         if self._timer is None and not self._closed.is_set():
             self._wake(task.get_loop())
-        try:
-            yield
-        finally:
-            del self._running[task]
-            if before is not None:
-                self._running[task] = before
+        return before
 
     def close(self) -> None:
         """End the watch."""
@@ -143,6 +146,23 @@ class Stalls:
             text,
             held_s,
         )
+
+
+class _Running:
+    """A block in which what a task does is a holder's."""
+
+    __slots__ = ("_holder", "_stalls", "_task")
+
+    def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
+        self._stalls = stalls
+        self._task = task
+        self._holder: Holder | None = holder
+
+    def __enter__(self) -> None:
+        self._holder = self._stalls.replace(self._task, self._holder)
+
+    def __exit__(self, *_: object) -> None:
+        self._stalls.replace(self._task, self._holder)
 
 
 def starved(thread_id: int) -> float:

@@ -1,7 +1,10 @@
 """How the answers of plugins combine, what is told about them, and who hears events."""
 
 import asyncio
+import sys
 import time
+from collections import Counter
+from types import FrameType
 
 import pytest
 
@@ -17,11 +20,15 @@ from dispatching import (
     says,
     text,
 )
+from pegboard.clock import Clock
 from pegboard.dispatch import Dispatch, Implementation
 from pegboard.errors import ToolError
 from pegboard.hookmarks import Answer
 from pegboard.listeners import LIMIT
 from pegboard.schema.event import PluginFailed
+
+MOST_CALLS_OF_A_HOOK = 80
+"""Of functions of Python, the event loop's own included."""
 
 
 async def test_collect_gives_the_answers_oldest_first() -> None:
@@ -169,6 +176,47 @@ async def test_each_implementation_is_timed() -> None:
     assert (good.plugin, good.hook, good.calls, good.failures) == ("a", HOOK, 2, 0)
     assert 0 < good.max_ms <= good.total_ms
     assert (bad.calls, bad.failures) == (2, 2)
+
+
+async def test_a_call_that_ends_at_once_sets_no_timer_and_few_functions_are_called() -> None:
+    plugins = Plugins(*(implementation(name, adds(name)) for name in "abcdefgh"))
+    called: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            called[frame.f_code.co_name] += 1
+
+    async with plugins as dispatch:
+        with Clock().timing():
+            await dispatch.fold(HOOK, "value", VALUE, text)  # what is found out once is known
+            sys.setprofile(note)
+            try:
+                assert await dispatch.fold(HOOK, "value", VALUE, text) == "-abcdefgh"
+            finally:
+                sys.setprofile(None)
+
+    assert called["call_at"] == 0
+    assert called.total() <= 8 * MOST_CALLS_OF_A_HOOK
+
+
+async def test_a_call_that_goes_on_is_in_a_task_of_its_own_and_within_its_limit() -> None:
+    tasks: list[asyncio.Task[object] | None] = [asyncio.current_task()]
+
+    async def looks(value: str) -> str:
+        tasks.append(asyncio.current_task())
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0.01)
+        tasks.append(asyncio.current_task())
+        return "seen"
+
+    plugins = Plugins(
+        implementation("looks", looks), implementation("hangs", hangs, timeout_s=0.05)
+    )
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "seen"
+
+    assert tasks[0] is not tasks[1] is tasks[2]
+    assert plugins.told == ["plugin hangs: hook hook took longer than 0.05 s"]
 
 
 async def test_tracing_keeps_who_changed_which_line() -> None:
