@@ -12,6 +12,7 @@ _FIRST = 5
 """Older ones, such as that of macOS, read some of the grammar otherwise."""
 _VERSION = re.compile(r"version (\d+)\.")
 _LONGEST_WAIT_S = 10
+_Identity = tuple[int, int, int] | None
 
 
 def shell_argv(root: Path) -> list[str]:
@@ -19,14 +20,39 @@ def shell_argv(root: Path) -> list[str]:
 
     It is none that lies in the project, of which `root` is the top.
     """
-    bash = find_program("bash", os.environ, root=root)
+    bash = _bash(root)
     return ["/bin/sh", "-c"] if bash is None else [bash, "-p", "-c"]
 
 
 def is_read_as_bash(root: Path) -> bool:
     """Whether the shell is one that reads all of the grammar; asks it once for its version."""
-    bash = find_program("bash", os.environ, root=root)
+    bash = _bash(root)
     return bash is not None and _major(bash) >= _FIRST
+
+
+def _bash(root: Path) -> str | None:
+    """Its path. As a shell does, we stay with what was found, as long as the file is that one."""
+    path = os.environ.get("PATH", os.defpath)
+    bash, identity = _found(path, root)
+    if bash is None or _identity(bash) != identity:
+        _found.cache_clear()
+        bash, _ = _found(path, root)
+    return bash
+
+
+@lru_cache(maxsize=4)
+def _found(path: str, root: Path) -> tuple[str | None, _Identity]:
+    bash = find_program("bash", {"PATH": path}, root=root)
+    return bash, None if bash is None else _identity(bash)
+
+
+def _identity(path: str) -> _Identity:
+    """What no other file has, nor this one when it has been changed or moved."""
+    try:
+        facts = os.stat(path)  # noqa: PTH116 - a text, asked for at each call
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino, facts.st_ctime_ns
 
 
 @lru_cache(maxsize=4)
