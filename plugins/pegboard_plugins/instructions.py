@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -17,7 +16,6 @@ from pegboard import (
     open_resolved,
     secret_path,
 )
-from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
@@ -35,21 +33,10 @@ async def chat_system_transform(
     The files are looked at once per prompt: what the model was told first in a turn it is told
     in all of it, so that the provider's cache holds and a step waits for no disk.
     """
-    told = _told(session.id, _prompt(session))
+    told = _told(session.id, session.turns[-1].prompt_id) if session.turns else []
     if not told:
         told.append(await asyncio.to_thread(_pieces, session))
     return (*system, *told[-1]) if told[-1] else None
-
-
-def _prompt(session: SessionView) -> str:
-    """The prompt that is being answered; looking for it back through the turn would take longer."""
-    match session.turns[-1:]:
-        case (Turn(info=UserMessage(id=message_id)),):
-            return message_id
-        case (Turn(info=AssistantMessage(parent_id=message_id)),):
-            return message_id
-        case _:
-            return uuid4().hex
 
 
 @lru_cache(maxsize=128)

@@ -180,3 +180,8 @@ class Turn(Rest, frozen=True):
 
     info: Message
     parts: tuple[Part, ...]
+
+    @property
+    def prompt_id(self) -> str:
+        """The id of the prompt: of this one, or of that which this answers."""
+        return self.info.id if isinstance(self.info, UserMessage) else self.info.parent_id

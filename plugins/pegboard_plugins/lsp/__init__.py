@@ -5,7 +5,7 @@ import os
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -268,9 +268,29 @@ def register_tools(config: Config) -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """The request without the tool, where it could answer nothing."""
+    """The request without the tool, where it could answer nothing.
+
+    The project is looked at once per prompt: what the model can do first in a turn it can do in
+    all of it, so that the provider's cache holds and a step waits for no disk.
+    """
     if all(tool.name != lsp.id for tool in request.tools):
         return None
+    if session.trusted:
+        seen = _seen(session.id, session.turns[-1].prompt_id) if session.turns else []
+        if not seen:
+            seen.append(await asyncio.to_thread(_can_answer, session))
+        if seen[-1]:
+            return None
+    return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))
+
+
+@lru_cache(maxsize=128)
+def _seen(session_id: str, prompt_id: str) -> list[bool]:  # noqa: ARG001 - the key
+    """Whether the tool can answer during this prompt, once it is known."""
+    return []
+
+
+def _can_answer(session: SessionView) -> bool:
     search = ProgramSearch(
         root=session.worktree,
         directory=session.directory,
@@ -278,9 +298,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
         env=os.environ,
         allowed=session.allowed,
     )
-    if session.trusted and await asyncio.to_thread(can_answer, search, session.config.lsp):
-        return None
-    return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))
+    return can_answer(search, session.config.lsp)
 
 
 @hookimpl(optionalhook=True)

@@ -171,7 +171,7 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
     """Whether a server is installed for a file of the project, of which 2,000 are looked at.
 
     True if there are more of them: what is further in is not known. Programs are searched for
-    the languages that the files have, as this is asked at each step. Blocks.
+    the languages that the files have, as this is asked at each prompt. Blocks.
     """
     languages = tuple(configured(said))
     own = {suffix for each in languages if each.named for suffix in each.languages}

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 
 from looks import counted_looks
 from lsp_project import config
-from pegboard import ProgramSearch, hookimpl
+from pegboard import ProgramSearch, ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp
 from pegboard_plugins.lsp.sourcetree import source_files
-from played import Played, opened, text
+from played import Played, ToolsPlugin, call, calls, opened, text
 from session_views import MODEL, view
 from tool_context import Context
 
@@ -137,20 +137,29 @@ async def test_a_request_without_the_tool_costs_no_look(
     assert await plugin.chat_params(view(tmp_path), request) is None
 
 
-async def test_in_an_app_each_request_has_the_tool_as_the_project_is_then(tmp_path: Path) -> None:
-    provider = Played(text("done"))
+@tool(permission="read")
+async def make(context: ToolContext) -> str:
+    """Make a file of a language that has a server."""
+    (context.worktree / "a.t").touch()
+    return "made"
+
+
+async def test_in_an_app_each_prompt_has_the_tool_as_the_project_is_when_it_begins(
+    tmp_path: Path,
+) -> None:
+    provider = Played(calls(call("make", "{}")), text("done"))
     settings = config("none", tmp_path / "log").lsp["tests"]
     given = {"command": list(settings.command), "extensions": ["t"]}
     options = {"config": {"model": "played/m", "lsp": {"tests": given}}}
 
-    async with opened(tmp_path, provider, plugin, Prompt(), **options) as app:
+    plugins = (plugin, Prompt(), ToolsPlugin(make))
+    async with opened(tmp_path, provider, *plugins, **options) as app:
         session = await app.create_session()
         await app.prompt(session.id, [TextInput(text="go")])
-        (tmp_path / "project/a.t").touch()
         await app.prompt(session.id, [TextInput(text="go")])
 
-    names = [[tool.name for tool in request.tools] for request in provider.requests]
-    assert names == [[], [lsp.id]]
+    offered_names = [[tool.name for tool in request.tools] for request in provider.requests]
+    assert offered_names == [["make"], ["make"], [lsp.id, "make"]]
 
 
 def test_the_text_says_what_each_operation_needs() -> None:
