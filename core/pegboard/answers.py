@@ -59,8 +59,9 @@ def _sequence_of(check: Check) -> Check:
     """The check of each item but those that are the same objects as before."""
 
     def checked(answer: object, before: object) -> object:
-        known = {id(item) for item in before} if isinstance(before, tuple) else set()
-        return tuple(item if id(item) in known else check(item, None) for item in _items(answer))
+        known = set(map(id, before)) if isinstance(before, tuple) else set()
+        items = _items(answer)
+        return tuple([item if id(item) in known else check(item, None) for item in items])
 
     return checked
 
@@ -220,10 +221,12 @@ def same_request(answer: object, before: object) -> ModelRequest:
         _sound(dict(answer.options), dict)
     if answer.headers is not known.headers:
         _HEADERS(answer.headers, None)
-    _TOOLS(answer.tools, known.tools)
-    some_text(answer.system, known.system)
+    if answer.tools is not known.tools:
+        _TOOLS(answer.tools, known.tools)
+    if answer.system is not known.system:
+        some_text(answer.system, known.system)
     _numbers(answer)
-    return replace(answer, messages=known.messages)
+    return answer
 
 
 def _numbers(answer: ModelRequest) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.schema.model import Model
 
@@ -98,6 +99,11 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     session_id: str = ""
     idle_timeout_s: float = 120.0
+
+    def without(self, *names: str) -> "ModelRequest | None":
+        """The request without the tools of these names, None if it has none of them."""
+        kept = tuple([tool for tool in self.tools if tool.name not in names])
+        return replace(self, tools=kept) if len(kept) < len(self.tools) else None
 
 
 class TextStart(msgspec.Struct, frozen=True):

@@ -4,8 +4,6 @@ plan_exit is there for the agent `plan`, where somebody is there to decide. plan
 until the configuration has a table `plugins.plan`.
 """
 
-from msgspec.structs import replace
-
 from pegboard import (
     ModelRequest,
     QuestionRejectedError,
@@ -80,9 +78,6 @@ async def register_tools(config: Config) -> list[Tool]:
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request with the one switch that makes sense, if somebody can decide."""
-    gone = {"plan_enter", "plan_exit"}
-    if session.interactive:
-        gone.remove("plan_exit" if session.agent.name == PLAN else "plan_enter")
-    if gone.isdisjoint(tool.name for tool in request.tools):
-        return None
-    return replace(request, tools=tuple(tool for tool in request.tools if tool.name not in gone))
+    if not session.interactive:
+        return request.without(plan_enter.id, plan_exit.id)
+    return request.without(plan_enter.id if session.agent.name == PLAN else plan_exit.id)

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from pegboard import ModelRequest, SessionView, Tool, ToolContext, ToolResult, hookimpl
 from pegboard.schema.question import Question, QuestionOption
 
@@ -75,6 +73,4 @@ async def register_tools() -> list[Tool]:
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request without the tool, where nobody is there to answer."""
-    if session.interactive or all(tool.name != "question" for tool in request.tools):
-        return None
-    return replace(request, tools=tuple(t for t in request.tools if t.name != "question"))
+    return None if session.interactive else request.without(question.id)

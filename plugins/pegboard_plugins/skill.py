@@ -266,11 +266,5 @@ def _short(description: str) -> str:
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
     """The request without the tool, where there are no skills: its description lists none."""
-    gone = [
-        tool
-        for tool in request.tools
-        if tool.name == "skill" and tool.description == skill.description
-    ]
-    if not gone:
-        return None
-    return replace(request, tools=tuple(tool for tool in request.tools if tool not in gone))
+    given = (tool.description for tool in request.tools if tool.name == skill.id)
+    return request.without(skill.id) if skill.description in given else None

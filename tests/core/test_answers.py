@@ -1,12 +1,15 @@
 """What a fold's answer must keep, and what is too much."""
 
-from types import SimpleNamespace
+import sys
+from collections import Counter
+from types import FrameType, SimpleNamespace
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
+from pegboard.answers import same_request
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Verdict
 
@@ -95,3 +98,35 @@ async def test_a_model_is_looked_into() -> None:
         assert await registered.call("model_resolve") is None
 
     assert "Expected" in registered.failures[0].message
+
+
+def calls_of_a_check(tools: int) -> int:
+    """The functions that the check of a request calls from which one of so many tools is gone."""
+    names = [f"tool{number}" for number in range(tools)]
+    definitions = tuple(replace(DEFINITION, name=name) for name in names)
+    before = replace(REQUEST, tools=definitions, system=("You write code.",) * tools)
+    after = before.without(names[0])
+    assert after is not None
+    counts: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, called: object) -> None:
+        if event == "call" or getattr(called, "__name__", "") == "encode":
+            counts["calls"] += 1
+
+    sys.setprofile(note)
+    try:
+        same_request(after, before)
+    finally:
+        sys.setprofile(None)
+    return counts["calls"]
+
+
+def test_of_a_request_only_what_is_another_object_is_looked_at() -> None:
+    assert calls_of_a_check(200) == calls_of_a_check(2)
+
+
+def test_a_request_without_some_tools_keeps_the_others() -> None:
+    request = replace(REQUEST, tools=(DEFINITION, replace(DEFINITION, name="other")))
+
+    assert request.without("none") is None
+    assert request.without("other", "none") == replace(request, tools=(DEFINITION,))

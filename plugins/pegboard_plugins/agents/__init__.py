@@ -2,8 +2,6 @@
 
 from importlib import import_module
 
-from msgspec.structs import replace
-
 from pegboard import ModelRequest, SessionView, hookimpl, rules_from_config
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model
@@ -94,5 +92,4 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
         return None
     from pegboard_plugins.agents.small import LEFT_OUT  # other models do not need it
 
-    left = tuple(tool for tool in request.tools if tool.name not in LEFT_OUT)
-    return replace(request, tools=left) if len(left) < len(request.tools) else None
+    return request.without(*LEFT_OUT)

@@ -1,7 +1,5 @@
 """The apply_patch tool: many files in one call, for the models that were taught the format."""
 
-from msgspec.structs import replace
-
 from pegboard import ModelRequest, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.schema.model import Model
 
@@ -58,8 +56,7 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
     if "apply_patch" not in names:
         return None
     patches = writes_patches(request.model) or not names & _REPLACED
-    gone = _REPLACED if patches else frozenset({"apply_patch"})
-    return replace(request, tools=tuple(tool for tool in request.tools if tool.name not in gone))
+    return request.without(*(_REPLACED if patches else {"apply_patch"}))
 
 
 def writes_patches(model: Model) -> bool:

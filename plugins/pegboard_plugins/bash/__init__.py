@@ -10,8 +10,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from pegboard import (
     UNCLEAR,
     ModelRequest,
@@ -311,6 +309,4 @@ async def register_tools() -> list[Tool]:
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request without the tool processes, until something was left running."""
-    if session.background or all(tool.name != "processes" for tool in request.tools):
-        return None
-    return replace(request, tools=tuple(t for t in request.tools if t.name != "processes"))
+    return None if session.background else request.without(processes.id)

@@ -281,7 +281,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
             seen.append(await asyncio.to_thread(_can_answer, session))
         if seen[-1]:
             return None
-    return replace(request, tools=tuple(tool for tool in request.tools if tool.name != lsp.id))
+    return request.without(lsp.id)
 
 
 @lru_cache(maxsize=128)
