@@ -7,6 +7,7 @@ costs the join of its bytes and nothing more.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -29,7 +30,7 @@ _FILLER = b'{"role":"assistant","content":"Done."}'
 _encode = msgspec.json.Encoder().encode
 
 
-class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What differs from server to server in a request, and so in an encoded message.
 
     `inputs` are the media that the model takes, `reasoning_field` is where its earlier reasoning
@@ -44,7 +45,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     usage_option: bool = True
     cache_key: bool = False
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The name that messages keep their encoded form under."""
         marks = (*sorted(self.inputs), self.reasoning_field, "9" if self.short_ids else "")
@@ -68,24 +69,24 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 
 
 def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
-    """A message as JSON objects with commas between, encoded at most once."""
-    key = dialect.key
-    kept = message.encoded.get(key)
-    if kept is None:
-        objects = _ENCODERS[message.role](message, dialect)
-        kept = message.encoded[key] = b",".join(_encode(value) for value in objects)
+    """A message as JSON objects with commas between, which are kept with it."""
+    objects = _ENCODERS[message.role](message, dialect)
+    kept = message.encoded[dialect.key] = b",".join([_encode(value) for value in objects])
     return kept
 
 
 def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
+    """The messages; those that are kept cost nothing here but to be found."""
+    key = dialect.key
+    found = [message.encoded.get(key) or encode_message(message, dialect) for message in messages]
     if not dialect.short_ids:
-        return [encode_message(message, dialect) for message in messages]
+        return found
     encoded: list[bytes] = []
     before = ""
-    for message in messages:
+    for message, kept in zip(messages, found, strict=True):
         if before == "tool" and message.role == "user":
             encoded.append(_FILLER)
-        encoded.append(encode_message(message, dialect))
+        encoded.append(kept)
         before = message.role
     return encoded
 

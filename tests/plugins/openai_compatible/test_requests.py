@@ -1,6 +1,8 @@
 """What is sent: bodies, headers, and the form that is kept with each message."""
 
 import json
+import sys
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -93,6 +95,31 @@ async def test_a_message_is_encoded_once() -> None:
 
     assert list(kept.values()) == [b'{"role":"user","content":"Hello"}']
     assert all(message.encoded[key] is value for key, value in kept.items())
+
+
+def calls_of_an_encoding(messages: int, *, dialect: Dialect) -> int:
+    """The functions of Python that a request calls all of whose messages are kept."""
+    request = request_for(_model(), *(user(str(number)) for number in range(messages)))
+    encode_request(request, replace(dialect))
+    calls = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(note)
+    try:
+        encode_request(request, dialect)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("short_ids", [False, True])
+def test_a_kept_message_costs_no_call(*, short_ids: bool) -> None:
+    few, many = (Dialect(short_ids=short_ids) for _ in range(2))
+
+    assert calls_of_an_encoding(2, dialect=few) == calls_of_an_encoding(1000, dialect=many)
 
 
 async def test_models_with_other_rules_keep_forms_of_their_own() -> None:
