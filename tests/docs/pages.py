@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
 PAGES = (
     ROOT / "README.md",
     ROOT / "contrib" / "README.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INCLUDED = re.compile(r"^```\{literalinclude\} (\S+)$", re.MULTILINE)
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 GENERATED = {"hooks.md", "api.md"}
 
@@ -52,7 +54,8 @@ def _found(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def links(page: Path) -> list[str]:
-    """The targets of a page's links to files, without their anchors."""
+    """The files that a page links to, without their anchors, and those that it shows."""
     text = _BLOCK.sub("", page.read_text())
-    targets = (target.partition("#")[0] for target in _LINK.findall(text))
+    found = (*_LINK.findall(text), *_INCLUDED.findall(text))
+    targets = (target.partition("#")[0] for target in found)
     return [target for target in targets if target and "://" not in target]

@@ -162,8 +162,6 @@ CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
     "hello": ({"name": "Ada"}, re.compile("Hello, Ada!")),
     "ticket": ({"number": 7}, re.compile("a cent short")),
     "close": ({"number": 9}, re.compile(r"Closed ticket 9\.")),
-    "roll": ({"sides": 1}, re.compile("1")),
-    "sign": ({"path": "letter", "author": "Ada"}, re.compile("letter is signed by Ada")),
 }
 """For each tool that a page shows: arguments, and what it answers."""
 
@@ -174,8 +172,6 @@ async def test_a_tool_that_is_shown_works(block: Block, tmp_path: Path) -> None:
     (ticket,) = [each.text for each in blocks("json") if "cent short" in each.text]
     (tmp_path / "tickets.json").write_text(ticket)
     context = Context(tmp_path)
-    (tmp_path / "letter").write_text("Dear reader\n")
-    context.files.note_read(tmp_path / "letter")
 
     for tool in [value for value in vars(module).values() if isinstance(value, Tool)]:
         arguments, expected = CALLS[tool.id]

@@ -1,0 +1,49 @@
+"""A compactor: a list of what was asked and answered, made without asking a model.
+
+It is quick and costs nothing, and it forgets what tools have shown. The newest compactor that
+plugins register acts, so this one takes the place of the built-in one.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import Todo
+
+LINE_CHARS = 200
+
+
+class Headlines:
+    """Keeps the first line of each message, and the open tasks."""
+
+    async def compact(self, request: CompactionRequest) -> Compaction:
+        """The list, with the user's first prompt word for word before it."""
+        first = () if request.first is None else (_text(request.first),)
+        return Compaction(
+            summary="\n".join(("What was said so far:", *_headlines(request.session.turns))),
+            pinned=(*first, *(f"Open task: {todo.content}" for todo in _open(request))),
+        )
+
+
+def _headlines(turns: Sequence[Turn]) -> Iterator[str]:
+    for turn in turns:
+        who = "user" if isinstance(turn.info, UserMessage) else "assistant"
+        line = _text(turn).strip().partition("\n")[0][:LINE_CHARS]
+        if line:
+            yield f"- {who}: {line}"
+
+
+def _text(turn: Turn) -> str:
+    texts = [part for part in turn.parts if isinstance(part, TextPart)]
+    return "\n".join(part.text for part in texts if not part.synthetic)
+
+
+def _open(request: CompactionRequest) -> Iterator[Todo]:
+    return (todo for todo in request.todos if todo.status not in ("completed", "cancelled"))
+
+
+@hookimpl
+async def register_compactors() -> Sequence[Compactor]:
+    """The one compactor."""
+    return (Headlines(),)

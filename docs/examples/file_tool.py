@@ -1,0 +1,50 @@
+"""A tool that changes a file: it asks, takes the lock, checks, and replaces the file at once.
+
+`may_sort` makes the permission requests and nothing else, so that `pegboard explain` can tell
+beforehand who would decide.
+"""
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pegboard import Tool, ToolContext, ToolResult, decode_text, hookimpl, named_path, tool
+
+
+async def may_sort(context: ToolContext, path: str) -> Path:
+    """The real path, once the call may leave the project for it and may edit it."""
+    real = await context.ask_path(named_path(context, path))
+    await context.ask("edit", [_pattern(context, real)], always=["*"])
+    return real
+
+
+def _pattern(context: ToolContext, path: Path) -> str:
+    """What the rules for edits are matched with: the path from the root of the repository."""
+    return os.path.relpath(path, context.worktree)
+
+
+@tool(permission="edit", asks=may_sort, effect="edits")
+async def sort_lines(context: ToolContext, path: str) -> ToolResult:
+    """Sort the lines of a text file that you have read, and drop repeated ones.
+
+    Args:
+        path: The file, absolute or relative to the working directory.
+    """
+    real = await may_sort(context, path)
+    async with context.files.writing(real):
+        context.files.check_fresh(real)
+        before = decode_text(await asyncio.to_thread(real.read_bytes), name=path)
+        lines = before.text.splitlines()
+        kept = sorted(set(lines))
+        after = before.replacement("".join(f"{line}\n" for line in kept))
+        await context.files.replace(real, after.encoded(after.text, name=path))
+    await context.edited(real)
+    dropped = len(lines) - len(kept)
+    return ToolResult(output=f"{path} is sorted; {dropped} repeated lines are gone.", title=path)
+
+
+@hookimpl
+async def register_tools() -> Sequence[Tool]:
+    """The one tool."""
+    return (sort_lines,)

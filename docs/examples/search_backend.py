@@ -1,0 +1,39 @@
+"""A search backend: the tools `websearch` and `codesearch` look into an archive of one's own.
+
+`kind` is `web` or `code`. A `ToolError` tells the model what is wrong. The tool waits 30 seconds.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from pegboard import ToolError, hookimpl
+from pegboard_plugins.websearch import SearchBackend, SearchHit, SearchKind
+
+PAGES = {
+    "https://docs.example.org/hooks": "Hooks are called in the order of registration.",
+    "https://docs.example.org/tools": "A tool is a function with a docstring.",
+}
+
+
+class Archive:
+    """Finds the pages that have all words of a query."""
+
+    name = "archive"
+
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+        """The pages, in the order of the archive.
+
+        :raises ToolError: for a query without a word.
+        """
+        words = query.lower().split()
+        if not words:
+            raise ToolError("the archive needs a word to look for")
+        await asyncio.sleep(0)  # here a service would be asked
+        found = [url for url, text in PAGES.items() if all(word in text.lower() for word in words)]
+        return [SearchHit(url=url, title=kind, text=PAGES[url]) for url in found[:limit]]
+
+
+@hookimpl(optionalhook=True)
+async def register_search_backends() -> Sequence[SearchBackend]:
+    """The one backend."""
+    return (Archive(),)
