@@ -10,6 +10,7 @@ EXAMPLES = ROOT / "docs" / "examples"
 PAGES = (
     ROOT / "README.md",
     ROOT / "contrib" / "README.md",
+    ROOT / ".github" / "CONTRIBUTING.md",
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts),
 )
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

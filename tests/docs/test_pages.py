@@ -110,10 +110,15 @@ async def test_settings_are_accepted(block: Block, tmp_path: Path) -> None:
     assert set(settings) <= {key.partition(".")[0] for key in loaded.sources}
 
 
-def test_the_readme_s_commands_stand_on_one_line_each() -> None:
-    starts = [block for block in blocks("console") if "-m venv" in block.text]
+def test_the_readme_s_commands_stand_on_one_line_each_and_contributors_are_given_the_same() -> None:
+    starts: dict[str, list[str]] = {}
+    for block in blocks("console"):
+        if "-m venv" in block.text:
+            starts.setdefault(block.page.name, []).append(block.text)
 
-    assert [len(block.text.splitlines()) for block in starts] == [1, 1]
+    assert set(starts) == {"README.md", "CONTRIBUTING.md"}
+    assert [len(text.splitlines()) for text in starts["README.md"]] == [1, 1]
+    assert starts["CONTRIBUTING.md"] == starts["README.md"]
 
 
 async def test_the_program_that_embeds_it_gets_an_answer(tmp_path: Path) -> None:
