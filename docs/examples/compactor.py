@@ -7,7 +7,7 @@ plugins register acts, so this one takes the place of the built-in one.
 from collections.abc import Iterator, Sequence
 
 from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
-from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Todo
 
@@ -19,19 +19,22 @@ class Headlines:
 
     async def compact(self, request: CompactionRequest) -> Compaction:
         """The list, with the user's first prompt word for word before it."""
-        first = () if request.first is None else (_text(request.first),)
+        first = _text(request.first) if request.first else ""
+        tasks = [f"Open task: {todo.content}" for todo in _open(request)]
         return Compaction(
             summary="\n".join(("What was said so far:", *_headlines(request.session.turns))),
-            pinned=(*first, *(f"Open task: {todo.content}" for todo in _open(request))),
+            pinned=(first, *tasks) if first else tuple(tasks),
         )
 
 
 def _headlines(turns: Sequence[Turn]) -> Iterator[str]:
     for turn in turns:
-        who = "user" if isinstance(turn.info, UserMessage) else "assistant"
-        line = _text(turn).strip().partition("\n")[0][:LINE_CHARS]
-        if line:
-            yield f"- {who}: {line}"
+        first, *rest = _text(turn).strip().splitlines() or [""]
+        if isinstance(turn.info, AssistantMessage) and turn.info.summary:
+            yield from rest  # the list of the compaction before
+        elif first:
+            who = "user" if isinstance(turn.info, UserMessage) else "assistant"
+            yield f"- {who}: {first[:LINE_CHARS]}"
 
 
 def _text(turn: Turn) -> str:

@@ -14,17 +14,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard import (
-    Call,
     ContextOverflowError,
-    ModelMessage,
     ModelRequest,
     Provider,
     ProviderAuthError,
     ProviderError,
-    Result,
     StreamEvent,
     StreamFinish,
-    Text,
     TextDelta,
     TextEnd,
     TextStart,
@@ -105,29 +101,33 @@ def _check(response: "httpx.Response") -> None:
     if status == TOO_LONG:
         raise ContextOverflowError(text, provider_id=ID, status=status)
     if response.is_error:
-        again = status == TOO_MANY or status >= BROKEN
-        raise ProviderError(text, provider_id=ID, status=status, retryable=again)
+        raise ProviderError(
+            text,
+            provider_id=ID,
+            status=status,
+            retryable=status == TOO_MANY or status >= BROKEN,
+            headers=dict(response.headers),  # they may say when to try again
+        )
 
 
 def _body(request: ModelRequest) -> dict[str, Any]:
+    """What the server is asked with: texts, calls and results, each with its kind."""
     return {
+        **request.options,
         "model": request.model.api.id,
+        "temperature": request.temperature,
+        "max_tokens": request.max_output_tokens,
         "system": "\n\n".join(request.system),
-        "messages": [_message(message) for message in request.messages],
-        "tools": [
-            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-            for tool in request.tools
+        "messages": [
+            {"role": message.role, "content": [_content(each) for each in message.content]}
+            for message in request.messages
         ],
+        "tools": [msgspec.to_builtins(tool) for tool in request.tools],
     }
 
 
-def _message(message: ModelMessage) -> dict[str, Any]:
-    kinds = {Text: "texts", Call: "calls", Result: "results"}
-    found: dict[str, Any] = {"role": message.role, "texts": [], "calls": [], "results": []}
-    for content in message.content:
-        if type(content) in kinds:  # what models thought, and pictures, are left out
-            found[kinds[type(content)]].append(msgspec.to_builtins(content))
-    return found
+def _content(content: msgspec.Struct) -> dict[str, Any]:
+    return {"kind": type(content).__name__.lower(), **msgspec.to_builtins(content)}
 
 
 async def _events(lines: AsyncIterator[str]) -> AsyncIterator[StreamEvent]:

@@ -5,6 +5,7 @@ written in the project, which suits an agent that reviews. It needs bubblewrap (
 """
 
 import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,7 @@ from pegboard import Sandbox, SandboxPolicy, ToolError, find_program, hookimpl
 
 SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64")
 SOCKET_COLUMN = 7
+TRIAL_S = 10.0
 
 
 class Glass:
@@ -22,10 +24,15 @@ class Glass:
     caveat = "nothing in the project can be written"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """What it lacks on this machine, or for this policy."""
+        """What it lacks on this machine, found out by a trial, or for this policy."""
         if policy.proxy is not None:
             return "it cannot hold processes to a list of hosts"
-        return None if find_program("bwrap", os.environ, root=policy.worktree) else "no bwrap"
+        try:
+            with self.enclose(("/bin/true",), policy.worktree, policy) as command:
+                subprocess.run(command, check=True, capture_output=True, timeout=TRIAL_S)
+        except (OSError, subprocess.SubprocessError, ToolError) as error:
+            return str(error)
+        return None
 
     @contextmanager
     def enclose(
@@ -33,11 +40,11 @@ class Glass:
     ) -> Iterator[Sequence[str]]:
         """The command line of `bwrap`; with it ends all that it has started.
 
-        :raises ToolError: when `bwrap` is gone.
+        :raises ToolError: when there is no `bwrap`.
         """
         program = find_program("bwrap", os.environ, root=policy.worktree)
         if program is None:
-            raise ToolError("bwrap is no longer installed, and nothing runs without it")
+            raise ToolError("bwrap is not installed, and nothing runs without it")
         network = () if policy.network else ("--unshare-net",)
         walls = ("--die-with-parent", "--new-session", "--unshare-pid", "--unshare-ipc", *network)
         yield (

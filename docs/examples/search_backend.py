@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pegboard import ToolError, hookimpl
 from pegboard_plugins.websearch import SearchBackend, SearchHit, SearchKind
 
-PAGES = {
-    "https://docs.example.org/hooks": "Hooks are called in the order of registration.",
-    "https://docs.example.org/tools": "A tool is a function with a docstring.",
+PAGES: dict[SearchKind, dict[str, str]] = {
+    "web": {"https://docs.example.org/hooks": "Hooks are called in the order of registration."},
+    "code": {"https://docs.example.org/api": "def roll(sides: int = 6) -> int"},
 }
 
 
@@ -29,8 +29,9 @@ class Archive:
         if not words:
             raise ToolError("the archive needs a word to look for")
         await asyncio.sleep(0)  # here a service would be asked
-        found = [url for url, text in PAGES.items() if all(word in text.lower() for word in words)]
-        return [SearchHit(url=url, title=kind, text=PAGES[url]) for url in found[:limit]]
+        pages = PAGES[kind]
+        found = [url for url in pages if all(word in pages[url].lower() for word in words)]
+        return [SearchHit(url=url, text=pages[url]) for url in found[:limit]]
 
 
 @hookimpl(optionalhook=True)

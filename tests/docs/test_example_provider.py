@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from docs.example_project import asked, project
+from pegboard.schema.message import APIFailure, ContextOverflowFailure, ProviderAuthFailure
 from pegboard.schema.part import Completed
 from played import Played, ToolsPlugin, assistant, shout, texts, tools_of
 
@@ -27,7 +28,7 @@ class Lines:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 lines.asked.append(json.loads(body))
                 lines.keys.append(self.headers["authorization"])
-                self.send_response(200 if self.path == "/answer" else 404)
+                self.send_response(int(self.path.split("/")[1]))
                 self.end_headers()
                 self.wfile.write(next(left))
 
@@ -35,7 +36,8 @@ class Lines:
                 """Nothing is printed."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"http://127.0.0.1:{self._server.server_port}/200"
+        """Where it answers; another status in its place is the one that it answers with."""
 
     def __enter__(self) -> "Lines":
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
@@ -79,26 +81,33 @@ async def test_it_carries_texts_calls_and_results(tmp_path: Path) -> None:
     assert (assistant(first).tokens.input, assistant(first).tokens.output) == (120, 9)
     assert [each["model"] for each in server.asked] == ["small", "small"]
     assert [each["name"] for each in server.asked[0]["tools"]] == ["shout"]
-    assert server.asked[1]["messages"][-1]["results"][0]["output"] == "TWO"
+    history = server.asked[1]["messages"]
+    kinds = [[each["kind"] for each in message["content"]] for message in history]
+    assert kinds == [["text"], ["text", "call"], ["result"]]
+    assert history[-1]["content"][0]["output"] == "TWO"
     assert server.keys == ["Bearer k"] * 2
 
 
 @pytest.mark.parametrize(
-    ("path", "answer", "error"),
+    ("status", "answer", "failure", "error"),
     [
-        ("", b'{"text": "I say."}\n', "without saying that it is complete"),
-        ("", b'{"text": "I s', "/answer: Input data was truncated"),
-        ("/no", b"", "status 404"),
+        (200, b'{"text": "I say."}\n', APIFailure, "without saying that it is complete"),
+        (200, b'{"text": "I s', APIFailure, "/answer: Input data was truncated"),
+        (404, b"", APIFailure, "status 404', is_retryable=False"),
+        (503, b"", APIFailure, "status 503', is_retryable=True"),
+        (401, b"", ProviderAuthFailure, "LINES_API_KEY is refused"),
+        (413, b"", ContextOverflowFailure, "status 413"),
     ],
 )
 async def test_an_answer_that_is_none_fails_the_turn(
-    tmp_path: Path, path: str, answer: bytes, error: str
+    tmp_path: Path, status: int, answer: bytes, failure: type, error: str
 ) -> None:
     with Lines(answer) as server:
-        options = lines_config(f"{server.url}{path}")
+        options = lines_config(server.url.replace("/200", f"/{status}"))
         async with project(tmp_path, "provider", Played(), **options) as app:
             *_, last = await asked(app)
 
+    assert isinstance(assistant(last).error, failure)
     assert error in str(assistant(last).error)
 
 

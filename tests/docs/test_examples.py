@@ -10,11 +10,11 @@ import pytest
 
 from core.cli.commands import CommandLine
 from docs.example_project import asked, config, project
-from docs.pages import EXAMPLES, PAGES, links
+from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.providers import ModelRequest, Text
-from pegboard.schema.part import Completed, Failed
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Verdict
 from pegboard.schema.prompt import TextInput
 from pegboard.testing import check_tools
@@ -47,6 +47,20 @@ def test_an_example_uses_public_names_and_is_linked_from_a_page(file: Path) -> N
     allowed = {"pegboard", "pegboard_plugins.websearch"}
     assert {name for name in ours - allowed if not name.startswith("pegboard.schema.")} == set()
     assert file in {(page.parent / link).resolve() for page in PAGES for link in links(page)}
+
+
+def test_no_page_repeats_an_example() -> None:
+    shown = {each for block in blocks("python") for each in functions(block.text)}
+    here = {each for file in EXAMPLE_FILES for each in functions(file.read_text())}
+
+    assert shown & here == set()
+
+
+def functions(source: str) -> set[str]:
+    """The code of each function that is more than one statement."""
+    nodes = ast.walk(ast.parse(source))
+    found = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return {ast.unparse(node) for node in found if len(node.body) > 1}
 
 
 async def test_tool(tmp_path: Path) -> None:
@@ -87,7 +101,7 @@ async def test_file_tool(tmp_path: Path) -> None:
     assert isinstance(sorted_.state, Completed)
     assert sorted_.state.output == "words.txt is sorted; 1 repeated lines are gone."
     assert words.read_bytes() == b"apple\r\npear\r\n"
-    assert isinstance(outside.state, Failed)
+    assert "external_directory" in outcome(outside)
     assert other.read_text() == "b\na\n"
     assert findings == ()
 
@@ -112,6 +126,23 @@ async def test_prompt_piece(tmp_path: Path) -> None:
     assert "subagent" not in provider.requests[0].system[-1]
 
 
+@tool(effect="delegates")
+async def send(context: ToolContext) -> str:
+    """Give work to a subagent."""
+    return (await context.prompt_child("helper", "Work.", description="work")).text
+
+
+async def test_prompt_piece_says_more_to_subagents(tmp_path: Path) -> None:
+    provider = Played(calls(call("send", "{}")), text("Done."))
+
+    async with project(tmp_path, "prompt_piece", provider, ToolsPlugin(send)) as app:
+        await asked(app)
+
+    main, child, _ = (each.system[-1] for each in provider.requests)
+    assert "Use British spelling" in main
+    assert child == f"{main} You are a subagent: do not commit."
+
+
 async def test_text_filter(tmp_path: Path) -> None:
     provider = Played(text("See #12, not `#13` or a[#14]."))
     tracker = config("text_filter", tracker="https://bugs.example.org")
@@ -129,42 +160,55 @@ async def test_text_filter_without_a_tracker_changes_nothing(tmp_path: Path) -> 
     assert texts(answer) == ["See #12."]
 
 
-@tool(permission="edit")
-async def touch(context: ToolContext, path: str) -> str:
-    """Make a file.
+@tool
+async def want(context: ToolContext, permission: str, pattern: str) -> str:
+    """Ask for a permission.
 
     Args:
-        path: where.
+        permission: its name.
+        pattern: what for.
     """
-    await context.ask("edit", [path])
-    return "made"
+    await context.ask(permission, [pattern])
+    return "allowed"
 
 
 @pytest.mark.parametrize(
-    ("frozen", "said"),
+    ("permission", "pattern", "said"),
     [
-        (["generated"], ["made", "generated/a.py is frozen"]),
-        ("generated", ["permission_policy", "permission_policy"]),
+        ("edit", "vendored/a.py", "allowed"),
+        ("edit", "generated/a.py", "generated is frozen"),
+        ("bash", "ls vendor", "allowed"),
+        ("bash", "rm generated/a.py", "the line names generated"),
     ],
-    ids=["a list", "options that it cannot read"],
 )
-async def test_permission_policy(tmp_path: Path, frozen: object, said: list[str]) -> None:
-    paths = ("vendor/a.py", "generated/a.py")
-    asks = [call("touch", json.dumps({"path": path}), call_id=path) for path in paths]
-    provider = Played(calls(*asks), text("Tried."))
-    rules = config("permission_policy", frozen=frozen)
+async def test_permission_policy(tmp_path: Path, permission: str, pattern: str, said: str) -> None:
+    args = json.dumps({"permission": permission, "pattern": pattern})
+    provider = Played(calls(call("want", args)), text("Tried."))
+    rules = config("permission_policy", frozen=["generated"])
+    plugins = (provider, ToolsPlugin(want))
 
-    plugins = (provider, ToolsPlugin(touch))
-    async with project(
-        tmp_path, "permission_policy", *plugins, config=rules, fails=isinstance(frozen, str)
-    ) as app:
-        found = tools_of(await asked(app))
+    async with project(tmp_path, "permission_policy", *plugins, config=rules) as app:
+        [part] = tools_of(await asked(app))
 
-    outcomes = [
-        each.state.output if isinstance(each.state, Completed) else each.state.error
-        for each in found
-    ]
-    assert all(part in outcome for part, outcome in zip(said, outcomes, strict=True)), outcomes
+    assert said in outcome(part)
+
+
+async def test_permission_policy_denies_what_it_cannot_judge(tmp_path: Path) -> None:
+    args = json.dumps({"permission": "read", "pattern": "a.py"})
+    provider = Played(calls(call("want", args)), text("Tried."))
+    rules = config("permission_policy", frozen="generated")
+    plugins = (provider, ToolsPlugin(want))
+
+    async with project(tmp_path, "permission_policy", *plugins, config=rules, fails=True) as app:
+        [part] = tools_of(await asked(app))
+
+    assert "permission_policy" in outcome(part)
+    assert isinstance(part.state, Failed)
+
+
+def outcome(part: ToolPart) -> str:
+    assert isinstance(part.state, Completed | Failed)
+    return part.state.output if isinstance(part.state, Completed) else part.state.error
 
 
 async def test_compactor(tmp_path: Path) -> None:
@@ -177,10 +221,13 @@ async def test_compactor(tmp_path: Path) -> None:
         await app.summarize(session.id)
         await app.prompt(session.id, HI)
 
+        await app.summarize(session.id)
+        await app.prompt(session.id, HI)
+
     seen = heard_by_model(provider.requests[-1])
-    assert len(provider.requests) == 3  # no model was asked for the summary
+    assert len(provider.requests) == 4  # no model was asked for a summary
     assert "Greet Ada" in seen
-    assert any("- user: and Bob\n- assistant: Done." in each for each in seen)
+    assert any("- user: and Bob\n- assistant: Done.\n- user: hi\n" in each for each in seen)
     assert "Hello.\nHow are you?" not in seen
 
 
@@ -189,14 +236,16 @@ async def test_search_backend(tmp_path: Path) -> None:
         call("websearch", json.dumps({"query": query}), call_id=query)
         for query in ("hooks order", " ")
     )
-    provider = Played(calls(found, missing), text("Found."))
+    code_search = call("codesearch", '{"query": "roll"}', call_id="code")
+    provider = Played(calls(found, missing, code_search), text("Found."))
 
     async with project(tmp_path, "search_backend", provider, websearch) as app:
-        hit, refused = tools_of(await asked(app))
+        hit, refused, code = tools_of(await asked(app))
 
     assert isinstance(hit.state, Completed)
     assert "https://docs.example.org/hooks" in hit.state.output
-    assert "docs.example.org/tools" not in hit.state.output
+    assert isinstance(code.state, Completed)
+    assert "https://docs.example.org/api" in code.state.output
     assert isinstance(refused.state, Failed)
     assert "needs a word" in refused.state.error
 
@@ -231,7 +280,8 @@ async def test_read_only_sandbox(tmp_path: Path) -> None:
     for name in ("project", ".ssh"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "a.txt").write_text(f"text of {name}\n")
-    script = f"echo x > $TMPDIR/t; cat $TMPDIR/t a.txt {tmp_path}/.ssh/a.txt; echo x > b.txt"
+    reads = f"grep -c : /proc/net/dev; cat $TMPDIR/t a.txt {tmp_path}/.ssh/a.txt"
+    script = f"echo x > $TMPDIR/t; {reads}; echo x > b.txt"
     provider = Played(calls(call("attempt", json.dumps({"command": script}))), text("Tried."))
     walls = {"model": "played/m", "sandbox": "workspace"}
 
@@ -244,7 +294,7 @@ async def test_read_only_sandbox(tmp_path: Path) -> None:
         pytest.skip(str(error))
 
     assert isinstance(part.state, Completed), part.state
-    assert part.state.output.startswith("x\ntext of project\n")
+    assert part.state.output.startswith("1\nx\ntext of project\n")
     assert "text of .ssh" not in part.state.output
     assert not part.state.output.endswith("ended with 0")
     assert not (tmp_path / "project" / "b.txt").exists()
