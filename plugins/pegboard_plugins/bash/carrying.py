@@ -19,7 +19,7 @@ from pegboard_plugins.bash.programs import (
     read_options,
 )
 from pegboard_plugins.bash.source import DEVICE
-from pegboard_plugins.bash.syntax import Feed, Simple, Statement, Word
+from pegboard_plugins.bash.syntax import Feed, Statement, Word, lone
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
@@ -193,8 +193,8 @@ def _fed(call: Call, feed: Feed) -> None:
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
     """Whether a lone `cat FILE` gives a script to the pipe."""
-    one = parts[0] if len(parts) == 1 else None
-    if not isinstance(one, Simple) or one.redirections or one.assignments:
+    one = lone(parts)
+    if one is None or one.redirections:
         return False
     texts = [word.literal or "" for word in one.words]
     is_cat = texts[:1] == ["cat"] and len(texts) == len(("cat", "file"))

@@ -46,50 +46,43 @@ def judge_line(text: str, values: Values) -> tuple[Line, Block]:
 
 def _scripts(line: Line) -> list[str]:
     """The texts that the line writes into files which it names in a command, too."""
-    words = {word.rpartition("/")[2] for argv in line.commands for word in argv}
-    return [
-        text.word.shown
+    written = [
+        (text.word.shown, file.word.shown.rpartition("/")[2])
         for one in line.simples
         for text in one.redirections
         for file in one.redirections
-        if text.sign == "<<" and ">" in file.sign and file.word.shown.rpartition("/")[2] in words
+        if text.sign == "<<" and ">" in file.sign
     ]
+    words = {word.rpartition("/")[2] for argv in line.commands if written for word in argv}
+    return [text for text, name in written if name in words]
 
 
 def program(call: Call) -> None:
     """Any other program is one command, unless a word of it is what it runs."""
     base, words = call.program, call.words
     plain = _VERSION.sub("", base)
+    does, does_plain = kinds(base), kinds(plain)
     if base in call.line.functions:
         for word in words:
             call.line.values.add(ARGUMENTS, word)
-    if "coder" in kinds(plain):
+    runs, is_open = RUNS.get(base, RUNS.get(plain)), "takes-texts" not in does
+    if "coder" in does_plain:
         carrying.coder(call)
-        if call.words[1:] and call.words[0].literal == "-m":
-            runs = RUNS.get(call.words[1].shown)
-            call.line.later.append(partial(_refuse_runs, call, runs))
-        return
-    is_carrier = "carrier" in kinds(base) or CARRIER_NAMES.fullmatch(base)
-    if is_carrier and not _is_harmless(call):
-        raise call.no("carrier")
-    call.line.later.append(partial(_refuse_runs, call, RUNS.get(base, RUNS.get(plain))))
-    if "obeys-input" in kinds(base) | kinds(plain):
+        is_module = bool(words[1:]) and words[0].literal == "-m"
+        runs, is_open = RUNS.get(words[1].shown) if is_module else None, False
+    elif "carrier" in does or CARRIER_NAMES.fullmatch(base):
+        shown = " ".join(word.literal or "$" for word in words)
+        if not re.fullmatch(HARMLESS_CARRIERS.get(base, "(?!)"), shown):
+            raise call.no("carrier")
+    if runs is not None or is_open:
+        call.line.later.append(partial(_refuse_runs, call, runs, is_open=is_open))
+    if "obeys-input" in does or "obeys-input" in does_plain:
         _refuse_input(call)
 
 
-def _is_harmless(call: Call) -> bool:
-    pattern = HARMLESS_CARRIERS.get(call.program)
-    return pattern is not None and bool(
-        re.fullmatch(pattern, " ".join(word.literal or "$" for word in call.words))
-    )
-
-
-def _refuse_runs(call: Call, runs: str | None) -> None:
-    """No word that makes the program run another one, or that may be one."""
+def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
+    """No word that makes the program run another one, or, where it is open, that may be one."""
     does = kinds(call.program)
-    is_open = "takes-texts" not in does and "coder" not in kinds(_VERSION.sub("", call.program))
-    if runs is None and not is_open:
-        return
     takes_options = runs is not None and "operands-act" not in does
     for word, after in pairwise([*call.words, Word(())]):
         takes_options &= word.literal != "--"

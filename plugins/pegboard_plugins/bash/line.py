@@ -11,12 +11,12 @@ from pegboard_plugins.bash.syntax import (
     Block,
     Command,
     Feed,
-    Piece,
     Reading,
     Simple,
     Statement,
     Unclear,
     Word,
+    lone,
     text_word,
 )
 from pegboard_plugins.bash.tables import patterns
@@ -28,6 +28,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
+_NO_PROGRAMS = RESERVED - {"time"}
 _HIJACKS = re.compile(patterns("variables", "hijack")["names"])
 _TAME = tuple(
     (re.compile(names), re.compile(values))
@@ -123,7 +124,7 @@ class Line:
         if not level:
             self.text = text
             self.first = _first(reading.body, reading.simples)
-        if reading.functions.keys() & (self.rules.keys() | KINDS.keys()):
+        if any(name in self.rules or name in KINDS for name in reading.functions):
             raise Unclear("redefinition", 0, len(text))
         self.simples += reading.simples
         for each in reading.simples:
@@ -189,10 +190,10 @@ class Line:
         name = self._name(call)
         command.base = name.rpartition("/")[2]
         is_program = command.base and not DEVICE.match(name)
-        if not is_program or name.startswith("-") or name in RESERVED - {"time"}:
+        if not is_program or name.startswith("-") or name in _NO_PROGRAMS:
             raise call.no("dynamic-command", command.words[0])
-        shown = [word.shown for word in command.words[1:]]
-        for each in dict.fromkeys((command.words[0].shown, name, command.base)):
+        first, *shown = [word.shown for word in command.words]
+        for each in (first, name, command.base):
             self.commands[each, *shown] = None
         self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
@@ -216,15 +217,18 @@ class Line:
             and len(tail) == len("".join(p.shown for p in rest))
             and _IN_FOLDER.fullmatch(tail)
         ):
-            self.later.append(
-                lambda: self._refuse_set(first.text, call.no("dynamic-command", word))
-            )
+            self._refuse_later(first.text, 0, word)
             return word.shown
         raise call.no("dynamic-command", word)
 
-    def _refuse_set(self, name: str, error: Unclear) -> None:
-        if name in self.values.held:
-            raise error
+    def _refuse_later(self, name: str, most: int, word: Word) -> None:
+        """No more values of a variable, by which a program is named, than so many."""
+
+        def refuse() -> None:
+            if len(self.values.held.get(name, ())) > most:
+                raise Unclear("dynamic-command", word.at, word.end)
+
+        self.later.append(refuse)
 
     def _set_first(self, word: Word) -> str:
         """The program in a variable that the line sets first of all, and never again."""
@@ -233,13 +237,8 @@ class Line:
         name, value = self.first
         if word.pieces[0].text != name or not _PROGRAM.fullmatch(value.literal or ""):
             return ""
-        error = Unclear("dynamic-command", word.at, word.end)
-        self.later.append(lambda: self._refuse_more(name, error))
+        self._refuse_later(name, 1, word)
         return value.literal or ""
-
-    def _refuse_more(self, name: str, error: Unclear) -> None:
-        if len(self.values.held[name]) > 1:
-            raise error
 
 
 def _feed_functions(reading: Reading) -> None:
@@ -283,22 +282,16 @@ def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
 def _looked_up(word: Word) -> str:
     """The program that `$(which X)` and the like look up."""
     piece = word.pieces[0]
-    if len(word.pieces) != 1 or piece.kind != "output":
+    one = lone(piece.body) if len(word.pieces) == 1 and piece.kind == "output" else None
+    if one is None or one.redirections:
         return ""
-    inside = piece.body[0]
-    while isinstance(inside, Block) and len(inside.parts) == 1 and inside.kind == "list":
-        inside = inside.parts[0]
-    if not isinstance(inside, Simple) or inside.assignments or inside.redirections:
-        return ""
-    texts = [each.literal or "" for each in inside.words]
-    *asked, name = texts or [""]
+    *asked, name = [each.literal or "" for each in one.words]
     is_asked = asked in (["which"], ["command", "-v"], ["type", "-P"], ["type", "-p"])
     return name if is_asked and re.fullmatch(r"[\w.+-]+", name) else ""
 
 
 def _joined(first: Word, second: Word) -> Word:
-    pieces: list[Piece] = [*first.pieces, *second.pieces]
-    return Word(pieces, second.raw, second.at)
+    return Word([*first.pieces, *second.pieces], second.raw, second.at)
 
 
 def hijacks(name: str, word: Word | None, how: str = "=") -> bool:

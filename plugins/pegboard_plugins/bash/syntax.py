@@ -175,6 +175,14 @@ class Block:
 Statement = Simple | Block
 
 
+def lone(parts: Sequence[Statement]) -> Simple | None:
+    """The one command that these statements are, if it sets nothing."""
+    while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind == "list":
+        parts = parts[0].parts
+    one = parts[0] if len(parts) == 1 else None
+    return one if isinstance(one, Simple) and one.words and not one.assignments else None
+
+
 @dataclass(slots=True)
 class Reading:
     """A text that was read: its commands in order, also those in substitutions.

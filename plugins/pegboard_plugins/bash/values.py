@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from itertools import islice, product
 
 from pegboard_plugins.bash.programs import is_single
-from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word
+from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word, lone
 
 MOST_TEXTS = 64
 LONGEST_TEXT = 1000
@@ -115,7 +115,7 @@ class Values:
             return MADE_UP
         if piece.raw == "$(pwd)":
             return self.environment.get("PWD", ANYTHING)
-        word = _said(piece.body)
+        word = told(piece.body)
         return ANYTHING if word is None or word.literal is None else word.literal.rstrip("\n")
 
     def _of_variable(self, piece: Piece, depth: int) -> tuple[str, ...]:
@@ -192,16 +192,10 @@ def trimmed(value: str, sign: str, pattern: str) -> str:
     return value
 
 
-def _said(body: Sequence[Statement]) -> Word | None:
-    """What a substitution puts out that says only what stands in the line."""
-    whole = body[0]
-    return told(whole.parts) if isinstance(whole, Block) and whole.kind == "list" else None
-
-
 def told(parts: Sequence[Statement]) -> Word | None:
     """What a lone `echo TEXT`, or a `cat` with a here-document, gives to a pipe."""
-    one = parts[0] if len(parts) == 1 else None
-    if not isinstance(one, Simple) or one.assignments or not one.words:
+    one = lone(parts)
+    if one is None:
         return None
     texts = [word.literal for word in one.words]
     if texts[0] == "echo" and not one.redirections and len(texts) == len(("echo", "x")):
