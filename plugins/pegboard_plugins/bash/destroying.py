@@ -7,45 +7,49 @@ from itertools import dropwhile, pairwise, takewhile
 from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Operand
+from pegboard_plugins.bash.tables import patterns
 
-_LOCKS = re.compile(r"[0-7]?0[0-7]{2}|0+|(a|u\w*)?-\w*r\w*|(a|u\w*)=(,.*)?")
-"""Modes with which not even the owner can read."""
-_COPIES_ALL = re.compile(r"-[a-zA-Z]*[rRa][a-zA-Z]*|--(recursive|archive)")
-_COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
-_EXTRACTS = re.compile(r"-?[a-zA-Z]*x[a-zA-Z]*|--extract|--get")
-_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--r(e[a-z]*)?|--no-preserve-root")
 _DELETING = re.compile(r"(?:^|[\s;&|(/])(?:rm|shred|srm|unlink|wipe)\s")
 _EXPANSION = re.compile(r"\$\(.*\)|`.*`|\$\{.*\}|\$(?:\w+|[-$@*#?!])", re.DOTALL)
-_ZIP_MOVES = re.compile(r"-[a-zA-Z]*m[a-zA-Z]*|--move")
+_COPIES_ONTO = re.compile(r"-[a-zA-Z]*T.*|--no-t.*")
+_FOLDER_OPTIONS = ("-C", "--directory", "-d")
 _FIND_OPTION = re.compile(r"-[DHLP]|-O\d*|--")
 _FIND_FILTER = re.compile(
     r"-(i?(l|whole)?name|i?path|i?regex|[acm]time|[acm]min|newer.*|size|empty|inum|samefile)"
 )
 _FITS_ALL = re.compile(r"[*?./^$+]+|[+-]?0\w?")
+_GONE, _OVERLAID = patterns("programs", "gone"), patterns("programs", "overlaid")
+_LOCKS = re.compile(_GONE["chmod"].split()[1])
 
 Words = Sequence[Operand]
-Rule = Callable[[Sequence[str], Words], Words]
-"""What of the operands is gone, or written over; the texts are those of all words."""
+Selection = Callable[[Sequence[str], Words], Words]
+"""Which of the operands; the texts are those of all words."""
 
 
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
-    rule = _RULES.get("mkfs" if base.startswith("mkfs") else base)
-    if rule is None and not kinds(base).isdisjoint(("deletes", "deletes-all")):
-        rule = _all if "deletes-all" in kinds(base) else _recursive
-    overlays = _OVERLAYS.get(base)
-    if rule is None and overlays is None:
+    does, name = kinds(base), "mkfs" if base.startswith("mkfs") else base
+    deletes = next((kind for kind in ("deletes-all", "deletes") if kind in does), "")
+    gone, overlaid = _GONE.get(name, _GONE.get(deletes)), _OVERLAID.get(name)
+    if gone is None and overlaid is None:
         return
     texts = [word.text for word in words]
-    for word in overlays(texts, operands) if overlays else ():
+    for word in _selected(overlaid, texts, operands):
         findings.overlays |= dict.fromkeys(findings.places(word))
-    for word in rule(texts, operands) if rule else ():
+    for word in _selected(gone, texts, operands):
         emptied = _emptied(word, findings)
         if not emptied.text or word.open:
             findings.destroys[""] = None
         else:
             findings.destroy(word)
             findings.destroy(word if base == "mv" else emptied)  # nothing moves the folder it is in
+
+
+def _selected(rule: str | None, texts: Sequence[str], operands: Words) -> Words:
+    """The operands that a rule of the table selects, where the words fit what it asks for."""
+    which, *needed = (rule or "none").split()
+    fits = all(any(re.fullmatch(each, text) for text in texts) for each in needed)
+    return _SELECTIONS[which](texts, operands) if fits else ()
 
 
 def _emptied(word: Operand, findings: Findings) -> Operand:
@@ -60,14 +64,6 @@ def _all(_texts: Sequence[str], operands: Words) -> Words:
     return [word for word in operands if not word.text.startswith("-")]
 
 
-def _last(texts: Sequence[str], operands: Words) -> Words:
-    return _all(texts, operands)[-1:]
-
-
-def _recursive(texts: Sequence[str], operands: Words) -> Words:
-    return _all(texts, operands) if any(map(_RECURSIVE.fullmatch, texts)) else ()
-
-
 def _moved(texts: Sequence[str], operands: Words) -> Words:
     """What a `mv` moves away; below the folder it is called in a wildcard only tidies up."""
     named = _all(texts, operands)
@@ -78,77 +74,36 @@ def _moved(texts: Sequence[str], operands: Words) -> Words:
     return [word for word in named[:-1] if re.match(r"[/~]|[^*?\[]*$", word.text)]
 
 
-def _synced(texts: Sequence[str], operands: Words) -> Words:
-    return _last(texts, operands) if any(text.startswith("--del") for text in texts) else ()
-
-
 def _git_removed(texts: Sequence[str], operands: Words) -> Words:
     is_kept = not {"--cached", "-n", "--dry-run"}.isdisjoint(texts)
     if git_words(texts)[:1] != ["rm"] or is_kept:
         return ()
-    named = [word for word in _recursive(texts, operands) if word.text != "rm"]
+    named = [word for word in _all(texts, operands) if word.text != "rm"]
     return [Operand(".") if word.text.startswith(":") else word for word in named]
 
 
-def _locked(texts: Sequence[str], operands: Words) -> Words:
-    named = _all(texts, operands) if any(map(_LOCKS.fullmatch, texts)) else ()
-    return named[1:] or named
-
-
-def _device(texts: Sequence[str], _operands: Words) -> Words:
-    return [Operand(text[len("of=") :]) for text in texts if text.startswith("of=")]
-
-
-def _tarred(texts: Sequence[str], operands: Words) -> Words:
-    is_gone = any(text.startswith("--remove-f") for text in texts)
-    return _packed(operands) if is_gone else ()
-
-
-def _zipped(texts: Sequence[str], operands: Words) -> Words:
-    return _packed(operands) if any(map(_ZIP_MOVES.fullmatch, texts)) else ()
-
-
-def _packed(operands: Words) -> Words:
+def _archived(_texts: Sequence[str], operands: Words) -> Words:
     """What is in an archive, from each folder that the archiver goes to."""
     inside, folder = [], ""
     for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
-        if before.text in ("-C", "--directory"):
+        if before.text in _FOLDER_OPTIONS:
             folder = f"{text}/"
         elif not word.text.startswith("-"):
             inside.append(word._replace(text=text))
     return inside
 
 
-def _trashed(texts: Sequence[str], operands: Words) -> Words:
-    return _all(texts, operands)[1:] if "trash" in texts[:1] else ()
-
-
-def _written_empty(texts: Sequence[str], operands: Words) -> Words:
-    """Of files that are emptied those that are written out, or fit a wildcard."""
-    return [word for word in _all(texts, operands) if not word.dynamic]
-
-
-def _edited_empty(texts: Sequence[str], operands: Words) -> Words:
-    is_emptied = any(text.startswith(("-i", "--in")) for text in texts) and "d" in texts
-    return _written_empty(texts, operands) if is_emptied else ()
-
-
 def _found(texts: Sequence[str], operands: Words) -> Words:
     """Where a find starts that deletes whatever it comes by."""
-    deletes = "-delete" in texts or (
-        any(text.startswith(("-exec", "-ok")) for text in texts)
-        and (any(map(_is_deleter, texts)) or ("chmod" in texts and any(map(_locks, texts))))
-    )
+    locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
+    runs = any(text.startswith(("-exec", "-ok")) for text in texts)
+    deletes = "-delete" in texts or (runs and (locks or any(map(_is_deleter, texts))))
     if not deletes or _is_narrow(texts):
         return ()
     behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)
     starts = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), behind)
     return list(starts) or [Operand(".")]
-
-
-def _locks(text: str) -> bool:
-    return _LOCKS.fullmatch(text) is not None
 
 
 def _is_deleter(text: str) -> bool:
@@ -174,70 +129,43 @@ def _is_narrow(texts: Sequence[str]) -> bool:
     return all(alternatives)
 
 
-def _copied_over(texts: Sequence[str], operands: Words) -> Words:
-    options = [word.text for word in operands if word.text.startswith("-")]
+def _copied(texts: Sequence[str], operands: Words) -> Words:
     named = _all(texts, operands)
-    is_onto = any(map(_COPIES_ONTO.fullmatch, options)) or _ends_in("/.", named[:-1])
-    return named[-1:] if is_onto and any(map(_COPIES_ALL.fullmatch, options)) else ()
+    is_onto = any(_COPIES_ONTO.fullmatch(word.text) for word in operands)
+    is_onto |= any(word.text.endswith("/.") for word in named[:-1])
+    return named[-1:] if is_onto else ()
 
 
-def _synced_over(texts: Sequence[str], operands: Words) -> Words:
+def _synced(texts: Sequence[str], operands: Words) -> Words:
     named = _all(texts, operands)
-    return named[-1:] if _ends_in("/", named[:-1]) else ()
+    return named[-1:] if any(word.text.endswith("/") for word in named[:-1]) else ()
 
 
-def _ends_in(sign: str, words: Words) -> bool:
-    return any(word.text.endswith(sign) for word in words)
-
-
-def _changed(texts: Sequence[str], operands: Words) -> Words:
-    options = [word.text for word in operands if word.text.startswith("-")]
-    return _all(texts, operands)[1:] if any(map(_RECURSIVE.fullmatch, options)) else ()
-
-
-def _untarred(texts: Sequence[str], operands: Words) -> Words:
-    is_opened = any(map(_EXTRACTS.fullmatch, texts))
-    return _valued(operands, ("-C", "--directory")) if is_opened else ()
-
-
-def _unzipped(_texts: Sequence[str], operands: Words) -> Words:
-    return _valued(operands, ("-d",))
-
-
-def _valued(operands: Words, options: Sequence[str]) -> Words:
-    """The values of these options."""
-    behind = [after for before, after in pairwise(operands) if before.text in options]
+def _in_folders(_texts: Sequence[str], operands: Words) -> Words:
+    """The values of options that say where to."""
+    behind = [after for before, after in pairwise(operands) if before.text in _FOLDER_OPTIONS]
     glued = [
         word._replace(text=word.text.partition("=")[2] or word.text[len("-C") :])
         for word in operands
-        if any(word.text.startswith(option) and word.text != option for option in options)
+        if word.text.startswith(_FOLDER_OPTIONS) and word.text not in _FOLDER_OPTIONS
     ]
     return behind + glued
 
 
-_TARS = ("tar", "gtar", "bsdtar")
-_RULES: Mapping[str, Rule] = {
-    "mv": _moved,
-    "find": _found,
-    "rsync": _synced,
-    "git": _git_removed,
-    "chmod": _locked,
-    "dd": _device,
-    "mkfs": _last,
-    **dict.fromkeys(_TARS, _tarred),
-    "zip": _zipped,
-    "gio": _trashed,
-    "truncate": _written_empty,
-    "sed": _edited_empty,
-    **dict.fromkeys(("wipefs", "blkdiscard"), _all),
+_SELECTIONS: Mapping[str, Selection] = {
+    "none": lambda _texts, _operands: (),
+    "all": _all,
+    "last": lambda texts, operands: _all(texts, operands)[-1:],
+    "behind-first": lambda texts, operands: _all(texts, operands)[1:],
+    "behind-mode": lambda texts, operands: _all(texts, operands)[1:] or _all(texts, operands),
+    "written-out": lambda texts, operands: [w for w in _all(texts, operands) if not w.dynamic],
+    "behind-of": lambda texts, _: [Operand(text[3:]) for text in texts if text.startswith("of=")],
+    "moved": _moved,
+    "found": _found,
+    "git-removed": _git_removed,
+    "archived": _archived,
+    "copied": _copied,
+    "synced": _synced,
+    "in-folders": _in_folders,
 }
-"""What is gone behind each program that does not just delete what it is told."""
-_OVERLAYS: Mapping[str, Rule] = {
-    "cp": _copied_over,
-    "rsync": _synced_over,
-    **dict.fromkeys(("chmod", "chown", "chgrp"), _changed),
-    **dict.fromkeys(_TARS, _untarred),
-    "unzip": _unzipped,
-    "setfacl": _recursive,
-}
-"""The folder whose content as a whole would be written over, or given to somebody else."""
+"""What a rule of the tables can select."""
