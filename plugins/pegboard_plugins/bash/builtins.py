@@ -8,25 +8,14 @@ from itertools import pairwise
 from pegboard_plugins.bash.line import Call, Rule, hijacks
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.syntax import Piece, Word
+from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Value, is_count
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")
 _SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*")
 _SET_LETTERS = re.compile(r"[-+](?=.)[aeuxvfhbmCET]*o?[aeuxvfhbmCET]*")
-_SET_NAMES = frozenset(
-    {
-        *("pipefail", "errexit", "nounset", "xtrace", "noglob", "verbose", "noclobber"),
-        *("allexport", "errtrace"),
-    }
-)
-_SHELL_OPTIONS = frozenset(
-    {
-        *("-s", "-u", "-q", "nullglob", "failglob", "globstar", "inherit_errexit", "nocasematch"),
-        "lastpipe",
-    }
-)
-"""Options that change neither what is a command nor which hidden files a wildcard fits."""
+_SET_NAMES, _SHELL_OPTIONS = words("shell", "words", "set"), words("shell", "words", "shopt")
 _NO_OPERAND = re.compile(r"-[vR]$")
 _OF_ONE = re.compile(r"-[b-npq-uw-zG-S]")
 _OF_TWO = re.compile(r"|\]|[=!<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)")
@@ -34,39 +23,24 @@ _OF_TWO = re.compile(r"|\]|[=!<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)")
 _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
-def _name(call: Call, words: Sequence[Word], value: Value) -> None:
+def _give(call: Call, words: Sequence[Word], value: Value) -> None:
+    """These names may get the value from somewhere on."""
     for word in words:
-        if word.literal is None or not _NAME.fullmatch(word.literal):
+        name = word.literal or ""
+        if not _NAME.fullmatch(name):
             raise call.no("name", word)
-        call.line.assign(word.literal, value)
+        if hijacks(name, None):
+            raise call.no("env-hijack", word)
+        call.line.values.add(name, value)
 
 
 def read(call: Call) -> None:
-    """`read`, which gives its names what it reads."""
-    options = read_options(call.words, OPTIONS["read"], "builtin-option")
-    words = [*call.words[options.at :], *options.values("a")]
-    fed = call.one.fed or call.one.outer
-    for word in words:
-        if word.literal is None or not _NAME.fullmatch(word.literal):
-            raise call.no("name", word)
-        if hijacks(word.literal, None):
-            raise call.no("env-hijack", word)
-        call.line.values.add(word.literal, fed)
-    call.line.values.add("REPLY", fed)
-    call.line.has_arrays |= bool(options.values("a"))
-
-
-def mapfile(call: Call) -> None:
-    """`mapfile`, of which `-C` runs code."""
-    options = read_options(call.words, OPTIONS["mapfile"], "builtin-option")
-    words = call.words[options.at :]
-    _name(call, words, None)
-    fed = call.one.fed or call.one.outer
-    call.line.has_arrays = True
-    for word in words:
-        call.line.values.held.pop(word.shown)
-        call.line.values.add(word.shown, fed)
-    call.line.values.add("MAPFILE", fed)
+    """`read` and `mapfile`, which give their names what they read; `-C` would run code."""
+    options = read_options(call.words, OPTIONS[call.program], "builtin-option")
+    arrays, fed = options.values("a"), call.one.fed or call.one.outer
+    _give(call, [*call.words[options.at :], *arrays], fed)
+    call.line.values.add("REPLY" if call.program == "read" else "MAPFILE", fed)
+    call.line.has_arrays |= bool(arrays) or call.program != "read"
 
 
 def printf(call: Call) -> None:
@@ -76,7 +50,7 @@ def printf(call: Call) -> None:
     if first is None:
         call.line.later.append(partial(_refuse_option, call, words[0]))
     elif first.startswith("-v"):
-        _name(call, words[1:2] if first == "-v" else [words[0].behind(len("-v"))], None)
+        _give(call, words[1:2] if first == "-v" else [words[0].behind(len("-v"))], None)
 
 
 def declare(call: Call) -> None:
@@ -192,7 +166,7 @@ def _refuse_option(call: Call, word: Word) -> None:
 def getopts(call: Call) -> None:
     """`getopts OPTIONS NAME`."""
     literals(call.words[:1], "name")
-    _name(call, call.words[1:2], None)
+    _give(call, call.words[1:2], None)
     call.line.values.add("OPTARG", None)
 
 
@@ -201,8 +175,7 @@ def umask(call: Call) -> None:
 
 
 RULES: Mapping[str, Rule] = {
-    "read": read,
-    **dict.fromkeys(("mapfile", "readarray"), mapfile),
+    **dict.fromkeys(("read", "mapfile", "readarray"), read),
     "printf": printf,
     **dict.fromkeys(("declare", "typeset", "export", "local", "readonly"), declare),
     "unset": unset,

@@ -20,29 +20,16 @@ from pegboard_plugins.bash.programs import (
 )
 from pegboard_plugins.bash.source import DEVICE
 from pegboard_plugins.bash.syntax import Feed, Statement, Word, lone
-from pegboard_plugins.bash.tables import words
+from pegboard_plugins.bash.tables import pattern, words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
-_SHELL_FLAGS = frozenset({"--norc", "--noprofile", "--login", "--version", "--help"})
 _SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*")
-_SHELL_OPTIONS = frozenset({"pipefail", "errexit", "nounset", "xtrace"})
+_SHELL_FLAGS, _SHELL_OPTIONS = words("shell", "words", "flags"), words("shell", "words", "named")
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
-BASH_ONLY = re.compile(
-    r"\{[^}\s]*,|\{\w+\.\.|\[\[|[<>]\(|\$['\"]|&>|<<<|\(\(|\|&|=\(|\bfunction\b|\+=|\btime\b"
-    r"|\w\[[^\]]*\]=|\$\{[^}]*(/|\^|,|:\s*-?\d|!)|>&\s*[^\d\s-]|\bsource\b|\bdeclare\b"
-)
-_PLAIN_CODE = re.compile(
-    r"(?!.*\b(noglob|nocorrect|repeat|and|or|not|begin|command|builtin|exec|eval)\b)"
-    r"[\w\s./:,@%+&|;-]*",
-    re.DOTALL,
-)
+BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
-_SET_UP = re.compile(
-    r"\$\((conda shell\.\w+ hook|(pyenv|rbenv|nodenv) (init|virtualenv-init)( - *\w*)?"
-    r"|direnv (hook|export) \w+|ssh-agent( -s)?|opam env|fnm env[\w -]*|mise (activate|env)[\w -]*"
-    r"|brew shellenv|minikube docker-env|dircolors( -b)?)\)"
-)
+_SET_UP = pattern("shell", "sets-up")
 """Tools whose output is meant for `eval`."""
 _FIND_VALUED, _FIND_PLAIN, _FIND_ACTS = (
     words("programs", "find", name) for name in ("valued", "plain", "acts")

@@ -9,6 +9,7 @@ from pegboard_plugins.bash.findings import Findings
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement
+from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import Value
 
 _DRY = re.compile(r"-[a-zA-Z]*[nh][a-zA-Z]*|--dry-run|--help")
@@ -34,9 +35,7 @@ _ENDS = "it would end Pegboard, or more than was started here"
 _LISTS_ALL = re.compile(r"(git ls-files|find( \.)?( -type f)?( -print0?)?)( -\w+)*")
 _OF_GIT = re.compile(r"(?<!! )(?<!-not )-(path|wholename) (\S*/)?\.git(/\*)?( |$)")
 _DESTROYERS = frozenset({"rm", "truncate", "shred", "unlink", "mv"})
-_MACHINE_ACTS = frozenset(
-    {"0", "6", "reboot", "poweroff", "halt", "kexec", "rescue", "emergency", "isolate"}
-)
+_MACHINE_ACTS = words("programs", "machine", "acts")
 
 
 def endanger(base: str, words: Sequence[Operand], findings: Findings) -> None:

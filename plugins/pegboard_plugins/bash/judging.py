@@ -19,7 +19,6 @@ from pegboard_plugins.bash.syntax import Block, Unclear, Word
 from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 
 _SHARP = ("shell", "sharp")
-_VERSION = re.compile(r"-?[\d.]+$")
 
 
 def judge_line(text: str, values: Values) -> tuple[Line, Block]:
@@ -60,13 +59,12 @@ def _scripts(line: Line) -> list[str]:
 def program(call: Call) -> None:
     """Any other program is one command, unless a word of it is what it runs."""
     base, words = call.program, call.words
-    plain = _VERSION.sub("", base)
-    does, does_plain = kinds(base), kinds(plain)
+    does = kinds(base)
     if base in call.line.functions:
         for word in words:
             call.line.values.add(ARGUMENTS, word)
-    runs, is_open = RUNS.get(base, RUNS.get(plain)), "takes-texts" not in does
-    if "coder" in does_plain:
+    runs, is_open = RUNS.get(base), "takes-texts" not in does
+    if "coder" in does:
         carrying.coder(call)
         is_module = bool(words[1:]) and words[0].literal == "-m"
         runs, is_open = RUNS.get(words[1].shown) if is_module else None, False
@@ -76,7 +74,7 @@ def program(call: Call) -> None:
             raise call.no("carrier")
     if runs is not None or is_open:
         call.line.later.append(partial(_refuse_runs, call, runs, is_open=is_open))
-    if "obeys-input" in does or "obeys-input" in does_plain:
+    if "obeys-input" in does:
         _refuse_input(call)
 
 

@@ -8,7 +8,7 @@ from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.listings import is_any_feed, is_unknown
 from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
 from pegboard_plugins.bash.syntax import Word
-from pegboard_plugins.bash.tables import patterns, words
+from pegboard_plugins.bash.tables import pattern, patterns, words
 from pegboard_plugins.bash.values import ANYTHING
 
 _ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?|\\([^\w\s\\])(?:(?!\1)[^\\\n]|\\.)*\1)(?:~\d+)?"
@@ -21,31 +21,13 @@ _SED = re.compile(
     re.DOTALL,
 )
 """One command of sed, the source of which is its manual; not `e`, `w`, `r` and `W`."""
-_SED_OPTIONS = re.compile(
-    r"-[nErsuz]*(i[\w.~-]*)?|--(in-place(=[\w.]*)?|quiet|silent|regexp-extended|null-data|version"
-    r"|help|posix|sandbox|debug|separate|follow-symlinks)"
-)
+_SED_OPTIONS = pattern("programs", "sed-options")
 _SED_CODE = re.compile(r"-[nErsuz]*e|--expression")
 _TAME_VALUE = re.compile(r"[\w .:,@%+=-]*")
-_AWK_ACTS = re.compile(
-    r"system\s*\(|getline|\||@|\bprintf?\b[^;}\n]*>|\bclose\s*\(|\bARGV\b|\bARGC\b|ENVIRON"
-)
+_AWK_ACTS = pattern("programs", "awk-acts")
 _GIT_COMMANDS, _GIT_FLAGS = (words("git", "words", name) for name in ("commands", "flags"))
 _GIT_RUNS = patterns("git", "runs")
-_TAME_SETTING = re.compile(
-    r"(user|author|committer|color|advice|log|init|commit|gc|i18n|column|safe|feature|index|pack"
-    r"|push|pull|fetch|rebase)\.[\w.-]*(=[\w@. <>:/+-]*)?|merge\.ff=\w*"
-    r"|core\.(quotepath|autocrlf|pager|fsmonitor|editor|longpaths|filemode|bare)"
-    r"=(cat|true|false|input|:|)|diff\.(color|context|renames|algorithm)\S*=\w*"
-    r"|http\.(sslverify|version|postbuffer|lowspeed\w+)=[\w/.]*",
-    re.IGNORECASE,
-)
-_HOOKED = re.compile(
-    r"(alias|filter|diff|merge|difftool|mergetool|credential|gpg|sequence|include|includeif|url"
-    r"|remote|submodule|http|protocol|uploadpack|pager|trailer|browser|instaweb|man"
-    r"|core(?!\.(autocrlf|quotepath|filemode|ignorecase|longpaths)$))\..*",
-    re.IGNORECASE,
-)
+_TAME_SETTING, _HOOKED = pattern("git", "tame-setting"), pattern("git", "hooked")
 _ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pegboard_plugins.bash.programs import KINDS
+from pegboard_plugins.bash.programs import KINDS, RUNS, kinds
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
 from pegboard_plugins.bash.syntax import (
@@ -19,7 +19,7 @@ from pegboard_plugins.bash.syntax import (
     lone,
     text_word,
 )
-from pegboard_plugins.bash.tables import patterns
+from pegboard_plugins.bash.tables import pattern, patterns
 from pegboard_plugins.bash.values import Value, Values
 
 DEEPEST = 6
@@ -27,17 +27,15 @@ DEEPEST = 6
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
+_VERSION = re.compile(r"-?[\d.]+$")
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _NO_PROGRAMS = RESERVED - {"time"}
-_HIJACKS = re.compile(patterns("variables", "hijack")["names"])
+_HIJACKS = pattern("variables", "hijacks")
 _TAME = tuple(
     (re.compile(names), re.compile(values))
     for names, values in patterns("variables", "tame").items()
 )
-_TAME_FOLDER = re.compile(
-    r"\$PATH|(~|\$HOME|\$PWD|\$\w+_ROOT|\$NVM_DIR|\$VIRTUAL_ENV)/[\w./-]+|/(usr|opt|bin|sbin)[\w./-]*"
-    r"|(\./)?node_modules/\.bin|\.?venv/bin"
-)
+_TAME_FOLDER = pattern("variables", "tame-folder")
 
 
 @dataclass(slots=True)
@@ -188,15 +186,27 @@ class Line:
         if call.level > DEEPEST:
             raise call.no("nested-too-deep")
         name = self._name(call)
-        command.base = name.rpartition("/")[2]
+        base = name.rpartition("/")[2]
+        command.base = base if self._tells_of(base) else self._unversioned(base)
         is_program = command.base and not DEVICE.match(name)
         if not is_program or name.startswith("-") or name in _NO_PROGRAMS:
             raise call.no("dynamic-command", command.words[0])
         first, *shown = [word.shown for word in command.words]
-        for each in (first, name, command.base):
+        for each in (first, name, base):
             self.commands[each, *shown] = None
         self.judged.append(command)
         self.rules.get(command.base, self.default)(call)
+
+    def _tells_of(self, base: str) -> bool:
+        """Whether a table, or the line itself, says what the program of this name does."""
+        tables = (KINDS, self.rules, RUNS, self.functions)
+        return any(base in each for each in tables)
+
+    def _unversioned(self, base: str) -> str:
+        """The name without its version where that is of a program in the tables, no builtin."""
+        plain = _VERSION.sub("", base)
+        is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
+        return plain if is_program else base
 
     def _name(self, call: Call) -> str:
         """The program's name, as far as the line tells it."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
+from pegboard_plugins.bash.tables import pattern, patterns
+
 _QUOTES = re.compile(r"[\\'\"]")
 _BLANKS = re.compile(r"\$\{?IFS\}?|(?<!\$)\{|[},!]")
 _WORDS = re.compile(r"[^\s;|&()<>`]+|[;|&\n()<>`]")
@@ -13,23 +15,8 @@ _FILLED = re.compile(r"\s-I ?([^\s-]\S*)")
 """What stands for the input of xargs."""
 _FORCES = re.compile(r"-\w*(r\w*f|f\w*r)\w*", re.IGNORECASE)
 _SHOWN = 8
-_NEEDS = {
-    "mv": re.compile(r""),
-    "dd": re.compile(r"of="),
-    "rsync": re.compile(r"--del"),
-    "chmod": re.compile(r"-[a-zA-Z]*R|--recursive"),
-    "chown": re.compile(r"-[a-zA-Z]*R|--recursive"),
-    "find": re.compile(r"-delete|-exec|-ok|\$"),
-    "git": re.compile(r"clean"),
-    "sed": re.compile(r"d$"),
-    "tar": re.compile(r"--remove-f"),
-    "cp": re.compile(r"-[a-zA-Z]*[rRaT]|--recursive|--archive"),
-}
-"""What stands behind such a word where it destroys."""
-_VITAL = re.compile(
-    r"(of=)?(~[\d+-].*|~[\w+-]*(/\*?|/\.\*?)?|\.{1,2}(/\*?)*|\*|\.?\*\.?\*?|/(\*|[a-zA-Z]+/?\*?)?|\./\*"
-    r"|/(usr|var|home|Users)/[\w.-]+/?\*?|/dev/\w+|(.*/)?\.git(/.*)?|/[a-z]*[*?\[].*|[a-z]-[a-z].*\*|clean\.require\w+=.*)"
-)
+_NEEDS = patterns("programs", "needs")
+_VITAL = pattern("programs", "vital")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
 _ALL = re.compile(r"\[.*\]\*|\?\*|\*/")
@@ -79,7 +66,7 @@ def _destroys(word: str, behind: list[str]) -> bool:
     if "$" in word:  # what is told what `rm -rf` is told
         return any(map(_FORCES.fullmatch, behind))
     needs = _NEEDS.get(name)
-    return needs is not None and any(map(needs.match, behind))
+    return needs is not None and any(re.match(needs, word) for word in behind)
 
 
 def _is_vital(word: str, home: str) -> bool:

@@ -8,6 +8,7 @@ from itertools import islice, product
 
 from pegboard_plugins.bash.programs import is_single
 from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word, lone
+from pegboard_plugins.bash.tables import pattern, words
 
 MOST_TEXTS = 64
 LONGEST_TEXT = 1000
@@ -18,8 +19,7 @@ MADE_UP = "/tmp/mktemp/new"  # noqa: S108 - a name, nothing is made there
 """Stands for a new temporary file, which nobody else has anything in."""
 ARGUMENTS = "@"
 """The name under which the values of `$1`, `$@` and the like are kept."""
-NUMBERS = frozenset({"?", "#", "$", "!", "RANDOM", "SECONDS", "LINENO", "UID", "EUID", "PPID"})
-NUMBERS |= {"BASHPID", "COLUMNS", "LINES", "EPOCHSECONDS", "OPTIND"}
+NUMBERS = words("variables", "numbers", "names")
 MAY_BE_OPTION = re.compile(rf"[-*?\[{ANYTHING}]")
 """How a word begins that may come to an option."""
 _MAKES_TEMPORARY = re.compile(r"\$\(mktemp(\s+-[dqu]+)*\)")
@@ -29,11 +29,7 @@ _TRIM = re.compile(r"(##?|%%?)([^$]*)", re.DOTALL)
 _SPLITS = re.compile(r"[\s,:;|]+")
 _NAME = re.compile(r"\$(\w+)")
 _COUNT = re.compile(r"[-+]?\d*")
-_COUNTERS = re.compile(
-    r"nproc|wc\n-[lcwm]|date\n\+%[smdHMYj]N?|id\n-[ug]|pgrep(\n-\w*c\w*)?\n[\w.]+|jobs\n-p"
-    r"|expr[\d\n+*-]*|(grep|rg)\n-[ciwvxEFPs]*c[ciwvxEFPs]*(\n[^-\n][^\n]*){1,2}"
-    r"|stat\n-c\n?%[sYXZ]\n[^\n]+|seq(\n-?\d+){1,3}"
-)
+_COUNTERS = pattern("programs", "counters")
 _DEEPEST = 4
 _LONGEST_CHANGED = 200
 _MOST_STARS = 2

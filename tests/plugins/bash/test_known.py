@@ -38,6 +38,7 @@ def code(line):
         *(("$(command -v a) -x", ""), ("$(which a) y", "dynamic-command"), ("X=a; $X y", "")),
         *(("X=a; X=b; $X y", "dynamic-command"), ("b; X=a; $X y", "dynamic-command")),
         *(("X=a & $X y", "dynamic-command"), ("X=a; read X; $X", "dynamic-command")),
+        ("X=a; mapfile X; $X", "dynamic-command"),
         *(("/proc/self/exe -c x", "dynamic-command"), ('"$@"', "dynamic-command")),
         ("env if a", "dynamic-command"),
     ],
@@ -163,6 +164,44 @@ def test_what_a_wrapper_runs_is_judged(line, expected):
 )
 def test_what_may_run_anything_is_not_known(line, why):
     assert code(line) == why
+
+
+@pytest.mark.parametrize(
+    ("line", "same"),
+    [
+        *(("git-2 -c alias.x=!a x", "git -c alias.x=!a x"), ("git-2 log", "git log")),
+        *(
+            ("pip3.11 --python=a install b", "pip --python=a install b"),
+            ("pip3.11 list", "pip list"),
+        ),
+        *(("ksh93 -c $X", "ksh -c $X"), ("bash-5.2 -c 'rm a'", "bash -c 'rm a'")),
+        *(
+            ("gawk-5.1 'BEGIN{system(\"a\")}'", "gawk 'BEGIN{system(\"a\")}'"),
+            ("tmux3 a", "tmux a"),
+        ),
+        *(("/usr/bin/python3.11 - < $X", "python - < $X"), ("xargs python3 a", "xargs python a")),
+        *(
+            ("gcc-12 -wrapper a b.c", "gcc -wrapper a b.c"),
+            ("timeout9 5 rm -r ~", "timeout 5 rm -r ~"),
+        ),
+    ],
+)
+def test_a_program_with_a_version_in_its_name_is_judged_like_that_program(line, same):
+    place = Place(cwd=Path("/w"), home=Path("/h"))
+
+    found, expected = scan(line, place), scan(same, place)
+
+    assert found.unclear == expected.unclear or found.unclear.code == expected.unclear.code
+    assert (found.paths, found.destroys) == (expected.paths, expected.destroys)
+
+
+@pytest.mark.parametrize("line", ["f2() { :; }; f2 rm", "./echo2 rm", "./test1 rm"])
+def test_a_number_makes_no_builtin_of_a_program(line):
+    assert code(line) == "wrapper"
+
+
+def test_a_function_with_a_number_is_no_program():
+    assert judged("git2() { a; }; git2 foo").commands.keys() == {("a",), ("git2", "foo")}
 
 
 def test_a_table_says_where_its_rows_are_from_and_what_its_kinds_mean():

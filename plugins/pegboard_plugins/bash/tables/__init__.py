@@ -27,6 +27,11 @@ def patterns(file: str, section: str) -> Mapping[str, str]:
     return {name: "|".join(values) for name, values in rows(file, section).items()}
 
 
+def pattern(file: str, name: str) -> re.Pattern[str]:
+    """One of a file's section of patterns."""
+    return re.compile(patterns(file, "patterns")[name])
+
+
 @cache
 def _sections(file: str) -> Mapping[str, Mapping[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
