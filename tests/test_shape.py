@@ -204,6 +204,12 @@ def test_a_plugin_imports_only_the_public_names(path: Path) -> None:
     assert foreign == set()
 
 
+def test_every_command_runs_on_the_loop_that_starts_no_thread_for_a_process() -> None:
+    others = [_name(path) for path in _files(*SOURCES) if "asyncio.run(" in path.read_text()]
+
+    assert others == ["core/pegboard/eventloop.py"]
+
+
 def test_importing_pegboard_costs_nothing() -> None:
     loaded = _imported_by("import pegboard")
 

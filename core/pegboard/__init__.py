@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pegboard.errors import TimeLimitError as TimeLimitError
     from pegboard.errors import ToolError as ToolError
     from pegboard.errors import TrustError as TrustError
+    from pegboard.eventloop import run_async as run_async
     from pegboard.expressions import LineExpression as LineExpression
     from pegboard.expressions import line_expression as line_expression
     from pegboard.gitconfig import running_settings as running_settings
@@ -213,6 +214,7 @@ _MODULES = {
         "ToolError",
         "TrustError",
     ),
+    "eventloop": ("run_async",),
     "expressions": ("LineExpression", "line_expression"),
     "gitconfig": ("running_settings",),
     "globs": ("glob_expression",),

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from core.cli.commands import CommandLine
 from docs.example_project import asked, config, project
 from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
@@ -20,6 +19,7 @@ from pegboard.schema.prompt import TextInput
 from pegboard.testing import check_tools
 from pegboard_plugins import read, websearch
 from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
+from plugins.cli.commands import CommandLine
 from served import model, served
 from streams_heard import heard, prompt, until
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import InvalidInputError
+from pegboard import InvalidInputError, run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def repair() -> int:
     from pegboard.cli.visible import visible
     from pegboard_plugins.cli.render import counted
 
-    warnings, interrupted, problems, sessions = asyncio.run(_repaired(_places()))
+    warnings, interrupted, problems, sessions = run_async(_repaired(_places()))
     for text in warnings:
         click.echo(visible(f"warning: {text}"))
     for session_id in interrupted:
@@ -85,7 +85,7 @@ def gc(directory: Path) -> None:
     That is: outputs of tools that are older than 7 days, snapshots that are too old or that no
     session can go back to, and the empty pages of the database.
     """
-    freed = asyncio.run(_collected(directory, _places()))
+    freed = run_async(_collected(directory, _places()))
     for name, size in freed.items():
         click.echo(f"{shown(size):>10}  {name}")
 
@@ -122,7 +122,7 @@ def du(style: Literal["table", "json"]) -> None:
     """Show what the sessions of each project take on the disk, the largest first."""
     from pegboard_plugins.cli.tables import table
 
-    sizes, totals = asyncio.run(_sizes(_places()))
+    sizes, totals = run_async(_sizes(_places()))
     if style == "json":
         click.echo(schema_json({**totals, "sessions": sizes}))
         return

@@ -1,12 +1,12 @@
 """`pegboard config`: what is set, and by which file."""
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 BUILT_IN = "built-in"
@@ -30,7 +30,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
     """Show each key that is set, with the file that set it; secrets are masked."""
     from pegboard.cli.visible import visible
 
-    settings = asyncio.run(_settings(directory))
+    settings = run_async(_settings(directory))
     if style == "json":
         rows = {key: {"value": value, "source": source} for key, value, source in settings}
         click.echo(as_json(rows, indent=2))

@@ -1,11 +1,11 @@
 """`pegboard session cost`: what a conversation has cost, by agent."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def cost(directory: Path, session_id: str, style: Literal["table", "json"]) -> N
     """
     from pegboard import by_agent
 
-    session, answers = asyncio.run(_paid(directory, session_id))
+    session, answers = run_async(_paid(directory, session_id))
     costs = by_agent(session, answers)
     if style == "json":
         _write_json(session, costs)

@@ -44,7 +44,7 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.
     """
-    from pegboard.cli.eventloop import run_async
+    from pegboard import run_async
     from pegboard_plugins.cli.run import answer_stream
 
     with _folder(keep=keep) as folder, answer_stream() as out:

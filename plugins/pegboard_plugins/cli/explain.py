@@ -1,6 +1,5 @@
 """`pegboard explain`: what a command or a tool call would be asked for, and who decides."""
 
-import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     Nothing is run. Another tool is explained with --tool NAME --args JSON.
     """
     args = _arguments(command, arguments)
-    found = asyncio.run(_explained(directory, tool_id, args, agent))
+    found = run_async(_explained(directory, tool_id, args, agent))
     if style == "json":
         click.echo(as_json(facts(found), indent=2))
         return

@@ -1,6 +1,5 @@
 """`pegboard session ...`: what can be done with whole conversations."""
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from pegboard import InvalidInputError
+from pegboard import InvalidInputError, run_async
 
 if TYPE_CHECKING:
     from pegboard import Hit
@@ -24,7 +23,7 @@ def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
 
     All ids are looked up before anything is deleted.
     """
-    asyncio.run(_delete(directory, session_ids, yes=yes))
+    run_async(_delete(directory, session_ids, yes=yes))
 
 
 async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
@@ -64,7 +63,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
     """Give a conversation another title."""
     if not title.strip():
         raise InvalidInputError("the title is empty; give one")
-    session = asyncio.run(_updated(directory, session_id, title=title))
+    session = run_async(_updated(directory, session_id, title=title))
     click.echo(_line(session))
 
 
@@ -74,7 +73,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
 @click.pass_obj
 def archive(directory: Path, session_id: str, *, undo: bool) -> None:
     """Put a conversation away: it is kept, and `session list --all` still shows it."""
-    session = asyncio.run(_updated(directory, session_id, archived=not undo))
+    session = run_async(_updated(directory, session_id, archived=not undo))
     click.echo(_line(session))
 
 
@@ -95,7 +94,7 @@ async def _updated(
 @click.pass_obj
 def fork(directory: Path, session_id: str, message_id: str | None) -> None:
     """Begin a new conversation with what was said in another; its id is printed."""
-    click.echo(asyncio.run(_forked(directory, session_id, message_id)).id)
+    click.echo(run_async(_forked(directory, session_id, message_id)).id)
 
 
 async def _forked(directory: Path, session_id: str, message_id: str | None) -> "Session":
@@ -120,7 +119,7 @@ def export_session(directory: Path, session_id: str, output: Path | None) -> Non
     from pegboard_plugins.cli.run import answer_stream
 
     with answer_stream() as out:  # what plugins print is no line of the export
-        lines = asyncio.run(_exported(directory, session_id))
+        lines = run_async(_exported(directory, session_id))
         if output is None:
             out.buffer.write(lines)
         else:
@@ -155,7 +154,7 @@ def import_session(directory: Path, file: BinaryIO) -> None:
     It becomes one of this project. A FILE with any mistake in it is refused whole; `-` is
     standard input.
     """
-    click.echo(asyncio.run(_imported(directory, file)).id)
+    click.echo(run_async(_imported(directory, file)).id)
 
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
@@ -179,7 +178,7 @@ def search(directory: Path, text: str, max_count: int) -> int:
     """
     from pegboard_plugins.cli.tables import moment, table
 
-    hits = asyncio.run(_hits(directory, text, max_count))
+    hits = run_async(_hits(directory, text, max_count))
     rows = [
         (hit.session.id, moment(hit.session.time.updated), hit.session.title, hit.excerpt)
         for hit in hits

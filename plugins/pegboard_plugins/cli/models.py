@@ -1,11 +1,11 @@
 """`pegboard models`: what can be named after `--model`."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def models(directory: Path, provider: str | None, *, verbose: bool) -> None:
     """
     from pegboard.cli.visible import visible
 
-    found = asyncio.run(_models(directory, provider))
+    found = run_async(_models(directory, provider))
     if verbose:
         click.echo(schema_json(found))
         return

@@ -1,11 +1,11 @@
 """`pegboard permission`: what was approved for good, and taking it back."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
 
     That is: in single sessions of this project, in this project, and in all of yours.
     """
-    found = asyncio.run(_approvals(directory))
+    found = run_async(_approvals(directory))
     if style == "json":
         click.echo(as_json([_facts(each) for each in found], indent=2))
         return
@@ -56,7 +56,7 @@ def revoke(directory: Path, what: tuple[str, ...], everything: bool) -> None:
     numbers = [int(word) for word in what if word.isdecimal()]
     if len(numbers) not in (0, len(what)) or (not numbers and len(what) > 2):  # noqa: PLR2004
         raise click.UsageError("give numbers alone, or a PERMISSION with one PATTERN at most")
-    for each in asyncio.run(_revoke(directory, () if numbers else what, numbers)):
+    for each in run_async(_revoke(directory, () if numbers else what, numbers)):
         _, scope, agent, name, pattern, _ = _cells(each)
         whose = f"{scope}, agent {agent}" if each.agent else scope
         click.echo(f"revoked: {name} {pattern} ({whose})")

@@ -1,11 +1,11 @@
 """`pegboard plugins`: what is loaded, from where, how long it took, and what is wrong."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def plugins() -> None:
 @click.pass_obj
 def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
     """List the plugins in the order in which they are asked, then what is wrong with them."""
-    found, problems = asyncio.run(_plugins(directory))
+    found, problems = run_async(_plugins(directory))
     if style == "json":
         rows = [_facts(plugin) for plugin in found]
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]

@@ -21,9 +21,9 @@ from pegboard import (
     Places,
     ServerError,
     ServerUnreachableError,
+    run_async,
 )
 from pegboard.cli import complain
-from pegboard.cli.eventloop import run_async
 from pegboard.cli.exits import Exit, exit_of
 from pegboard.cli.faults import fault_of
 from pegboard.schema.config import SandboxLevel

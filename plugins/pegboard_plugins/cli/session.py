@@ -1,12 +1,12 @@
 """`pegboard session`: the conversations of a project, and what was said in them."""
 
-import asyncio
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import run_async
 from pegboard_plugins.cli import care, costs, keeping, undoing
 from pegboard_plugins.cli.jsontext import schema_json
 
@@ -40,7 +40,7 @@ def list_sessions(
     """List the sessions that you talk to, the newest first."""
     from pegboard_plugins.cli.tables import moment, table
 
-    found = asyncio.run(_sessions(directory))
+    found = run_async(_sessions(directory))
     found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
     if style == "json":
         click.echo(schema_json([_row(each) for each in found]))
@@ -57,7 +57,7 @@ def list_sessions(
 @click.pass_obj
 def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> None:
     """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
-    info, turns = asyncio.run(_conversation(directory, session_id))
+    info, turns = run_async(_conversation(directory, session_id))
     if style == "json":
         click.echo(schema_json({"info": info, "messages": turns}))
         return

@@ -1,6 +1,5 @@
 """`pegboard trust`: say which projects may run the code that they bring."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Iterable
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard import ConfigError, TrustError
+from pegboard import ConfigError, TrustError, run_async
 
 if TYPE_CHECKING:
     from pegboard import Decision, Places, ScanReport
@@ -39,7 +38,7 @@ def allow(directory: Path, *, yes: bool) -> None:
 
     places = _places()
     store = TrustStore(places.trust)
-    decision = asyncio.run(_decision(directory, places))
+    decision = run_async(_decision(directory, places))
     if decision.vouched:
         click.echo(visible(decision.reason))
         return
@@ -66,7 +65,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
 
     places = _places()
     store = TrustStore(places.trust)
-    decision = asyncio.run(_decision(directory, places))
+    decision = run_async(_decision(directory, places))
     if not decision.vouched:
         raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
     digests = _program_digests(decision, directory, programs)
@@ -120,7 +119,7 @@ def lock(directory: Path, file: Path | None) -> None:
     from pegboard.cli.visible import visible
     from pegboard_plugins.cli.render import counted
 
-    decision = asyncio.run(_decision(directory, _places()))
+    decision = run_async(_decision(directory, _places()))
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
@@ -154,7 +153,7 @@ def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
         await audit.write("trust", {"action": action, "by": "user", "project": str(root), **facts})
         await audit.aclose()
 
-    asyncio.run(note())
+    run_async(note())
 
 
 async def _decision(directory: Path, places: "Places") -> "Decision":

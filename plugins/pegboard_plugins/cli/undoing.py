@@ -1,12 +1,11 @@
 """`pegboard session revert` and `unrevert`: what was done to files, taken back and done again."""
 
-import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard import InvalidInputError
+from pegboard import InvalidInputError, run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def revert(
 
     It ends with 1 when something could not be put back.
     """
-    return _shown(directory, asyncio.run(_reverted(directory, session_id, message_id)), style)
+    return _shown(directory, run_async(_reverted(directory, session_id, message_id)), style)
 
 
 @click.command()
@@ -41,7 +40,7 @@ def unrevert(directory: Path, session_id: str, style: Literal["text", "json"]) -
 
     It ends with 1 when something could not be put back.
     """
-    return _shown(directory, asyncio.run(_unreverted(directory, session_id)), style)
+    return _shown(directory, run_async(_unreverted(directory, session_id)), style)
 
 
 async def _reverted(directory: Path, session_id: str, message_id: str | None) -> "Reverted":

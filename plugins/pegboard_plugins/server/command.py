@@ -1,6 +1,5 @@
 """`pegboard serve`: the server on the command line."""
 
-import asyncio
 import os
 from pathlib import Path
 
@@ -39,7 +38,7 @@ def serve(  # noqa: PLR0913 - the options of a command
 
     The token is in a file that only you can read; PEGBOARD_SERVER_PASSWORD sets a password.
     """
-    from pegboard import AppOptions
+    from pegboard import AppOptions, run_async
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
 
     lifecycle.log_to_stderr(is_quiet=quiet)
@@ -52,7 +51,7 @@ def serve(  # noqa: PLR0913 - the options of a command
         is_open=no_auth,
         options=AppOptions(interactive=True, trust=True if trust else None),
     )
-    asyncio.run(lifecycle.serve(settings, os.environ, _announce))
+    run_async(lifecycle.serve(settings, os.environ, _announce))
 
 
 def _announce(url: str) -> None:

@@ -1,4 +1,4 @@
-"""The event loop of a command."""
+"""The event loop of a program whose tools start processes."""
 
 import asyncio
 import sys
