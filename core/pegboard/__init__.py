@@ -157,6 +157,7 @@ if TYPE_CHECKING:
     from pegboard.tools import PendingCall as PendingCall
     from pegboard.tools import Tool as Tool
     from pegboard.tools import ToolResult as ToolResult
+    from pegboard.tools import serving as serving
     from pegboard.tools import tool as tool
     from pegboard.truncate import remove_old_outputs as remove_old_outputs
     from pegboard.trust import Decision as Decision
@@ -290,7 +291,7 @@ _MODULES = {
         "marked_encoding",
         "new_text",
     ),
-    "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "tool"),
+    "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "serving", "tool"),
     "truncate": ("remove_old_outputs",),
     "trust": ("Decision", "TrustStore", "write_lock"),
     "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),

@@ -7,14 +7,13 @@ import msgspec
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.nearest import nearest_names
-from pegboard.schema.agent import Agent
+from pegboard.permissions import matches
+from pegboard.schema.agent import Agent, AgentWork
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.permission import Rule
+from pegboard.tools import Tool
 
-_FOR_THE_PRIMARY_ONES = tuple(
-    Rule(permission, "*", "deny") for permission in ("question", "plan_enter", "plan_exit")
-)
 _TAKEN_AS_IT_IS = (
     "variant",
     "temperature",
@@ -29,20 +28,26 @@ _TAKEN_AS_IT_IS = (
 )
 
 
-def agents_from(config: Config, registered: Iterable[Agent]) -> Mapping[str, Agent]:
+def agents_from(
+    config: Config, registered: Iterable[Agent], tools: Iterable[Tool] = ()
+) -> Mapping[str, Agent]:
     """The agents by name: the registered ones as the user changed them, then the user's own.
 
-    Of two registered agents with one name the later counts. A new agent is of mode `all` and
-    may neither question the user nor leave or enter plan mode, unless its own rules say so.
+    Of two registered agents with one name the later counts, and serves as the earlier did. A new
+    agent is of mode `all`. Tools that need the user are closed to it, and to registered subagents
+    that have no rule about them.
 
     :raises ConfigError: for a model that is not `provider/model` and for steps below one.
     """
-    agents = {agent.name: agent for agent in registered}
+    closed = tuple(dict.fromkeys(tool.permission for tool in tools if tool.needs_user))
+    agents: dict[str, Agent] = {}
+    for agent in registered:
+        agents[agent.name] = _by_itself(_in_place_of(agents.get(agent.name), agent), closed)
     for name, settings in config.agent.items():
         if settings.disable:
             agents.pop(name, None)
         elif name in agents or not _only_tightens(settings):
-            agents[name] = _changed(agents.get(name) or _new(name), settings)
+            agents[name] = _changed(agents.get(name) or _new(name, closed), settings)
     return agents
 
 
@@ -51,8 +56,27 @@ def _only_tightens(settings: AgentConfig) -> bool:
     return settings == AgentConfig(project_permission=settings.project_permission)
 
 
-def _new(name: str) -> Agent:
-    return Agent(name=name, mode="all", permission=_FOR_THE_PRIMARY_ONES, options={})
+def _in_place_of(earlier: Agent | None, agent: Agent) -> Agent:
+    if earlier is None or agent.serves is not None:
+        return agent
+    return msgspec.structs.replace(agent, serves=earlier.serves)
+
+
+def _new(name: str, closed: Iterable[str]) -> Agent:
+    rules = tuple(Rule(permission, "*", "deny") for permission in closed)
+    return Agent(name=name, mode="all", permission=rules, options={})
+
+
+def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
+    """The agent; for a subagent, what needs the user is closed unless its rules speak of it."""
+    if agent.mode != "subagent":
+        return agent
+    rules = tuple(
+        Rule(permission, "*", "deny")
+        for permission in closed
+        if not any(matches(rule.permission, permission) for rule in agent.permission)
+    )
+    return msgspec.structs.replace(agent, permission=rules + agent.permission)
 
 
 def _changed(agent: Agent, settings: AgentConfig) -> Agent:
@@ -78,6 +102,11 @@ def _choice(name: str, key: str) -> ModelChoice:
     if not (provider_id and model_id):
         raise ConfigError(f'must be "provider/model", not "{name}"', key=key)
     return ModelChoice(provider_id=provider_id, model_id=model_id)
+
+
+def agent_for(agents: Mapping[str, Agent], work: AgentWork) -> Agent | None:
+    """The agent that does this work of the engine's; of several the newest."""
+    return next((each for each in reversed([*agents.values()]) if each.serves == work), None)
 
 
 def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:

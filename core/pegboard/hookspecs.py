@@ -107,7 +107,7 @@ def register_commands(
 
     Called once when the App opens. The user's `command` table is applied on top. Collect: a
     plugin that raises is reported and left out; a later command of a name replaces an earlier,
-    but a skill's takes no name that another has.
+    but a skill's, or that of an MCP server, takes no name that another has.
 
     - workspace: the directory that the App is of.
     - home, config_dir: the user's folder, and that of their settings.

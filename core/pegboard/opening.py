@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -39,6 +39,7 @@ from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage import open_storage
 from pegboard.storage.protocol import Storage
+from pegboard.tools import Tool
 from pegboard.truncate import sweep
 from pegboard.trust import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
@@ -172,7 +173,7 @@ class _Assembly:
             files=FileLedger(),
             audit=Audit.at(self._places, secrets=_secrets(self._env, config, providers)),
             tools=tools,
-            agents=await _agents(hooks, config),
+            agents=await _agents(hooks, config, tools.values()),
             providers=providers,
             env=self._env,
             output_dir=self._places.tool_output,
@@ -210,7 +211,7 @@ class _Assembly:
         return Path(self._env.get("HOME") or Path.home())
 
     async def _commands(self, workspace: Workspace, config: Config) -> dict[str, Command]:
-        """The slash commands by name: the plugins' ones, the skills, then the user's."""
+        """The slash commands by name: the plugins' ones, the documents, then the user's."""
         assert self._hooks is not None
         answers = await self._hooks.collect(
             hookspecs.register_commands,
@@ -219,9 +220,9 @@ class _Assembly:
             home=self._home(),
             config_dir=self._places.config,
         )
-        skills = [each.value for each in answers if each.value.source == "skill"]
-        found = {each.value.name: each.value for each in answers if each.value.source != "skill"}
-        found |= {skill.name: skill for skill in skills if skill.name not in found}
+        every = [answer.value for answer in answers]
+        found = {each.name: each for each in every if not each.is_document}
+        found |= {each.name: each for each in every if each.is_document and each.name not in found}
         return found | {command.name: command for command in _configured_commands(config)}
 
     async def _enclosure(self, workspace: Workspace, config: Config) -> "Enclosure | None":
@@ -362,9 +363,9 @@ def _secrets(
     return secret_values({**env, **keys}, [*names, *keys])
 
 
-async def _agents(hooks: Hooks, config: Config) -> Mapping[str, Agent]:
+async def _agents(hooks: Hooks, config: Config, tools: Iterable[Tool]) -> Mapping[str, Agent]:
     answers = await hooks.collect(hookspecs.register_agents, config=config)
-    return agents_from(config, [answer.value for answer in answers])
+    return agents_from(config, [answer.value for answer in answers], tools)
 
 
 def _configured_commands(config: Config) -> Iterator[Command]:

@@ -12,7 +12,7 @@ from typing import get_args
 
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError
-from pegboard.schema.permission import Action, Rule, Verdict
+from pegboard.schema.permission import READ, Action, Rule, Verdict
 from pegboard.sensitive import secret_path
 
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
@@ -220,15 +220,15 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
     all is as good as one that allows it. Without that a search does not show the file.
     """
     if not secret_path(Path(path)):
-        verdict = opinion(rulesets, "read", [path], home=home)
+        verdict = opinion(rulesets, READ, [path], home=home)
         return verdict is None or verdict.action == "allow"
     narrow = tuple(
         rule
         for ruleset in rulesets
         for rule in ruleset.rules
-        if rule.permission == "read" and rule.pattern != "*"
+        if rule.permission == READ and rule.pattern != "*"
     )
-    verdict = opinion([Ruleset(source="config", rules=narrow)], "read", [path], home=home)
+    verdict = opinion([Ruleset(source="config", rules=narrow)], READ, [path], home=home)
     return verdict is not None and verdict.action == "allow"
 
 

@@ -2,12 +2,12 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import WRAPPER_ASSIGNMENTS, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import msgspec
 
@@ -26,6 +26,13 @@ Effect = Literal["reads", "edits", "runs", "delegates"]
 `reads`: nothing, so it waits for no snapshot. `edits`: it writes, and says each file by
 `ToolContext.edited`. `runs`: whatever programs do. `delegates`: nothing itself; it has other
 calls, or a subagent's, do it.
+"""
+Service = Literal["shell", "subagents", "refused_calls"]
+"""What the engine has a tool for; it gives the arguments that are named here.
+
+`shell`: it runs a line of the user's own (`command`, `description`). `subagents`: it stands for
+work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
+`refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
 """
 
 
@@ -64,8 +71,13 @@ class Tool:
     `requests`. `effect` says what a call may do to files; who says too little has changes that are
     told late, and not undone with the call's step. `on_cut` is a sentence for the model on what
     this tool can do with the file of an output that was too long, "" for nothing. The output of a
-    `lasting` tool stays in the model's view when old output is cleared. A tool made from a
-    function is called from Python as the function is: `await hello("Ada")`.
+    `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
+    for a person's decision: it is closed to subagents and to agents that the configuration adds,
+    unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
+    that says so is taken. A tool made from a function is called from Python as the function is:
+    `await hello("Ada")`.
+
+    :raises InvalidInputError: for an `effect` or a `serves` that there is not.
     """
 
     id: str
@@ -78,12 +90,23 @@ class Tool:
     effect: Effect = "runs"
     on_cut: str = field(default="", repr=False)
     lasting: bool = False
+    needs_user: bool = False
+    serves: Service | None = None
 
     def __post_init__(self) -> None:
+        self._check("effect", self.effect, get_args(Effect))
+        self._check("serves", self.serves, (*get_args(Service), None))
         function = self.arguments.function
         for name in WRAPPER_ASSIGNMENTS:
             object.__setattr__(self, name, getattr(function, name, None))
         object.__setattr__(self, "__wrapped__", function)
+
+    def _check(self, fact: str, value: object, allowed: tuple[object, ...]) -> None:
+        if value not in allowed:
+            known = ", ".join(map(repr, allowed))
+            raise InvalidInputError(
+                f"the tool {self.id} has the {fact} {value!r}; it must be one of {known}"
+            )
 
     @classmethod
     def raw(  # noqa: PLR0913 - the facts of a tool
@@ -97,6 +120,8 @@ class Tool:
         timeout_s: float | None = None,
         asks: Callable[..., Awaitable[object]] | None = None,
         effect: Effect = "runs",
+        needs_user: bool = False,
+        serves: Service | None = None,
     ) -> "Tool":
         """A tool with a JSON Schema of its own, such as one of an MCP server.
 
@@ -109,7 +134,8 @@ class Tool:
         what a `format` or an `unevaluated...` keyword says, what a reference elsewhere or an
         expression that Python cannot read would, and what takes more than 0.3 s.
 
-        :raises InvalidInputError: for an id that providers refuse.
+        :raises InvalidInputError: for an id that providers refuse, an `effect` or a `serves` that
+            there is not.
         """
         return cls(
             id=checked_id(id),
@@ -120,6 +146,8 @@ class Tool:
             timeout_s=timeout_s,
             asks=asks,
             effect=effect,
+            needs_user=needs_user,
+            serves=serves,
         )
 
     @property
@@ -242,6 +270,8 @@ def tool(
     effect: Effect = ...,
     on_cut: str = ...,
     lasting: bool = ...,
+    needs_user: bool = ...,
+    serves: Service | None = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -257,6 +287,8 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     effect: Effect = "runs",
     on_cut: str = "",
     lasting: bool = False,
+    needs_user: bool = False,
+    serves: Service | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
@@ -265,10 +297,11 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     is given by us. `permission` and `id` are the function's name unless they are given. `asks`
     takes the context and those of the arguments that it names. `aliases` are other names under
     which a parameter is taken, such as those that models know from other agents. `effect`,
-    `on_cut` and `lasting` are told at `Tool`.
+    `on_cut`, `lasting`, `needs_user` and `serves` are told at `Tool`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
-    :raises InvalidInputError: for an `id` that providers refuse.
+    :raises InvalidInputError: for an `id` that providers refuse, an `effect` or a `serves` that
+        there is not.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -286,9 +319,16 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             effect=effect,
             on_cut=on_cut,
             lasting=lasting,
+            needs_user=needs_user,
+            serves=serves,
         )
 
     return make if function is None else make(function)
+
+
+def serving(tools: Iterable[Tool], service: Service) -> Tool | None:
+    """The newest of the tools that says it serves so."""
+    return next((tool for tool in reversed([*tools]) if tool.serves == service), None)
 
 
 def checked_id(id: str) -> str:  # noqa: A002 - the field's name

@@ -1,6 +1,7 @@
 """The tools of all plugins under the ids that the model sees: names, origins, replacements."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import ModuleType
 
 import msgspec
@@ -53,7 +54,10 @@ def tools_of_file(
 
 
 def toolset(offers: Sequence[Offer]) -> Toolset:
-    """The tools by id; within an origin the first offer of an id counts, later ones clash."""
+    """The tools by id; within an origin the first offer of an id counts, later ones clash.
+
+    What takes the place of another origin's tool serves as that one did.
+    """
     chosen: dict[str, Offer] = {}
     problems: list[Problem] = []
     for offer in sorted(offers, key=lambda each: ORIGINS.index(each.origin)):
@@ -64,6 +68,7 @@ def toolset(offers: Sequence[Offer]) -> Toolset:
             continue
         if earlier is not None:
             problems.append(_replacement(offer, earlier))
+            offer = _in_place_of(offer, earlier)  # noqa: PLW2901 - the same offer, and more of it
         chosen[offer.tool.id] = offer
     return Toolset(offers=chosen, problems=tuple(problems))
 
@@ -90,6 +95,11 @@ def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
         f" {offer.place} is left out; rename one of them"
     )
     return _problem("clash", offer.plugin, text)
+
+
+def _in_place_of(offer: Offer, earlier: Offer) -> Offer:
+    serves = offer.tool.serves or earlier.tool.serves
+    return msgspec.structs.replace(offer, tool=replace(offer.tool, serves=serves))
 
 
 def _replacement(offer: Offer, earlier: Offer) -> Problem:

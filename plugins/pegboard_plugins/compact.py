@@ -267,5 +267,6 @@ async def register_agents() -> tuple[Agent, ...]:
             options={},
             native=True,
             hidden=True,
+            serves="summaries",
         ),
     )

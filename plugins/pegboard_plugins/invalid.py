@@ -11,7 +11,7 @@ _DECIDED = frozenset({"question", "plan_enter", "plan_exit"})
 """Tools that wait for a person, and are not offered where nobody can be asked."""
 
 
-@as_tool(effect="reads")
+@as_tool(effect="reads", serves="refused_calls")
 async def invalid(context: ToolContext, tool: str, error: str) -> ToolResult:
     """Do not use."""
     if setting := switched_off(tool, context.session.config):

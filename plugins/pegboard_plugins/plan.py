@@ -21,7 +21,7 @@ PLAN, BUILD = "plan", "build"
 YES, NO = "Yes", "No"
 
 
-@tool(effect="reads")
+@tool(effect="reads", needs_user=True)
 async def plan_exit(context: ToolContext) -> ToolResult:
     """Ask the user to leave plan mode, when the plan is complete and you have given it."""
     return await _switched(
@@ -32,7 +32,7 @@ async def plan_exit(context: ToolContext) -> ToolResult:
     )
 
 
-@tool(effect="reads")
+@tool(effect="reads", needs_user=True)
 async def plan_enter(context: ToolContext) -> ToolResult:
     """Ask the user to change to plan mode, for work that should be thought through first."""
     return await _switched(

@@ -61,7 +61,9 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
     )
 
 
-question = Tool.raw("question", _DESCRIPTION, _PARAMETERS, _question, effect="reads")
+question = Tool.raw(
+    "question", _DESCRIPTION, _PARAMETERS, _question, effect="reads", needs_user=True
+)
 
 
 @hookimpl

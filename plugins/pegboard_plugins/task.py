@@ -28,6 +28,7 @@ async def _requests(context: ToolContext, subagent_type: str, description: str) 
     asks=_requests,
     aliases={"agent": "subagent_type"},
     effect="delegates",
+    serves="subagents",
     on_cut="To go through all of it, give that file to a subagent with task.",
 )
 async def task(  # noqa: PLR0913 - the model's arguments

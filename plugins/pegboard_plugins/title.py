@@ -26,5 +26,6 @@ async def register_agents() -> tuple[Agent, ...]:
             native=True,
             hidden=True,
             temperature=0.5,
+            serves="titles",
         ),
     )

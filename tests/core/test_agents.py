@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from pegboard.agents import agents_from, default_agent, find_agent, rulesets_for
+from pegboard.agents import agent_for, agents_from, default_agent, find_agent, rulesets_for
 from pegboard.context import Ruleset
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.permissions import judge
@@ -10,10 +10,15 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.permission import Action, Rule
+from pegboard.tools import Tool
 
 
 def _agent(name: str, **facts: Any) -> Agent:
     return Agent(**{"name": name, "mode": "primary", "permission": (), "options": {}, **facts})
+
+
+def _needing(*names: str) -> list[Tool]:
+    return [Tool.raw(name, "", {}, lambda _, __: "", needs_user=True) for name in names]
 
 
 def _config(**agents: AgentConfig) -> Config:
@@ -52,7 +57,7 @@ def test_the_user_s_table_changes_a_registered_agent() -> None:
 def test_a_new_agent_may_not_question_the_user_unless_its_rules_say_so() -> None:
     config = _config(review=AgentConfig(prompt="Review.", permission=(Rule("bash", "*", "ask"),)))
 
-    review = agents_from(config, [])["review"]
+    review = agents_from(config, [], _needing("question", "plan_enter", "plan_exit"))["review"]
 
     assert review == _agent(
         "review",
@@ -65,6 +70,35 @@ def test_a_new_agent_may_not_question_the_user_unless_its_rules_say_so() -> None
             Rule("bash", "*", "ask"),
         ),
     )
+
+
+def test_what_needs_the_user_is_closed_to_subagents_that_have_no_rule_about_it() -> None:
+    open_to_it = (Rule("quest*", "*", "allow"),)
+    registered = [
+        _agent("build"),
+        _agent("helper", mode="subagent", permission=(Rule("bash", "*", "ask"),)),
+        _agent("asking", mode="subagent", permission=open_to_it),
+    ]
+
+    agents = agents_from(Config(), registered, _needing("question"))
+
+    assert {name: agent.permission for name, agent in agents.items()} == {
+        "build": (),
+        "helper": (Rule("question", "*", "deny"), Rule("bash", "*", "ask")),
+        "asking": open_to_it,
+    }
+
+
+def test_an_agent_in_the_place_of_another_serves_as_that_one_did() -> None:
+    first = _agent("namer", serves="titles")
+
+    kept = agents_from(Config(), [first, _agent("namer", prompt="2")])
+    other = agents_from(Config(), [first, _agent("newer", serves="titles")])
+
+    assert kept["namer"] == _agent("namer", prompt="2", serves="titles")
+    assert agent_for(kept, "titles") == kept["namer"]
+    assert agent_for(other, "titles") == other["newer"]
+    assert agent_for(other, "summaries") is None
 
 
 def test_a_disabled_agent_is_gone() -> None:

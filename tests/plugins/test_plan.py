@@ -11,7 +11,14 @@ from played import Played, PlayedPlugin, call, calls, heard, opened, text
 
 HI = [TextInput(text="Plan it.")]
 FREE = (Rule("*", "*", "allow"),)
-PLANNER = Agent(name="plan", mode="primary", permission=FREE, options={}, prompt="Plan.")
+PLANNER = Agent(
+    name="plan",
+    mode="primary",
+    permission=FREE,
+    options={},
+    prompt="Plan.",
+    on_leave="Planning is over.",
+)
 BUILDER = Agent(name="build", mode="primary", permission=FREE, options={}, prompt="Build.")
 CONFIG = {"model": "played/m", "plugins": {"plan": {}}}
 

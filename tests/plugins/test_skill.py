@@ -72,7 +72,7 @@ async def test_without_skills_the_tool_is_not_offered(tmp_path):
     request, part = await played(tmp_path)
 
     assert request.tools == ()
-    assert part.tool == "invalid"
+    assert part.tool == "refused_calls"
 
 
 async def test_an_unknown_skill_is_answered_with_those_that_exist(tmp_path):

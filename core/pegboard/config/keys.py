@@ -27,7 +27,7 @@ from pegboard.schema.config import (
     RetryConfig,
     RunLimits,
 )
-from pegboard.schema.permission import Rule
+from pegboard.schema.permission import EDIT, EDIT_SWITCHES, Rule
 
 NAMED_TABLES: Mapping[str, type[msgspec.Struct]] = {
     "agent": AgentConfig,
@@ -52,7 +52,6 @@ _FOREIGN = frozenset(
 )
 FOREIGN_PROGRAMS = ("mcp", "plugin", "experimental")
 """Those of them with which OpenCode would run something."""
-_EDITING = frozenset({"write", "edit", "patch", "multiedit"})
 
 
 def normalised(
@@ -234,7 +233,7 @@ def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str)
     switches = _table(layer, tools, f"{prefix}tools")
     if switches:
         rules = tuple(
-            Rule("edit" if name in _EDITING else name, "*", "allow" if on else "deny")
+            Rule(EDIT if name in EDIT_SWITCHES else name, "*", "allow" if on else "deny")
             for name, on in switches.items()
         )
         own = _rules(layer, table.get("permission"), f"{prefix}permission")

@@ -83,10 +83,10 @@ class CommandBody(Wire, frozen=True):
 
 
 class ShellBody(Wire, frozen=True):
-    """A command line of the user's."""
+    """A command line of the user's; without an agent it is the session's."""
 
     command: str
-    agent: str
+    agent: str | None = None
     model: ModelChoice | None = None
     message_id: str | None = None
 

@@ -18,6 +18,11 @@ class Rule(Rest, frozen=True):
     action: Action
 
 
+READ = "read"
+"""The permission for the content of a file, whoever reads it; rules of config files name it so."""
+EDIT = "edit"
+EDIT_SWITCHES = frozenset({"write", "edit", "patch", "multiedit"})
+"""The words of OpenCode's `tools` tables that stand for the permission `EDIT`."""
 USER_KEY = "user"
 """Stands for a project's id before what the user approved for all projects."""
 

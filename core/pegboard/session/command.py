@@ -1,8 +1,8 @@
 """Slash commands: a template with its arguments becomes a prompt.
 
-The shell snippets of a template run first, under the same permission as any call of the bash
-tool. What they print and what the user typed is only put in afterwards, so neither can become
-a command or a placeholder.
+The shell snippets of a template run first, as calls of the tool that serves the shell. What they
+print and what the user typed is only put in afterwards, so neither can become a command or a
+placeholder.
 """
 
 import json
@@ -36,6 +36,7 @@ from pegboard.session.prompt import Prompt, model_for
 from pegboard.session.run import Run, SessionIds, ancestor_rulesets
 from pegboard.session.toolcall import Caller
 from pegboard.session.writer import Writer
+from pegboard.tools import serving
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")
 _PLACEHOLDER = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<number>[1-9]\d*))")
@@ -49,8 +50,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
-_REMOTE = frozenset({"mcp", "skill"})
-"""Where a template comes from that nobody here has written: its snippets stay text."""
 
 
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,11 +161,11 @@ async def prepared(
     choice = _model(engine, session, command, order, agent)
     model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
     outputs: Mapping[str, str] = {}
-    if command.source not in _REMOTE and snippets(command.template):
+    if not command.is_document and snippets(command.template):
         async with _aside(engine, session, ids) as run:
             outputs = await _outputs(run, run.view(speaker, model), command, order.arguments)
     filled = fill(command.template, order.arguments, outputs)
-    if command.source in _REMOTE:
+    if command.is_document:
         searched = order.arguments if order.typed else ""
     else:
         searched = filled.typed if order.typed else command.template
@@ -254,13 +253,16 @@ async def _output(
 ) -> str:
     message = new_answer(run, view, run.ids.message(), agent=view.agent.name)
     processor = Processor(message, sink=_Unstored(), new_id=run.ids.part, now=run.engine.now)
-    caller = Caller(run, view, processor, offered=frozenset({"bash"}))
+    shell = serving(run.engine.tools.values(), "shell")
+    if shell is None:
+        raise InvalidInputError(f"/{command.name} was not sent: no tool here runs shell commands")
+    caller = Caller(run, view, processor, offered=frozenset({shell.id}))
     given = {
         "command": _with_arguments(snippet, arguments),
         "description": f"/{command.name}",
     }
     call_id = run.engine.ids.new("tool")
-    await caller(ToolCall(call_id, "bash", json.dumps(given)))
+    await caller(ToolCall(call_id, shell.id, json.dumps(given)))
     [part] = processor.calls()
     match part.state:
         case Completed(output=output, metadata=metadata):

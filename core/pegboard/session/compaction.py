@@ -23,7 +23,7 @@ from pegboard.session.engine import Engine
 from pegboard.session.failures import failure_of
 from pegboard.session.prompt import model_for
 from pegboard.session.run import Run, SessionIds
-from pegboard.session.summary import AGENT, Compacting
+from pegboard.session.summary import Compacting, summariser
 from pegboard.session.window import next_request, usable
 from pegboard.storage.changes import PutMessage, PutPart
 
@@ -107,7 +107,7 @@ def _is_answered(run: Run, user: UserMessage) -> bool:
 
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
     """Store a summary that says why there is none."""
-    now = run.engine.now()
+    now, name = run.engine.now(), summariser(run.engine.agents).name
     workspace = run.engine.workspace
     info = AssistantMessage(
         id=run.ids.message(),
@@ -115,8 +115,8 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
         parent_id=user.id,
         model_id=user.model.model_id,
         provider_id=user.model.provider_id,
-        mode=AGENT,
-        agent=AGENT,
+        mode=name,
+        agent=name,
         path=MessagePath(cwd=str(workspace.directory), root=str(workspace.worktree)),
         cost=0.0,
         tokens=Tokens(),

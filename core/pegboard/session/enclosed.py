@@ -60,7 +60,7 @@ def _is_named(engine: Engine, view: SessionView, request: PermissionRequest) -> 
 
 def _paths(view: SessionView, request: PermissionRequest, folder: str) -> Iterator[str]:
     yield folder
-    if request.permission == "edit":
+    if not any(key in request.metadata for key in _PATHS):  # then its patterns are paths
         yield from (str(view.worktree / pattern) for pattern in request.patterns)
     for key in _PATHS:
         found = request.metadata.get(key)

@@ -45,8 +45,6 @@ FRUITLESS_STEPS = 3
 DENIED_STEPS = 5
 """Where a call was denied there may be another way, which takes a model some tries."""
 _REASON_LETTERS = 200
-INVALID = "invalid"
-"""The tool that answers what cannot be called."""
 
 
 def ending(
@@ -94,11 +92,12 @@ class Progress:
     fruitless: int = 0
 
     def stalled(
-        self, calls: Collection[ToolPart], *, made: bool, denied: bool
+        self, calls: Collection[ToolPart], *, made: bool, denied: bool, refusing: str
     ) -> CallsFailure | None:
         """Count a step with these calls; the failure, if the turn has to end with it.
 
-        `made` says whether a tool got to work, `denied` whether a call was denied.
+        `made` says whether a tool got to work, `denied` whether a call was denied. `refusing`
+        is the tool that answers what cannot be called.
         """
         if made or not calls:
             self.fruitless = 0
@@ -111,17 +110,18 @@ class Progress:
             if denied
             else "Name the tools to use in a prompt, or choose another model."
         )
+        told = dict.fromkeys(_refused(part, refusing) for part in calls)
         text = (
             f"No call of the last {self.fruitless} steps could be made, so the turn ends. "
-            f"The last ones: {'; '.join(dict.fromkeys(map(_refused, calls)))}. {advice}"
+            f"The last ones: {'; '.join(told)}. {advice}"
         )
         return CallsFailure(data=TextData(message=text))
 
 
-def _refused(part: ToolPart) -> str:
-    """A call that could not be made, and why; the tool `invalid` has both as its arguments."""
+def _refused(part: ToolPart, refusing: str) -> str:
+    """A call that could not be made, and why; the tool `refusing` has both as its arguments."""
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
-    name = part.state.input.get("tool", part.tool) if part.tool == INVALID else part.tool
+    name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
     reason = " ".join(str(error).split())
     cut = f"{reason[:_REASON_LETTERS]}…" if len(reason) > _REASON_LETTERS else reason
     return f"{name} ({cut})"

@@ -27,7 +27,7 @@ from pegboard.session.failures import failure_of
 from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
 from pegboard.storage.protocol import Storage
-from pegboard.tools import Tool
+from pegboard.tools import Service, Tool, serving
 from pegboard.trust import Decision
 from pegboard.workspace import Workspace
 
@@ -73,6 +73,11 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)
     lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
+
+    def called(self, service: Service) -> str:
+        """The id of the tool that serves so; the service's own name where there is none."""
+        found = serving(self.tools.values(), service)
+        return service if found is None else found.id
 
     def outputs(self, session_id: str) -> Path:
         """Where outputs of this session that are too long go; made with the first of them."""

@@ -58,10 +58,14 @@ class _Sent(msgspec.Struct):
 
 
 class History:
-    """The turns of a session in the order in which the model saw them, and their converted form."""
+    """The turns of a session in the order in which the model saw them, and their converted form.
 
-    def __init__(self, turns: Iterable[Turn]) -> None:
+    `subagents` is the tool by which the model calls one.
+    """
+
+    def __init__(self, turns: Iterable[Turn], *, subagents: str = "subagents") -> None:
         self.turns = as_seen(turns)
+        self._subagents = subagents
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._users: list[int] = []
         self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
@@ -171,7 +175,7 @@ class History:
         name = f"{model.provider_id}/{model.id}"
         known = self._memo.get(turn.info.id)
         if known is None or known[0] is not turn or known[1] != name:
-            known = (turn, name, convert(turn, model))
+            known = (turn, name, convert(turn, model, subagents=self._subagents))
             self._memo[turn.info.id] = known
         return known[2]
 
@@ -218,11 +222,14 @@ def kept_ids(info: Message) -> tuple[str, ...]:
     return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
 
 
-def convert(turn: Turn, model: Model) -> tuple[ModelMessage, ...]:
-    """What a model sees of one turn: no call is ever without its result."""
+def convert(turn: Turn, model: Model, *, subagents: str = "subagents") -> tuple[ModelMessage, ...]:
+    """What a model sees of one turn: no call is ever without its result.
+
+    A subagent that the user names is to be called by the tool `subagents`.
+    """
     match turn.info:
         case UserMessage():
-            content = tuple(item for part in turn.parts for item in _said(part))
+            content = tuple(item for part in turn.parts for item in _said(part, subagents))
             return (ModelMessage(role="user", content=content),) if content else ()
         case AssistantMessage() as info:
             if info.error is not None and not _worth_keeping(info, turn.parts):
@@ -251,7 +258,7 @@ def _was_interrupted(state: ToolState) -> bool:
     return isinstance(state, Failed) and state.error == INTERRUPTED_CALL
 
 
-def _said(part: Part) -> tuple[Content, ...]:
+def _said(part: Part, subagents: str) -> tuple[Content, ...]:
     match part:
         case TextPart(ignored=False, text=text) if text:
             return (Text(text=text),)
@@ -262,7 +269,7 @@ def _said(part: Part) -> tuple[Content, ...]:
         case SubtaskPart():
             return (Text(text=f"{SUBTASK}\n{part.prompt}"),)
         case AgentPart(name=name):
-            return (Text(text=f"Use the task tool with the subagent {name} for this."),)
+            return (Text(text=f"Use the {subagents} tool with the subagent {name} for this."),)
         case _:
             return ()
 

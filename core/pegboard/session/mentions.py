@@ -18,6 +18,7 @@ from pegboard.agents import default_agent
 from pegboard.context import SessionView
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.permission import READ
 from pegboard.schema.prompt import AgentInput, FileInput, TextInput
 from pegboard.schema.session import Session
 from pegboard.session.asking import judged, make_request, record
@@ -175,7 +176,7 @@ async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInp
     request = make_request(
         engine,
         session_id=view.id,
-        permission="read",
+        permission=READ,
         patterns=file.names,
         always=(),
         metadata={"filepath": str(file.path)},

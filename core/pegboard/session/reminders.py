@@ -1,11 +1,12 @@
-"""What the model is told beside a prompt: that the mode is another, or that it came meanwhile.
+"""What the model is told beside a prompt: that another agent goes on, or that it came meanwhile.
 
 A reminder is stored with the prompt, once. So every later request repeats the same bytes, and
 the provider finds its cached prefix again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.session.ending import goes_on
@@ -15,32 +16,22 @@ from pegboard.storage.changes import PutPart
 
 MARK = "reminder"
 """The name under which a reminder's kind is in the metadata of its part."""
-PLAN_AGENT = "plan"
-TEXTS = {
-    "plan": (
-        "From here on you are planning: change nothing in the project until the user says so, "
-        "whatever was said before."
-    ),
-    "build": (
-        "Planning is over: from here on you may change files and run commands. If there is a "
-        "plan, carry it out."
-    ),
-    "queued": (
-        "The user sent this while you were working. Take it into account now, and go on with "
-        "what you were doing unless it says otherwise."
-    ),
-}
+QUEUED = "queued"
+MEANWHILE = (
+    "The user sent this while you were working. Take it into account now, and go on with what you "
+    "were doing unless it says otherwise."
+)
 
 
 def remind(run: Run) -> None:
     """Store the reminders of the prompts that are about to be answered."""
-    for place, kind in due(run.history.turns):
+    for place, kind, text in due(run.history.turns, run.engine.agents):
         turn = run.history.turns[place]
         part = TextPart(
             id=run.ids.part(),
             session_id=turn.info.session_id,
             message_id=turn.info.id,
-            text=reminder(turn.info.session_id, TEXTS[kind]),
+            text=reminder(turn.info.session_id, text),
             synthetic=True,
             metadata={MARK: kind},
         )
@@ -53,16 +44,19 @@ def reminder(session_id: str, text: str) -> str:
     return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
-def due(turns: Sequence[Turn]) -> list[tuple[int, str]]:
-    """Which reminders the newest prompts lack, by the prompts' places."""
+def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
+    """Which reminders the newest prompts lack: the prompt's place, the kind and the text.
+
+    The kind is the name of the agent that takes over, or `QUEUED`.
+    """
     waiting, last = _waiting(turns)
-    found: list[tuple[int, str]] = []
+    found: list[tuple[int, str, str]] = []
     for place in waiting:
-        kinds = [_switch(turns, place)] if place == waiting[-1] else []
+        if place == waiting[-1] and (text := _switch(turns, place, agents)):
+            found.append((place, turns[place].info.agent, text))
         if last is not None and _came_meanwhile(turns[place], last):
-            kinds.append("queued")
-        found += [(place, kind) for kind in kinds if kind and not _has(turns[place], kind)]
-    return found
+            found.append((place, QUEUED, MEANWHILE))
+    return [each for each in found if not _has(turns[each[0]], each[1])]
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
@@ -83,13 +77,15 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
     return places[::-1], None
 
 
-def _switch(turns: Sequence[Turn], place: int) -> str | None:
-    """The kind of reminder for a prompt whose agent is not that of the last answer."""
+def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
+    """What is said at a prompt whose agent is not that of the last answer; mostly nothing."""
     before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
     agent = turns[place].info.agent
-    if before is None or before == agent or PLAN_AGENT not in (before, agent):
-        return None
-    return "plan" if agent == PLAN_AGENT else "build"
+    if before is None or before == agent:
+        return ""
+    left, entered = agents.get(before), agents.get(agent)
+    said = (left.on_leave if left else None, entered.on_enter if entered else None)
+    return " ".join(filter(None, said))
 
 
 def _is_answer(turn: Turn) -> bool:

@@ -18,8 +18,6 @@ LAST_STEP = (
     "This is the last step that you may take: tools are off. Say what is done, what is not, "
     "and what should come next."
 )
-NOT_OFFERED = frozenset({"invalid"})
-"""Tools that only the engine calls."""
 
 
 async def offered_tools(
@@ -28,7 +26,8 @@ async def offered_tools(
     """The tools that this agent may use for this message, as plugins describe them."""
     permissions = {tool.id: tool.permission for tool in engine.tools.values()}
     by_user = {tool.id for tool in engine.tools.values() if not _is_on(tool, user.tools or {})}
-    off = hidden(permissions, view.rulesets) | by_user | NOT_OFFERED
+    unoffered = {tool.id for tool in engine.tools.values() if tool.serves == "refused_calls"}
+    off = hidden(permissions, view.rulesets) | by_user | unoffered
     return tuple(
         [
             await engine.hooks.fold(hookspecs.tool_definition, session=view, tool=_definition(tool))

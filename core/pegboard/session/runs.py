@@ -105,8 +105,7 @@ class Runs:
         async with self.at_rest(engine, session_id) as ids:
             session = await settled(engine, session_id)
             turn = requested_by_user(engine, session, ids, model)
-            puts = (PutPart(part) for part in turn.parts)
-            await engine.storage.commit(PutMessage(turn.info), *puts)
+            await engine.storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
             task = self._task(engine, session)
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
@@ -379,10 +378,11 @@ class Runs:
             parents += self._callers.get(session_id, ())
             parent = self._runs.get(session.parent_id or "")
             async with Writer(engine.storage, engine.publish, fence=fence) as writer:
+                turns = await engine.storage.turns(session_id)
                 run = Run(
                     engine=engine,
                     session=session,
-                    history=History(await engine.storage.turns(session_id)),
+                    history=History(turns, subagents=engine.called("subagents")),
                     ids=ids,
                     writer=writer,
                     depth=depth,

@@ -72,7 +72,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
 
     call = UserCall(
         call_id=engine.ids.new("tool"),
-        tool="bash",
+        tool=engine.called("shell"),
         input={"command": order.command, "description": ""},
         work=work,
         finish=None,

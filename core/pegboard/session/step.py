@@ -275,7 +275,10 @@ class Step:
             self._warn(PROMISED)
         if failure is None and not self._run.blocked:
             failure = self._run.progress.stalled(
-                calls, made=bool(caller.made), denied=caller.denied
+                calls,
+                made=bool(caller.made),
+                denied=caller.denied,
+                refusing=self._run.engine.called("refused_calls"),
             )
         cost, tokens = self._paid
         self._processor.put(

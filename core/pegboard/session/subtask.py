@@ -1,7 +1,8 @@
-"""Work that the user hands to a subagent directly: a call of the task tool, made by the user.
+"""Work that the user hands to a subagent directly: a call made by the user.
 
-The user has named the subagent, so neither the model nor the permission `task` is asked; what
-the subagent may do is bound by the session's rules all the same.
+It is shown as one of the tool that serves subagents. The user has named the subagent, so neither
+the model nor that tool's permission is asked; what the subagent may do is bound by the session's
+rules all the same.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ from pegboard.storage.changes import PutMessage, PutPart
 from pegboard.tools import PendingCall, ToolResult
 
 TIME_LIMIT_S = 3600.0
-TASK = "task"
 GO_ON = "Sum up for the user what the task above came to, and go on with what is left to do."
 
 
@@ -34,7 +34,7 @@ def next_subtask(run: Run, user: UserMessage) -> SubtaskPart | None:
         part.call_id
         for turn in run.history.turns
         for part in turn.parts
-        if isinstance(part, ToolPart) and part.tool == TASK
+        if isinstance(part, ToolPart)
     }
     return next((part for part in asked if part.id not in taken), None)
 
@@ -46,7 +46,11 @@ async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: Subt
         return await _worked(run, view, user, part, context)
 
     call = UserCall(
-        call_id=part.id, tool=TASK, input=_arguments(part), work=work, finish="tool-calls"
+        call_id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        work=work,
+        finish="tool-calls",
     )
     await make_call(run, view, user, call, agent=part.agent)
     if part.command is not None and next_subtask(run, user) is None:
@@ -67,7 +71,10 @@ async def _worked(
 ) -> ToolResult:
     hooks = run.engine.hooks
     before = PendingCall(
-        id=part.id, tool=TASK, input=_arguments(part), message_id=context.message_id
+        id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        message_id=context.message_id,
     )
     call = await hooks.fold(hookspecs.tool_execute_before, session=view, call=before)
     child = await run.engine.run_child(_request(run, user, part, call.input, context))

@@ -1,7 +1,7 @@
 """One compaction: a compactor is asked, and its outcome is taken or refused."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard import hookspecs
+from pegboard.agents import agent_for
 from pegboard.compactors import Compaction, CompactionRequest
 from pegboard.context import SessionView
 from pegboard.errors import ContextOverflowError, ProviderError
@@ -37,7 +38,6 @@ from pegboard.session.step import Step
 from pegboard.session.window import estimate, fixed_tokens, next_request, usable
 from pegboard.storage.changes import Emit, PutMessage, PutPart
 
-AGENT = "compaction"
 LIMIT_S = 600.0
 """How long a compactor may take, its requests to the model included."""
 SHRINK = 0.8
@@ -54,7 +54,7 @@ decided and why; what was tried and did not work; what is being done right now; 
 next. Be exact about names, paths, commands and figures. Leave out pleasantries. Answer with \
 the summary alone."""
 _FALLBACK = Agent(
-    name=AGENT,
+    name="summaries",
     mode="primary",
     permission=(Rule(permission="*", pattern="*", action="deny"),),
     options={},
@@ -62,6 +62,11 @@ _FALLBACK = Agent(
     native=True,
     prompt="You are an assistant for summarizing conversations.",
 )
+
+
+def summariser(agents: Mapping[str, Agent]) -> Agent:
+    """The agent that writes summaries; one of ours where no plugin brings any."""
+    return agent_for(agents, "summaries") or _FALLBACK
 
 
 @dataclass(slots=True)
@@ -91,7 +96,7 @@ class Compacting:
         request = run.history.get(user.id)
         part = compaction_of(request)
         assert part is not None
-        agent = run.engine.agents.get(AGENT, _FALLBACK)
+        agent = summariser(run.engine.agents)
         choice = agent.model or user.model
         model = await run.engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
         before = run.history.view()

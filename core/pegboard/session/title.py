@@ -7,6 +7,7 @@ from itertools import islice
 
 from msgspec import UNSET
 
+from pegboard.agents import agent_for
 from pegboard.context import SessionView
 from pegboard.errors import NotFoundError, PegboardError
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
@@ -26,7 +27,6 @@ from pegboard.session.usage import cost_of, tokens_of
 from pegboard.shielded import shielded
 from pegboard.storage.changes import ChangeSession
 
-AGENT = "title"
 LIMIT_S = 60.0
 LENGTH = 100
 """A longer title is cut (opencode `session/prompt.ts`)."""
@@ -66,7 +66,8 @@ class Titles:
     async def _write(
         self, engine: Engine, session: Session, budget: Budget, user: UserMessage, text: str
     ) -> None:
-        agent = engine.agents[AGENT]
+        agent = agent_for(engine.agents, "titles")
+        assert agent is not None
         answer = _Answer()
         with suppress(PegboardError, TimeoutError):  # the session keeps the title that it has
             async with asyncio.timeout(LIMIT_S):
@@ -81,7 +82,7 @@ class Titles:
 
 def is_wanted(engine: Engine) -> bool:
     """Whether the configuration names a model for titles, and there is an agent for them."""
-    agent = engine.agents.get(AGENT)
+    agent = agent_for(engine.agents, "titles")
     match engine.config.title:
         case "off":
             return False

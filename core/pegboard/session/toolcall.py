@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -24,7 +24,6 @@ from pegboard.providers import ToolCall, ToolInputStart
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
-from pegboard.session.ending import INVALID
 from pegboard.session.failures import denial
 from pegboard.session.outcome import kept_error, kept_result
 from pegboard.session.processor import Processor
@@ -32,7 +31,7 @@ from pegboard.session.repeats import digest, digest_of_call
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcontext import CallContext, CallTool
-from pegboard.tools import PendingCall, Tool, ToolResult
+from pegboard.tools import PendingCall, Tool, ToolResult, serving
 
 DOOM_LOOP_CALLS = 3
 """A call that came to the same twice, without news in between, asks before it runs once more.
@@ -44,6 +43,7 @@ MOST_NESTED = 500
 MOST_NAMED = 5
 """Errors of a task group that a failed call tells of."""
 NOT_WHOLE = "Do not read that file whole."
+_REFUSED: Final = "refused_calls"
 STOPPED = "The call was stopped before it ended."
 
 
@@ -91,7 +91,7 @@ class Caller:
         if isinstance(state, Failed):
             raise ToolError(state.error)
         assert isinstance(state, Completed)
-        if self._repaired(call).tool.id == INVALID:
+        if self._repaired(call).tool.serves == _REFUSED:
             raise ToolError(state.output)
         return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
@@ -132,7 +132,7 @@ class Caller:
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
     def _repaired(self, call: ToolCall) -> _Plan:
-        """The call, with the case of its name mended; what cannot be mended goes to `invalid`."""
+        """The call, with the case of its name mended; what cannot be mended is refused."""
         tools = self._run.engine.tools
         tool = tools.get(call.name) or tools.get(call.name.lower())
         if tool is None or tool.id not in self._offered:
@@ -150,8 +150,8 @@ class Caller:
         return _Plan(tool=tool, input=dict(tool.own_names(value)))
 
     def _invalid(self, call: ToolCall, reason: str) -> _Plan:
-        tool = self._run.engine.tools.get(INVALID) or Tool.raw(
-            INVALID, "", {"type": "object"}, _refuse
+        tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(
+            _REFUSED, "", {"type": "object"}, _refuse, serves=_REFUSED
         )
         return _Plan(tool=tool, input={"tool": call.name, "error": reason})
 
@@ -166,7 +166,7 @@ class Caller:
         run.trail.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
         values = await _values(tool, plan.input)
-        if tool.id == INVALID:  # it does nothing, and who writes it again is told so
+        if tool.serves == _REFUSED:  # it does nothing, and who writes it again is told so
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
         await self._not_in_a_loop(call, plan, key, message_id)
@@ -200,7 +200,7 @@ class Caller:
                 "by": "model",
             },
         )
-        if tool.id != INVALID:
+        if tool.serves != _REFUSED:
             self.made.add(call.id)
         async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)

@@ -6,7 +6,15 @@ from pegboard import ModelRequest, SessionView, hookimpl, rules_from_config
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model
 from pegboard_plugins.agents.families import Family, family
-from pegboard_plugins.agents.pieces import EXPLORE, GENERAL, PLAN_MODE, SHORT, WHOLE
+from pegboard_plugins.agents.pieces import (
+    EXPLORE,
+    GENERAL,
+    PLAN_MODE,
+    PLANNED,
+    PLANNING,
+    SHORT,
+    WHOLE,
+)
 
 _SHORT_FOR: frozenset[Family] = frozenset({"open_weights", "small"})
 _NOT_FOR_SUBAGENTS = {"question": "deny", "plan_enter": "deny", "plan_exit": "deny"}
@@ -37,6 +45,8 @@ async def register_agents() -> tuple[Agent, ...]:
             mode="primary",
             description="Explores and makes a plan, without changing the project.",
             prompt_append=PLAN_MODE,
+            on_enter=PLANNING,
+            on_leave=PLANNED,
             permission=rules_from_config(
                 {"plan_enter": "deny", "edit": {"*": "deny", ".pegboard/plans/*.md": "allow"}}
             ),

@@ -119,6 +119,15 @@ The one exception is your plan, a Markdown file in .pegboard/plans/. Explore unt
 should be done, then give the plan and name its file: what changes in which files, in which order, \
 how it will be checked, and what the user has to decide first."""
 
+PLANNING = (
+    "From here on you are planning: change nothing in the project until the user says so, "
+    "whatever was said before."
+)
+PLANNED = (
+    "Planning is over: from here on you may change files and run commands. If there is a "
+    "plan, carry it out."
+)
+
 _GENERAL = """\
 You work for another agent, which gave you one task and sees nothing but your last message. Do \
 the whole task with the tools that you have; there is nobody to ask."""

@@ -161,7 +161,7 @@ _ALIASES = {
 }
 
 
-@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests, aliases=_ALIASES)
+@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests, aliases=_ALIASES, serves="shell")
 async def bash(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     command: str,

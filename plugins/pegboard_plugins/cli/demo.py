@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.cli.screen import Screen
 
 PROJECT = Path(__file__).with_name("demo_project")
-SCRIPTED = "scripted/demo"
+CONFIG = Path(__file__).with_name("demo.toml")
 PROMPT = "The tests of ledger fail. Find out why and mend it."
 TESTS = ("python3", "-m", "unittest", "-q")
 TEST_LINES = 20
@@ -27,12 +28,6 @@ COMMAND_LIMIT_S = 60
 """For git and the tests, which take a second."""
 
 _IDENTITY = ("-c", "user.name=Pegboard", "-c", "user.email=demo@pegboard.invalid")
-_POLICY: Mapping[str, object] = {
-    "bash": {"*": "deny", " ".join(TESTS): "allow", "git diff*": "allow", "git status*": "allow"},
-    "edit": "allow",
-    "external_directory": "deny",
-}
-"""Nobody is asked in the demo: it may edit, run the tests, look at git, and nothing else."""
 
 
 @click.command()
@@ -83,7 +78,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
         session = await app.create_session(title="Demo")
         tally, view = Tally(session.id), TextView(screen)
         view.begin(tally, project)
-        prompt = Prompt(parts=(TextInput(text=PROMPT),), model=model or SCRIPTED)
+        prompt = Prompt(parts=(TextInput(text=PROMPT),), model=model)
         result = await take_turn(LocalEngine(app), prompt, view, tally)
         view.end(result)
     if result.error:
@@ -109,9 +104,10 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
     """An App that keeps all in the folder; only a real model needs the user's settings."""
     from pegboard import AppOptions
 
+    said = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
     own = {name: value for name, value in os.environ.items() if not name.startswith("PEGBOARD_")}
     return AppOptions(
-        config={"model": model or SCRIPTED, "permission": _POLICY},
+        config={**said, "model": model or said["model"]},
         data_dir=folder / "data",
         state_dir=folder / "state",
         cache_dir=folder / "cache",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("command", required=False)
-@click.option("--tool", "tool_id", default="bash", show_default=True, help="Explain this tool.")
+@click.option("--tool", "tool_id", help="Explain this tool; else the one that serves the shell.")
 @click.option("--args", "arguments", help="The tool's arguments, as JSON.")
 @click.option("--agent", help="As this agent; else as the one that talks to you.")
 @click.option(
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def explain(  # noqa: PLR0913, PLR0917 - a command's options
     directory: Path,
     command: str | None,
-    tool_id: str,
+    tool_id: str | None,
     arguments: str | None,
     agent: str | None,
     style: Literal["text", "json"],
@@ -68,12 +68,16 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
 
 
 async def _explained(
-    directory: Path, tool_id: str, args: dict[str, Any], agent: str | None
+    directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
-    from pegboard import App
+    from pegboard import App, serving
 
     async with await App.open(directory) as app:
-        return await app.policy.explain(tool_id, args, agent=agent)
+        shell = serving(app.tools.values(), "shell")
+        if tool_id is None and shell is None:
+            raise click.UsageError("no tool here runs shell commands; name one with --tool")
+        name = tool_id or (shell.id if shell else "")
+        return await app.policy.explain(name, args, agent=agent)
 
 
 def facts(found: "Explanation") -> dict[str, Any]:

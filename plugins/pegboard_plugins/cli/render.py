@@ -24,14 +24,8 @@ DIFF_LINES = 60
 ERROR_LINES = 5
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
-_SUBJECTS = {
-    "bash": "command",
-    "read": "filePath",
-    "write": "filePath",
-    "edit": "filePath",
-    "glob": "pattern",
-    "grep": "pattern",
-}
+_SUBJECTS = ("command", "pattern", "filePath")
+"""Arguments that say what a call is about; the first of them that is a text does."""
 _MARKS: dict[str, tuple[str, Style]] = {
     "completed": ("[x]", "done"),
     "in_progress": ("[>]", "active"),
@@ -76,7 +70,7 @@ def tool_detail(part: ToolPart, *, indent: int = 0) -> tuple[Line, ...]:
         case Failed(error=error):
             return tail(error, limit=ERROR_LINES, style="error", indent=indent, from_end=False)
         case Completed(metadata=metadata, output=output):
-            return _result(part.tool, metadata, output, indent)
+            return _result(metadata, output, indent)
         case _:
             return ()
 
@@ -194,13 +188,13 @@ def question_lines(question: Question) -> tuple[Line, ...]:
 
 def _subject(part: ToolPart, directory: Path) -> str:
     arguments = part.state.input
-    if part.tool == "task":
-        return one_line(f"{arguments.get('subagent_type', '')}: {arguments.get('description', '')}")
-    if part.tool in {"todowrite", "todoread"}:
-        return ""
-    value = arguments.get(_SUBJECTS.get(part.tool, ""))
-    if isinstance(value, str):
-        return one_line(_inside(value, directory))
+    if "subagent_type" in arguments:
+        return one_line(f"{arguments['subagent_type']}: {arguments.get('description', '')}")
+    if "todos" in arguments:
+        return ""  # they are shown with the answer
+    for value in map(arguments.get, _SUBJECTS):
+        if isinstance(value, str):
+            return one_line(_inside(value, directory))
     return one_line(json.dumps(arguments, ensure_ascii=False)) if arguments else ""
 
 
@@ -209,19 +203,20 @@ def _inside(value: str, directory: Path) -> str:
     return value.removeprefix(prefix)
 
 
-def _result(tool: str, metadata: Mapping[str, Any], output: str, indent: int) -> tuple[Line, ...]:
-    if tool == "bash":
-        text = metadata.get("output")
-        shown = tail(text if isinstance(text, str) else output, limit=TAIL_LINES, indent=indent)
-        return (*shown, *_exit_line(metadata, indent))
+def _result(metadata: Mapping[str, Any], output: str, indent: int) -> tuple[Line, ...]:
+    """What the protocol's clients show of an answer, by what its metadata have."""
     match metadata:
+        case {"exit": _} | {"output": str()}:
+            text = metadata.get("output")
+            shown = tail(text if isinstance(text, str) else output, limit=TAIL_LINES, indent=indent)
+            return (*shown, *_exit_line(metadata, indent))
         case {"diff": str(diff)}:
             return diff_lines(diff, indent=indent)
         case {"todos": [*todos]}:
             return todo_lines((todo for todo in todos if isinstance(todo, dict)), indent=indent)
-        case {"count": int(count)} if tool == "glob":
+        case {"count": int(count)}:
             return (Line(text=counted(count, "file"), style="dim", indent=indent),)
-        case {"matches": int(count)} if tool == "grep":
+        case {"matches": int(count)}:
             return (Line(text=counted(count, "match"), style="dim", indent=indent),)
     return ()
 

@@ -48,13 +48,22 @@ class McpBody(Rest, frozen=True):
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
 async def agents(app: Here) -> Response:
-    """The agents, the one that answers when none is named first; clients know one prompt."""
+    """The agents, the one that answers when none is named first; clients know a part of them."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
-    found = [
-        replace(each, options=masked(each.options), prompt_append=None) for each in (first, *rest)
-    ]
+    found = [_as_known(each) for each in (first, *rest)]
     return answer(hidden(app, found))
+
+
+def _as_known(agent: Agent) -> Agent:
+    return replace(
+        agent,
+        options=masked(agent.options),
+        prompt_append=None,
+        on_enter=None,
+        on_leave=None,
+        serves=None,
+    )
 
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))

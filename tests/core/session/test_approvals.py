@@ -360,7 +360,7 @@ async def test_what_the_user_runs_and_attaches_is_recorded_too(tmp_path: Path) -
 
     ran, attached = audited(tmp_path)
     assert (ran["kind"], ran["tool"], ran["by"], ran["patterns"]) == (
-        *("call", "bash", "user"),
+        *("call", "shell", "user"),
         ["echo out"],
     )
     assert (attached["kind"], attached["permission"], attached["action"]) == (

@@ -252,7 +252,7 @@ async def test_an_unknown_command_names_the_nearest(tmp_path: Path) -> None:
             await app.command(session.id, CommandOrder(name="reveiw"))
 
 
-async def test_snippets_need_the_bash_tool(tmp_path: Path) -> None:
+async def test_snippets_need_a_tool_that_serves_the_shell(tmp_path: Path) -> None:
     class OnlyCommands:
         @hookimpl
         async def register_commands(self) -> list[Command]:
@@ -260,7 +260,7 @@ async def test_snippets_need_the_bash_tool(tmp_path: Path) -> None:
 
     async with opened(tmp_path, Played(text("x")), OnlyCommands()) as app:
         session = await app.create_session()
-        with pytest.raises(InvalidInputError, match="there is no tool 'bash'"):
+        with pytest.raises(InvalidInputError, match="no tool here runs shell commands"):
             await app.command(session.id, CommandOrder(name="do"))
 
 
@@ -315,7 +315,7 @@ async def test_a_command_for_a_subagent_is_a_task_and_the_main_agent_goes_on(
     assert (task.prompt, task.agent, task.command) == ("Look for bugs", "helper", "do")
     assert task.model == ModelChoice(provider_id="played", model_id="m")
     [called] = [part for part in turns[1].parts if isinstance(part, ToolPart)]
-    assert (called.tool, called.call_id) == ("task", task.id)
+    assert (called.tool, called.call_id) == ("subagents", task.id)
     assert called.state.output.startswith("found it")
     assert turns[1].info.finish == "tool-calls"
     assert said(inner[0]) == ["Look for bugs"]

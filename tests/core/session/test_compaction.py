@@ -51,7 +51,7 @@ async def test_a_full_window_is_compacted_before_the_next_step(tmp_path: Path) -
     assert [part.auto for part in request.parts if isinstance(part, CompactionPart)] == [True]
     assert isinstance(summary.info, AssistantMessage)
     assert (summary.info.summary, summary.info.mode, summary.info.agent, summary.info.finish) == (
-        *(True, "compaction", "compaction"),
+        *(True, "summaries", "summaries"),
         "stop",
     )
     assert summary.info.parent_id == request.info.id

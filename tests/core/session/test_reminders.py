@@ -13,9 +13,17 @@ from pegboard.schema.part import TextPart
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput
 from pegboard.session.reminders import MARK
+from pegboard_plugins.agents import register_agents
 from played import Played, PlayedPlugin, ToolsPlugin, call, opened, text
 
-PLAN = Agent(name="plan", mode="primary", permission=(Rule("*", "*", "allow"),), options={})
+CAREFUL = Agent(
+    name="careful",
+    mode="primary",
+    permission=(Rule("*", "*", "allow"),),
+    options={},
+    on_enter="Change nothing.",
+    on_leave="You may change files again.",
+)
 
 
 @tool
@@ -41,15 +49,33 @@ def prefix_holds(requests: list[ModelRequest]) -> bool:
 
 async def test_a_change_of_mode_is_said_once_and_stays(tmp_path: Path) -> None:
     provider = Played(text("ok"))
-    plan = PlayedPlugin(provider, agents=(PLAN,))
-    async with opened(tmp_path, provider, plan) as app:
+    agents = PlayedPlugin(provider, agents=(CAREFUL,))
+    async with opened(tmp_path, provider, agents) as app:
         session = await app.create_session()
-        for agent in ("build", "plan", "plan", "build", "build"):
+        for agent in ("build", "careful", "careful", "build", "build"):
             await app.prompt(session.id, (TextInput(text=agent),), agent=agent)
         turns = await app.turns(session.id)
 
-    assert [marks(turn) for turn in turns[::2]] == [[], ["plan"], [], ["build"], []]
+    assert [marks(turn) for turn in turns[::2]] == [[], ["careful"], [], ["build"], []]
+    said = [part.text for turn in turns[::2] for part in turn.parts[1:]]
+    tagged = '<system-reminder session="{}">\n{}\n</system-reminder>'
+    assert said == [
+        tagged.format(session.id, text) for text in (CAREFUL.on_enter, CAREFUL.on_leave)
+    ]
     assert prefix_holds(provider.requests)
+
+
+def test_the_built_in_agents_say_what_planning_is_and_that_it_is_over() -> None:
+    [plan] = [agent for agent in asyncio.run(register_agents()) if agent.name == "plan"]
+
+    assert plan.on_enter == (
+        "From here on you are planning: change nothing in the project until the user says so, "
+        "whatever was said before."
+    )
+    assert plan.on_leave == (
+        "Planning is over: from here on you may change files and run commands. If there is a "
+        "plan, carry it out."
+    )
 
 
 async def test_a_prompt_that_came_during_the_work_is_marked_in_every_request(

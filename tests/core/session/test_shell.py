@@ -34,7 +34,7 @@ async def test_a_command_of_the_users_is_recorded_and_seen_by_the_model(tmp_path
     [part] = turn.parts
     assert isinstance(part, ToolPart)
     assert isinstance(part.state, Completed)
-    assert (part.tool, part.state.input["command"]) == ("bash", "echo out; echo err >&2; exit 3")
+    assert (part.tool, part.state.input["command"]) == ("shell", "echo out; echo err >&2; exit 3")
     assert part.state.output == "out\nerr\n[exit code 3]"
     assert part.state.metadata["exit"] == 3
     results = [

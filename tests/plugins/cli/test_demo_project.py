@@ -1,9 +1,10 @@
 """The project of the demo, before and after the bug is mended."""
 
 import subprocess
+import tomllib
 from pathlib import Path
 
-from pegboard_plugins.cli.demo import make_project, run_tests
+from pegboard_plugins.cli.demo import CONFIG, TESTS, make_project, run_tests
 
 BUG = """    share = total_cents // people
     return [share] * people
@@ -40,3 +41,14 @@ def test_the_tests_pass_once_the_cents_are_kept(tmp_path: Path) -> None:
 
     assert run_tests(project)[0] == 0
     assert git(project, "status", "--porcelain") == " M ledger/money.py\n"
+
+
+def test_the_demo_may_run_its_tests_and_no_other_program() -> None:
+    rules = tomllib.loads(CONFIG.read_text())["permission"]["bash"]
+
+    assert rules == {
+        "*": "deny",
+        " ".join(TESTS): "allow",
+        "git diff*": "allow",
+        "git status*": "allow",
+    }

@@ -143,7 +143,7 @@ def test_a_result_that_comes_late_names_its_call_again() -> None:
         call(), call(tool="grep", part_id="prt_d"), call(done()), call(done(""), part_id="prt_d")
     )
 
-    assert err == 'bash ls\ngrep {"command": "ls"}\nbash ls\n  a.txt\n'
+    assert err == "bash ls\ngrep ls\nbash ls\n  a.txt\n"
 
 
 def test_a_failed_call_shows_why() -> None:

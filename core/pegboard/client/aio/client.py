@@ -200,7 +200,7 @@ class AsyncClient:
         return await self._link.turn(Turn, route("session", session_id, "command"), body)
 
     async def shell(
-        self, session_id: str, command: str, *, agent: str = "build", model: str | None = None
+        self, session_id: str, command: str, *, agent: str | None = None, model: str | None = None
     ) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked."""
         body = ShellBody(command=command, agent=agent, model=chosen(model))

@@ -1,0 +1,121 @@
+"""The core names no tool and no agent: what it has for one, it has for all that say the same."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from played import Played, opened, text
+
+CORE = Path(__file__).parents[2] / "core" / "pegboard"
+ALL_ON = {
+    "model": "played/m",
+    "lsp": {"here": {"command": ["sh"], "extensions": [".x"]}},
+    "plugins": {
+        **{name: {} for name in ("batch", "list", "multiedit", "plan")},
+        "websearch": {"options": {"url": "http://127.0.0.1:9"}},
+    },
+}
+HOMONYMS = {
+    "bash": {
+        "session/shell.py": "the program, looked for on the PATH",
+    },
+    "compaction": {
+        "config/keys.py": "a table of the configuration",
+        "schema/part.py": "the kind of a part, in the protocol",
+        "session/history.py": "a key of a message's metadata, in stored sessions",
+    },
+    "edit": {
+        "schema/permission.py": "a permission of the protocol's config files, for all that edits",
+    },
+    "list": {
+        **dict.fromkeys(
+            ("cli/permission.py", "cli/plugins.py", "cli/session.py", "cli/trust.py"),
+            "a subcommand",
+        ),
+    },
+    "lsp": {
+        "config/keys.py": "a table of the configuration",
+        "config/project.py": "the plugin of that table",
+    },
+    "multiedit": {
+        "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
+    },
+    "question": {
+        "cli/attached.py": "a kind of request, in an error",
+        "cli/render.py": "the head of a line about one",
+        "client/aio/waiting.py": "a path of the protocol",
+        "client/sync/waiting.py": "a path of the protocol",
+        "ids.py": "a kind of id, in the protocol",
+        "questions.py": "a kind of request, in an error",
+        "session/question.py": "a kind of id, in the protocol",
+    },
+    "read": {
+        "cli/costs.py": "the head of a column",
+        "schema/permission.py": "a permission of the protocol's config files, for all that reads",
+    },
+    "skill": {
+        "schema/agent.py": "where a slash command comes from, in the protocol",
+    },
+    "title": {
+        **dict.fromkeys(
+            ("cli/care.py", "cli/keeping.py", "cli/session.py"), "the head of a column"
+        ),
+        "session/fork.py": "the name of a group in an expression",
+        "session/outcome.py": "a field of a tool's result",
+        "storage/changes.py": "a field of a session",
+        "tool_model.py": "a keyword of JSON Schema",
+    },
+    "write": {
+        "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
+    },
+}
+"""Strings that are spelt as the id of a tool or an agent is, file by file, and what they mean."""
+
+ATTACHED = "session/attachments.py"
+"""Where a model is told of the user's files as OpenCode tells it: as if tools had read them."""
+
+
+def texts_of(tree: ast.AST) -> Iterator[str]:
+    """The string constants, without docstrings."""
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.value
+
+
+def texts_of_core() -> Iterator[tuple[str, str]]:
+    """Every string of the core with its file."""
+    for path in CORE.rglob("*.py"):
+        if "demo_project" not in path.parts:
+            name = path.relative_to(CORE).as_posix()
+            yield from ((text, name) for text in texts_of(ast.parse(path.read_text())))
+
+
+async def test_the_core_has_no_string_that_is_the_id_of_a_built_in_tool_or_agent(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, Played(text("hi")), builtins=True, config=ALL_ON) as app:
+        ids = {*app.tools, *app.agents} - {"helper"}
+
+    assert {"bash", "batch", "multiedit", "plan_enter", "websearch", "title", "plan"} <= ids
+    strings = set(texts_of_core())
+    meant = {(word, path) for word, places in HOMONYMS.items() for path in places}
+    assert {(text, path) for text, path in strings if text in ids} == meant
+    speaking = {path for text, path in strings if any(f"the {each} tool" in text for each in ids)}
+    assert speaking == {ATTACHED}
+
+
+@pytest.mark.parametrize(
+    "code", ['x = "bash"', 'f(tool="bash")', 'x = {"bash": 1}', 'f"{x}" "bash"']
+)
+def test_a_string_is_found_wherever_it_stands_but_in_a_docstring(code: str) -> None:
+    assert "bash" in texts_of(ast.parse(code))
+    assert "bash" not in texts_of(ast.parse('def f():\n    """bash"""'))
