@@ -11,13 +11,13 @@ from pegboard.hooks import Hooks
 from pegboard.paths import Places
 from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.registration import Registrant, Registry
+from pegboard.results import PendingCall, ToolResult
 from pegboard.schema.agent import Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Custom, Event, PluginFailed
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.schema.permission import PermissionRequest
-from pegboard.tools import PendingCall, ToolResult
 from pegboard.workspace import Workspace
 from pegboard_plugins import server, websearch
 from session_views import MODEL, view

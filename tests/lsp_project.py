@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
+from pegboard.results import ToolResult
 from pegboard.schema.config import Config, LspConfig
-from pegboard.tools import ToolResult
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp
 from tool_context import Context, call

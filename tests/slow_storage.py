@@ -17,8 +17,8 @@ from pegboard import hookimpl
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import open_storage
 from pegboard.storage.changes import Change
+from pegboard.storage.opener import open_storage
 from pegboard.storage.protocol import Fence, OnCommit, Storage
 
 VARIABLE = "PEGBOARD_SLOW_STORE"

@@ -9,8 +9,10 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -189,7 +191,6 @@ def test_only_foreign_code_is_called_under_a_broad_except(path: Path) -> None:
 
 @pytest.mark.parametrize("path", _files(ROOT / "plugins"), ids=_name)
 def test_a_plugin_imports_only_the_public_names(path: Path) -> None:
-    """For type checking too, which the import contracts leave out."""
     package = path.relative_to(ROOT / "plugins").parts[:2]
     own = ".".join(package).removesuffix(".py")
     imported = _shape(path).imported
@@ -208,6 +209,13 @@ def test_every_command_runs_on_the_loop_that_starts_no_thread_for_a_process() ->
     others = [_name(path) for path in _files(*SOURCES) if "asyncio.run(" in path.read_text()]
 
     assert others == ["core/pegboard/eventloop.py"]
+
+
+def test_no_module_imports_in_a_circle_not_even_for_its_types() -> None:
+    graph = grimp.build_graph("pegboard")
+    imported = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+
+    list(TopologicalSorter(imported).static_order())  # an error names the circle
 
 
 def test_importing_pegboard_costs_nothing() -> None:

@@ -111,6 +111,9 @@ if TYPE_CHECKING:
     from pegboard.providers import Usage as Usage
     from pegboard.redact import secret_values as secret_values
     from pegboard.registration import Problem as Problem
+    from pegboard.results import Attachment as Attachment
+    from pegboard.results import PendingCall as PendingCall
+    from pegboard.results import ToolResult as ToolResult
     from pegboard.sandbox import Sandbox as Sandbox
     from pegboard.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.scan import ScanReport as ScanReport
@@ -138,11 +141,11 @@ if TYPE_CHECKING:
     from pegboard.sources import read_bounded as read_bounded
     from pegboard.stash import Stash as Stash
     from pegboard.stash import StashKey as StashKey
-    from pegboard.storage import open_storage as open_storage
     from pegboard.storage.changes import ChangeSession as ChangeSession
     from pegboard.storage.changes import DropMessage as DropMessage
     from pegboard.storage.changes import DropPart as DropPart
     from pegboard.storage.changes import PutPart as PutPart
+    from pegboard.storage.opener import open_storage as open_storage
     from pegboard.storage.protocol import Hit as Hit
     from pegboard.storage.protocol import SessionSize as SessionSize
     from pegboard.terminal import Terminal as Terminal
@@ -153,10 +156,7 @@ if TYPE_CHECKING:
     from pegboard.textfile import line_text as line_text
     from pegboard.textfile import marked_encoding as marked_encoding
     from pegboard.textfile import new_text as new_text
-    from pegboard.tools import Attachment as Attachment
-    from pegboard.tools import PendingCall as PendingCall
     from pegboard.tools import Tool as Tool
-    from pegboard.tools import ToolResult as ToolResult
     from pegboard.tools import serving as serving
     from pegboard.tools import tool as tool
     from pegboard.truncate import remove_old_outputs as remove_old_outputs
@@ -264,6 +264,7 @@ _MODULES = {
     ),
     "redact": ("secret_values",),
     "registration": ("Problem",),
+    "results": ("Attachment", "PendingCall", "ToolResult"),
     "sandbox": ("Sandbox", "SandboxPolicy"),
     "scan": ("ScanReport",),
     "sensitive": ("protected_folder", "protected_path", "secret_path"),
@@ -279,8 +280,8 @@ _MODULES = {
     "snapshots": ("Left", "Restored", "Snapshots", "StagedWay", "Way", "Writing"),
     "sources": ("read_bounded",),
     "stash": ("Stash", "StashKey"),
-    "storage": ("open_storage",),
     "storage.changes": ("ChangeSession", "DropMessage", "DropPart", "PutPart"),
+    "storage.opener": ("open_storage",),
     "storage.protocol": ("Hit", "SessionSize"),
     "terminal": ("Terminal", "TerminalSize"),
     "textfile": (
@@ -291,7 +292,7 @@ _MODULES = {
         "marked_encoding",
         "new_text",
     ),
-    "tools": ("Attachment", "PendingCall", "Tool", "ToolResult", "serving", "tool"),
+    "tools": ("Tool", "serving", "tool"),
     "truncate": ("remove_old_outputs",),
     "trust": ("Decision", "TrustStore", "write_lock"),
     "walk": ("printable_name", "ripgrep", "ripgrep_names", "walk_files"),

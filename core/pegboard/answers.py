@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from pegboard.hookmarks import Check, mark_of
 from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.results import PendingCall
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part
-from pegboard.tools import PendingCall
 
 LIMIT_BYTES = 16 << 20
 """The JSON size of an answer: more is a plugin's mistake, and would not fit a request."""

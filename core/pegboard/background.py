@@ -3,11 +3,11 @@
 import asyncio
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from msgspec.structs import replace
 
@@ -16,9 +16,6 @@ from pegboard.errors import ToolError
 from pegboard.limits import Bounds
 from pegboard.process import run_process
 
-if TYPE_CHECKING:
-    from pegboard.enclosure import Enclosure
-
 MOST_RUNNING = 8
 """Of one session at the same time."""
 MOST_KEPT = 50
@@ -26,6 +23,16 @@ MOST_KEPT = 50
 LONGEST_S = 24 * 3600.0
 OUTPUT_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a process writes beyond it is lost."""
+
+
+class Encloses(Protocol):
+    """What gives the command line that runs another one enclosed, for as long as it is entered."""
+
+    def around(
+        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """As `Enclosure.around`."""
+        ...
 
 
 @dataclass(slots=True)
@@ -45,7 +52,7 @@ class Background:
         session_id: str,
         *,
         output_dir: Path,
-        enclosure: "Enclosure | None" = None,
+        enclosure: Encloses | None = None,
         bounds: Bounds | None = None,
     ) -> "SessionBackground":
         """The processes of one session, whose output goes to files in this folder.
@@ -83,7 +90,7 @@ class SessionBackground:
     def __init__(
         self,
         output_dir: Path,
-        enclosure: "Enclosure | None" = None,
+        enclosure: Encloses | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         self._output_dir = output_dir

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from pegboard.programs import ProgramSearch
+from pegboard.results import ToolResult
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
@@ -16,7 +17,6 @@ from pegboard.schema.permission import Rule
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Session, Todo
 from pegboard.stash import Stash
-from pegboard.tools import ToolResult
 
 
 class Ruleset(msgspec.Struct, frozen=True, kw_only=True):

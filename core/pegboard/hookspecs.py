@@ -28,6 +28,7 @@ from pegboard.hookmarks import hookspec as _hookspec
 from pegboard.host import HookCalls, Host
 from pegboard.paths import Places
 from pegboard.providers import ModelRequest, Provider, ToolDefinition
+from pegboard.results import PendingCall, ToolResult
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
@@ -36,7 +37,7 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.permission import PermissionRequest, Verdict
 from pegboard.storage.protocol import OpenStorage
-from pegboard.tools import PendingCall, Tool, ToolResult
+from pegboard.tools import Tool
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from pegboard.session.engine import Engine
 from pegboard.session.runs import Runs
 from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_storage
 from pegboard.storage.protocol import Storage
 from pegboard.tools import Tool
 from pegboard.truncate import sweep

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from jsonschema.protocols import Validator
     from pydantic import BaseModel
 
-    from pegboard.context import ToolContext
-
 MAX_MESSAGE = 400
 MAX_PROBLEMS = 10
 """A model that wrote everything wrong learns no more from a longer list."""
@@ -59,7 +57,7 @@ class Arguments(Protocol):
         """
         ...
 
-    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
         """The call of the function with the values that `validate` gave."""
         ...
 
@@ -130,7 +128,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         names = (parameter.name for parameter in self._signature.parameters)
         return {name: getattr(model, f"p{index}") for index, name in enumerate(names)}
 
-    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
         """The call by name, with the context where the function wants it."""
         return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
 
@@ -211,7 +209,7 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             raise _refusal(tool, map(_line, wrong))
         return dict(args)
 
-    def bind(self, context: "ToolContext", values: Mapping[str, object]) -> Callable[[], Any]:
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
         """The call with the context and all arguments."""
         return partial(self.function, context, values)
 

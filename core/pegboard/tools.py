@@ -9,9 +9,8 @@ from functools import WRAPPER_ASSIGNMENTS, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
-import msgspec
-
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
+from pegboard.results import ToolResult
 from pegboard.threads import Threads
 from pegboard.tool_arguments import Arguments, FunctionArguments, RawArguments
 
@@ -34,32 +33,6 @@ Service = Literal["shell", "subagents", "refused_calls"]
 work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
 `refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
 """
-
-
-class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that goes with a tool's answer; `url` is a `data:` URL."""
-
-    mime: str
-    url: str
-    filename: str | None = None
-
-
-class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer: `output` for the model, `title` and `metadata` for who watches."""
-
-    output: str
-    title: str = ""
-    metadata: Mapping[str, Any] = {}
-    attachments: tuple[Attachment, ...] = ()
-
-
-class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call before it runs, as the `tool_execute_before` and `after` hooks see it."""
-
-    id: str
-    tool: str
-    input: Mapping[str, Any]
-    message_id: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

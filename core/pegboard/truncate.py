@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.ids import PREFIXES
-from pegboard.tools import ToolResult
+from pegboard.results import ToolResult
 
 MAX_LINES = 2000
 MAX_BYTES = 51_200

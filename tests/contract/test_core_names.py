@@ -29,12 +29,6 @@ HOMONYMS = {
     "edit": {
         "schema/permission.py": "a permission of the protocol's config files, for all that edits",
     },
-    "list": {
-        **dict.fromkeys(
-            ("cli/permission.py", "cli/plugins.py", "cli/session.py", "cli/trust.py"),
-            "a subcommand",
-        ),
-    },
     "lsp": {
         "config/keys.py": "a table of the configuration",
         "config/project.py": "the plugin of that table",
@@ -43,8 +37,6 @@ HOMONYMS = {
         "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
     },
     "question": {
-        "cli/attached.py": "a kind of request, in an error",
-        "cli/render.py": "the head of a line about one",
         "client/aio/waiting.py": "a path of the protocol",
         "client/sync/waiting.py": "a path of the protocol",
         "ids.py": "a kind of id, in the protocol",
@@ -52,16 +44,12 @@ HOMONYMS = {
         "session/question.py": "a kind of id, in the protocol",
     },
     "read": {
-        "cli/costs.py": "the head of a column",
         "schema/permission.py": "a permission of the protocol's config files, for all that reads",
     },
     "skill": {
         "schema/agent.py": "where a slash command comes from, in the protocol",
     },
     "title": {
-        **dict.fromkeys(
-            ("cli/care.py", "cli/keeping.py", "cli/session.py"), "the head of a column"
-        ),
         "session/fork.py": "the name of a group in an expression",
         "session/outcome.py": "a field of a tool's result",
         "storage/changes.py": "a field of a session",
@@ -94,9 +82,8 @@ def texts_of(tree: ast.AST) -> Iterator[str]:
 def texts_of_core() -> Iterator[tuple[str, str]]:
     """Every string of the core with its file."""
     for path in CORE.rglob("*.py"):
-        if "demo_project" not in path.parts:
-            name = path.relative_to(CORE).as_posix()
-            yield from ((text, name) for text in texts_of(ast.parse(path.read_text())))
+        name = path.relative_to(CORE).as_posix()
+        yield from ((text, name) for text in texts_of(ast.parse(path.read_text())))
 
 
 async def test_the_core_has_no_string_that_is_the_id_of_a_built_in_tool_or_agent(

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from cases import built, load
-from pegboard.tools import ToolResult
+from pegboard.results import ToolResult
 from pegboard.truncate import KEPT_S, limit_output, remove_old_outputs, shorten, sweep, truncate
 from played import Played, opened, text
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from pegboard import ProgramSearch
+from pegboard.results import ToolResult
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed
 from pegboard.schema.prompt import TextInput
-from pegboard.tools import ToolResult
 from pegboard_plugins import format as plugin
 from pegboard_plugins import write as write_plugin
 from pegboard_plugins.edit import edit

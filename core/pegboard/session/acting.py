@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from pegboard.context import SessionView
 from pegboard.errors import PegboardError, PermissionDeniedError
+from pegboard.results import ToolResult
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
 from pegboard.schema.session import Tokens
 from pegboard.session.failures import denial, failure_of
@@ -18,7 +19,6 @@ from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcall import STOPPED, cut_hint
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage
-from pegboard.tools import ToolResult
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):

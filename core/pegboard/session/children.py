@@ -1,42 +1,19 @@
 """What a tool asks for when it wants a subagent, and what it gets."""
 
-from collections.abc import Callable
 from contextlib import suppress
 
-import msgspec
-
-from pegboard.context import ChildResult, Ruleset
+from pegboard.context import ChildResult
 from pegboard.errors import NotFoundError, ToolError
-from pegboard.schema.agent import Agent
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, Tokens, subtracted
-from pegboard.session.engine import Engine
+from pegboard.session.engine import ChildRequest, Engine
 from pegboard.session.outcome import kept_title
 from pegboard.session.run import MAX_DEPTH, Run
 from pegboard.session.sessions import new_session
 
 MAX_FAMILY = 10_000
 """Sessions below one; a chain of parents that bites its tail ends here."""
-
-
-class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
-
-    `rulesets` bind the caller. `on_start` gets the child's id before it works, `on_cost` what it
-    has cost when it ended.
-    """
-
-    parent: Session
-    agent: Agent
-    rulesets: tuple[Ruleset, ...]
-    prompt: str
-    description: str
-    session_id: str | None
-    model: str
-    timeout_s: float
-    on_start: Callable[[str], None] | None
-    on_cost: Callable[[float, Tokens], None]
 
 
 def take_subagent(run: Run, *, resumed: bool = False) -> None:

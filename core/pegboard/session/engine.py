@@ -8,7 +8,7 @@ import msgspec
 
 from pegboard.audit import Audit
 from pegboard.background import Background
-from pegboard.context import ChildResult
+from pegboard.context import ChildResult, Ruleset
 from pegboard.desk import Desk
 from pegboard.errors import PegboardError
 from pegboard.files import FileLedger
@@ -22,7 +22,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
 from pegboard.schema.model import Model
-from pegboard.schema.session import Idle, SessionStatus
+from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
 from pegboard.session.failures import failure_of
 from pegboard.snapshots import Snapshots
 from pegboard.stash import Stash
@@ -33,7 +33,25 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.enclosure import Enclosure
-    from pegboard.session.children import ChildRequest
+
+
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
+
+    `rulesets` bind the caller. `on_start` gets the child's id before it works, `on_cost` what it
+    has cost when it ended.
+    """
+
+    parent: Session
+    agent: Agent
+    rulesets: tuple[Ruleset, ...]
+    prompt: str
+    description: str
+    session_id: str | None
+    model: str
+    timeout_s: float
+    on_start: Callable[[str], None] | None
+    on_cost: Callable[[float, Tokens], None]
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +86,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], int]
     bounds: Bounds
     resolve_model: Callable[[str], Awaitable[Model]]
-    run_child: "Callable[[ChildRequest], Awaitable[ChildResult]]"
+    run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from pegboard.errors import ToolError
+from pegboard.results import Attachment, ToolResult
 from pegboard.schema.wire import encode
 from pegboard.session.attachments import MEDIA_LIMIT_BYTES
-from pegboard.tools import Attachment, ToolResult
 from pegboard.truncate import limit_output
 
 TITLE_LETTERS = 500

@@ -18,6 +18,7 @@ from pegboard.providers import (
     TextStart,
     ToolInputStart,
 )
+from pegboard.results import Attachment
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import (
     Completed,
@@ -36,7 +37,6 @@ from pegboard.schema.part import (
 from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.session.writer import Sink
 from pegboard.storage.records import to_row
-from pegboard.tools import Attachment
 
 PROGRESS_BYTES_S = 8_000
 """A call's progress is stored and told whole each time; so much of it in a second on average."""

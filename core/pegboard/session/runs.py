@@ -16,10 +16,10 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
 from pegboard.session.accounts import open_budget
 from pegboard.session.asides import Asides
-from pegboard.session.children import ChildRequest, charge, child_result, child_session, family_of
+from pegboard.session.children import charge, child_result, child_session, family_of
 from pegboard.session.command import CommandOrder, prepared
 from pegboard.session.compaction import requested_by_user
-from pegboard.session.engine import Engine
+from pegboard.session.engine import ChildRequest, Engine
 from pegboard.session.failures import ABORTED
 from pegboard.session.history import History
 from pegboard.session.loop import answer, unanswered

@@ -10,6 +10,7 @@ from pegboard.agents import default_agent, find_agent
 from pegboard.context import ProcessResult
 from pegboard.errors import InvalidInputError
 from pegboard.programs import find_program
+from pegboard.results import ToolResult
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import TextPart
 from pegboard.session.acting import UserCall, make_call
@@ -17,7 +18,6 @@ from pegboard.session.prompt import model_for
 from pegboard.session.run import Run
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage, PutPart
-from pegboard.tools import ToolResult
 
 TIME_LIMIT_S = 3600.0
 """A user can stop the command; this ends one that everybody has forgotten."""

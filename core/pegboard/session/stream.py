@@ -21,7 +21,7 @@ from pegboard.providers import (
     ToolInputDelta,
     ToolInputStart,
 )
-from pegboard.tools import ToolResult
+from pegboard.results import ToolResult
 
 LONGEST_INPUT_BYTES = 8 << 20
 """A call with longer arguments is refused; what a tool writes at once is much shorter."""

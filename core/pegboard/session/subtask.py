@@ -12,14 +12,15 @@ from pegboard import hookspecs
 from pegboard.agents import find_agent
 from pegboard.context import ChildResult, SessionView
 from pegboard.errors import ToolError
+from pegboard.results import PendingCall, ToolResult
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import SubtaskPart, TextPart, ToolPart
 from pegboard.session.acting import UserCall, make_call
-from pegboard.session.children import ChildRequest, take_subagent
+from pegboard.session.children import take_subagent
+from pegboard.session.engine import ChildRequest
 from pegboard.session.run import Run
 from pegboard.session.toolcontext import CallContext
 from pegboard.storage.changes import PutMessage, PutPart
-from pegboard.tools import PendingCall, ToolResult
 
 TIME_LIMIT_S = 3600.0
 GO_ON = "Sum up for the user what the task above came to, and go on with what is left to do."

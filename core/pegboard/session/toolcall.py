@@ -21,6 +21,7 @@ from pegboard.errors import (
 )
 from pegboard.files import STAMPS
 from pegboard.providers import ToolCall, ToolInputStart
+from pegboard.results import PendingCall, ToolResult
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 from pegboard.session.asking import make_request, settle
@@ -31,7 +32,7 @@ from pegboard.session.repeats import digest, digest_of_call
 from pegboard.session.run import Run
 from pegboard.session.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.session.toolcontext import CallContext, CallTool
-from pegboard.tools import PendingCall, Tool, ToolResult, serving
+from pegboard.tools import Tool, serving
 
 DOOM_LOOP_CALLS = 3
 """A call that came to the same twice, without news in between, asks before it runs once more.

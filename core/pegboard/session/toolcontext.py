@@ -15,14 +15,15 @@ from pegboard.context import BackgroundAccess, ChildResult, FileAccess, ProcessR
 from pegboard.errors import ToolError
 from pegboard.process import child_env, run_process, service_process
 from pegboard.programs import ProgramSearch
+from pegboard.results import ToolResult
 from pegboard.schema.event import FileEdited
 from pegboard.schema.permission import ToolReference
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Todo
 from pegboard.session.asking import make_request, settle
-from pegboard.session.children import ChildRequest, take_subagent
-from pegboard.session.engine import Engine
+from pegboard.session.children import take_subagent
+from pegboard.session.engine import ChildRequest, Engine
 from pegboard.session.outcome import kept_facts, kept_text, kept_title
 from pegboard.session.outside import asked_path
 from pegboard.session.processor import Processor
@@ -33,7 +34,6 @@ from pegboard.session.stream import ToolProgress
 from pegboard.stash import Stash
 from pegboard.storage.changes import Emit, PutMessage, PutPart, PutState, PutTodos
 from pegboard.storage.records import to_row
-from pegboard.tools import ToolResult
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 

@@ -10,21 +10,23 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
 from pegboard.schema.event import SessionDiffed
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
+from pegboard.schema.session import Session, SessionSummary
 from pegboard.session.changes import bounded, split, summary_of, total, ways_of
+from pegboard.session.engine import Engine
+from pegboard.session.history import History
 from pegboard.session.processor import Processor
+from pegboard.session.repeats import Repeats
+from pegboard.session.writer import Writer
 from pegboard.snapshots import Snapshots, Way, Writing
 from pegboard.storage.changes import Emit, PutPart
 from pegboard.tools import Tool
-
-if TYPE_CHECKING:
-    from pegboard.session.run import Run
 
 HEAD_START_S = 0.05
 """How long the request may have the machine for itself before files are looked at."""
@@ -32,6 +34,33 @@ CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
 """How long when somebody has stopped the run, and waits for that."""
+
+
+class PartIds(Protocol):
+    """Gives ids for new parts."""
+
+    def part(self) -> str:
+        """An id for a new part."""
+        ...
+
+
+class Followed(Protocol):
+    """What a trail follows: a run, as far as it is about the steps of a session."""
+
+    engine: Engine
+    session: Session
+    history: History
+    writer: Writer
+    calls: Repeats
+
+    @property
+    def ids(self) -> PartIds:
+        """The ids of the session."""
+        ...
+
+    def change(self, *, summary: SessionSummary) -> None:
+        """Store what the session has changed in all."""
+        ...
 
 
 @dataclass(slots=True)
@@ -46,7 +75,7 @@ class _Step:
 class Trail:
     """The snapshots of one run; without snapshots it does nothing."""
 
-    def __init__(self, run: "Run") -> None:
+    def __init__(self, run: Followed) -> None:
         self._run = run
         self._snapshots = run.engine.snapshots
         self._owners: tuple[str, ...] = ()

@@ -20,8 +20,8 @@ from pegboard.schema.prompt import SubtaskInput, TextInput
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.session.fork import fork_title
-from pegboard.storage import open_storage
 from pegboard.storage.changes import PutPart, PutTodos
+from pegboard.storage.opener import open_storage
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 LIMIT_S = 5

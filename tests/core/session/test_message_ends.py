@@ -13,13 +13,13 @@ from compacting import Shortens
 from pegboard import App, hookimpl, tool
 from pegboard.errors import AbortedError, ModelNotFoundError, PluginError, ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.results import PendingCall
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import AssistantMessage, Turn, UnknownFailure
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.prompt import SubtaskInput
 from pegboard.schema.session import Idle
 from pegboard.session.shell import ShellOrder
-from pegboard.tools import PendingCall
 from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
 
 LIMIT_S = 60

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.providers import ReasoningDelta, ReasoningEnd, TextDelta, TextStart, ToolInputStart
+from pegboard.results import ToolResult
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.part import Completed, Failed, Part, Pending, Running, TextPart, ToolPart
 from pegboard.schema.session import Tokens
 from pegboard.session.processor import PROGRESS_BYTES_S, Processor
 from pegboard.session.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
 from pegboard.storage.records import to_row
-from pegboard.tools import ToolResult
 
 MESSAGE = AssistantMessage(
     id="msg_1",

@@ -10,8 +10,8 @@ from pegboard.audit import Audit
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
-from pegboard.storage import open_storage
 from pegboard.storage.changes import CreateSession, PutApproval
+from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from plugins.cli.commands import CommandLine
 

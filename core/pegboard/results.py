@@ -1,0 +1,32 @@
+"""What goes into a call of a tool and what comes out of it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that goes with a tool's answer; `url` is a `data:` URL."""
+
+    mime: str
+    url: str
+    filename: str | None = None
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool's answer: `output` for the model, `title` and `metadata` for who watches."""
+
+    output: str
+    title: str = ""
+    metadata: Mapping[str, Any] = {}
+    attachments: tuple[Attachment, ...] = ()
+
+
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call before it runs, as the `tool_execute_before` and `after` hooks see it."""
+
+    id: str
+    tool: str
+    input: Mapping[str, Any]
+    message_id: str
