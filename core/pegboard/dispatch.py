@@ -281,10 +281,11 @@ class Dispatch:
         with (clock := Clock()).timing():
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))
             self._running.add(task)
+            self.stalls.begin(task, each.holder)
             try:
-                with self.stalls.running(task, each.holder):
-                    await clock.wait(task, limit_s=each.timeout_s)
+                await clock.wait(task, limit_s=each.timeout_s)
             finally:
+                self.stalls.end(task)
                 late = not task.done() and task.cancel()
                 if late:
                     task.add_done_callback(self._running.discard)

@@ -56,16 +56,20 @@ class Stalls:
         assert task is not None
         return _Running(self, task, holder)
 
-    def replace(self, task: asyncio.Task[object], holder: Holder | None) -> Holder | None:
-        """Say whose doing the task's is, None for nobody's; whose it was."""
+    def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
+        """From here on what the task does is the holder's; whose it was, None if nobody's."""
         before = self._running.get(task)
-        if holder is None:
-            del self._running[task]
-            return before
         self._running[task] = holder
         if self._timer is None and not self._closed.is_set():
             self._wake(task.get_loop())
         return before
+
+    def end(self, task: asyncio.Task[object], before: Holder | None = None) -> None:
+        """From here on what the task does is whose it was before, or nobody's."""
+        if before is None:
+            del self._running[task]
+        else:
+            self._running[task] = before
 
     def close(self) -> None:
         """End the watch."""
@@ -151,18 +155,19 @@ class Stalls:
 class _Running:
     """A block in which what a task does is a holder's."""
 
-    __slots__ = ("_holder", "_stalls", "_task")
+    __slots__ = ("_before", "_holder", "_stalls", "_task")
 
     def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
         self._stalls = stalls
         self._task = task
-        self._holder: Holder | None = holder
+        self._holder = holder
+        self._before: Holder | None = None
 
     def __enter__(self) -> None:
-        self._holder = self._stalls.replace(self._task, self._holder)
+        self._before = self._stalls.begin(self._task, self._holder)
 
     def __exit__(self, *_: object) -> None:
-        self._stalls.replace(self._task, self._holder)
+        self._stalls.end(self._task, self._before)
 
 
 def starved(thread_id: int) -> float:

@@ -94,7 +94,6 @@ class Writer:
         job = _Job(work, self._loop.create_future())
         self._order(self._write_waiting, job)
         self._unanswered.add(job)
-        job.done.add_done_callback(lambda _: self._unanswered.discard(job))
         return job.done
 
     async def aclose(self) -> None:
@@ -169,13 +168,13 @@ class Writer:
 
     def _on_end(self) -> None:
         self._failure = self._failure or "the thread that writes has ended"
-        self._fail(self._unanswered, self._failure)
+        self._fail(tuple(self._unanswered), self._failure)
         if not self._ended.done():
             self._ended.set_result(None)
 
     def _fail(self, jobs: Iterable[_Job], why: object) -> None:
         for job in jobs:
-            _answer(job.done, _Outcome(error=self._failed(why)))
+            self._answer(job, _Outcome(error=self._failed(why)))
 
     def _failed(self, why: object) -> StorageError:
         return StorageError(f"cannot write the database {self._path}: {why}")
@@ -251,7 +250,7 @@ class Writer:
                         self._on_commit(outcome.events)
         finally:
             for job, outcome in zip(jobs, outcomes, strict=True):
-                _answer(job.done, outcome)
+                self._answer(job, outcome)
         self._written_at = self._loop.time()
         self._watch_idle(_IDLE_S)
 
@@ -275,11 +274,11 @@ class Writer:
         except apsw.Error as error:
             note_damage(self._path, error)
 
-
-def _answer(done: asyncio.Future[Any], outcome: _Outcome) -> None:
-    if done.done():  # its task was cancelled
-        return
-    if outcome.error is None:
-        done.set_result(outcome.value)
-    else:
-        done.set_exception(outcome.error)
+    def _answer(self, job: _Job, outcome: _Outcome) -> None:
+        self._unanswered.discard(job)
+        if job.done.done():  # its task was cancelled
+            return
+        if outcome.error is None:
+            job.done.set_result(outcome.value)
+        else:
+            job.done.set_exception(outcome.error)

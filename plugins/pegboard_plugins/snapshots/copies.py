@@ -32,14 +32,16 @@ class Copies:
             for owner in owners:
                 self._before.setdefault(owner, {}).setdefault(path, found)
 
+    def has(self, owner: str) -> bool:
+        """Whether something was noted for a session."""
+        return owner in self._before
+
     def ways(self, owner: str) -> dict[bytes, Way]:
         """From what was noted for a session to what is there, for the files that no tree has.
 
         What cannot be copied is left out. The ways have trees of these files alone.
         """
         noted = dict(self._before.get(owner, {}))
-        if not noted:
-            return {}
         before: dict[bytes, Entry | None] = {}
         after: dict[bytes, Entry | None] = {}
         for path in noted.keys() & self._state.apart.reasons.keys():

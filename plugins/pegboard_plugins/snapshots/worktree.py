@@ -130,7 +130,8 @@ class GitSnapshots:
 
     async def copied(self, session_id: str) -> Mapping[Path, Way]:
         """The ways of files that no tree has, but of which copies are kept; before `take`."""
-        ways = await asyncio.to_thread(self._copies.ways, session_id)
+        noted = self._copies.has(session_id)
+        ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:

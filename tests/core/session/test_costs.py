@@ -44,6 +44,8 @@ MOST_GROWTH = 1.5
 MOST_TRANSACTIONS = 2
 """The call before it has an effect, and its result, each with all else of that moment."""
 MOST_BYTES = 160 << 10
+MOST_WAKES = 3
+"""Of threads: two for the audit log and one for the snapshot; the database has its own."""
 PAGE_BYTES = 4096
 OPERATIONS = 10
 """The database's own steps are counted in tens."""
@@ -83,6 +85,8 @@ class Stepping(Played):
             match self._name:
                 case "sh":
                     arguments = f'{{"command": "echo {self._step}.{number} > file{number}"}}'
+                case "bash":
+                    arguments = f'{{"command": "true {self._step}.{number}"}}'
                 case "read":
                     arguments = f'{{"filePath": "a.txt", "limit": {self._step * 10 + number}}}'
             yield ToolCall(f"call_{self._step}_{number}", self._name, arguments)
@@ -238,6 +242,28 @@ async def test_a_step_has_two_transactions_and_few_bytes(tmp_path: Path, calls: 
     frames = (ended - began) / FRAME_S
     assert last - first <= 20 * MOST_TRANSACTIONS + frames
     assert (after - before) / 20 < MOST_BYTES
+
+
+async def test_a_step_with_a_command_wakes_few_threads(tmp_path: Path) -> None:
+    repository(tmp_path)
+    wakes = 0
+    series: list[int] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal wakes
+        wakes += event == "call" and frame.f_code.co_name == "run_in_executor"
+
+    provider = Stepping(12, name="bash")
+    provider.at_step = [lambda _: series.append(wakes)]
+    async with opened(tmp_path, provider, builtins=True) as app:
+        session = await app.create_session()
+        sys.setprofile(note)
+        try:
+            await app.prompt(session.id, GO)
+        finally:
+            sys.setprofile(None)
+
+    assert 0 < per_step(series, (4, 12)) <= MOST_WAKES
 
 
 def counted_git(folder: Path) -> tuple[Path, dict[str, str]]:
