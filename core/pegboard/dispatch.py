@@ -179,7 +179,8 @@ class Dispatch:
             verdict: Verdict | None = _denial(each, "is quarantined after failures in a row")
             if not self.quarantined(each.key):
                 reply = await self._ask(each, arguments, check)
-                verdict = _denial(each, reply.failure) if reply.failure else _signed(each, reply)
+                said = _signed(each, reply.value, arguments.get("session"))
+                verdict = _denial(each, reply.failure) if reply.failure else said
             if verdict is not None:
                 found.append(Answer(each.plugin, each.origin, verdict))
         return tuple(found)
@@ -251,7 +252,7 @@ class Dispatch:
         elif outcome.error is not None and not isinstance(outcome.error, passing):
             reply = _Reply(failure=_told(outcome.error, each.function))
         elif outcome.value is not None:
-            reply = self._checked(each, outcome.value, check)
+            reply = self._checked(outcome.value, check)
         elapsed_ms = (perf_counter() - started) * 1000
         quarantine = self._health.note(
             each.key, each.hook, elapsed_ms=elapsed_ms, failed=bool(reply.failure)
@@ -262,22 +263,18 @@ class Dispatch:
             raise outcome.error
         return _Reply(reply.value, reply.failure, elapsed_ms)
 
-    def _checked(self, each: Implementation, answer: object, check: _Check[_T]) -> _Reply[_T]:
+    def _checked(self, answer: object, check: _Check[_T]) -> _Reply[_T]:
         if inspect.iscoroutine(answer):
             answer.close()
             return _Reply(failure="answered with a coroutine that it did not await")
         try:
-            # A built-in one was handed no views that it could hand back.
-            own = each.origin == "builtin"
-            return _Reply(check(answer if own else self._shield.plain(answer)))
+            return _Reply(check(self._shield.plain(answer)))
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
             return _Reply(failure=f"answered with what cannot be used: {_line(error)}")
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
-        named = {name: arguments[name] for name in each.arguments}
-        if each.origin != "builtin":  # the built-in ones change nothing, and views cost time
-            named = {name: self._shield.view(value) for name, value in named.items()}
+        named = {name: self._shield.view(arguments[name]) for name in each.arguments}
         with (clock := Clock()).timing():
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))
             self._running.add(task)
@@ -357,13 +354,25 @@ def _nothing(answer: object) -> None:
     """A listener's answer has no use and is not looked at."""
 
 
-def _signed(each: Implementation, reply: _Reply[Verdict]) -> Verdict | None:
-    """The opinion with the plugin's name at it: what a foreign one calls itself comes behind."""
-    verdict = reply.value
-    if verdict is None or (each.origin == "builtin" and verdict.source):
+def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
+    """The opinion with the plugin's name at it: what the plugin calls itself comes behind.
+
+    One that goes by a rule of the session's has that rule's source.
+    """
+    if verdict is None or _is_by_rule(verdict, session):
         return verdict
     behind = f": {verdict.source}" if verdict.source not in ("", each.plugin) else ""
     return msgspec.structs.replace(verdict, source=f"{each.plugin}{behind}")
+
+
+def _is_by_rule(verdict: Verdict, session: object) -> bool:
+    named = verdict.rule
+    return named is not None and any(
+        (rule.permission, rule.pattern) == (named.permission, named.pattern)
+        for ruleset in getattr(session, "rulesets", ())
+        if ruleset.source == verdict.source
+        for rule in ruleset.rules
+    )
 
 
 def _denial(each: Implementation, text: str) -> Verdict:

@@ -11,12 +11,17 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from pegboard.context import SessionView
-from pegboard.providers import ModelMessage
+from pegboard.context import Ruleset, SessionView
+from pegboard.providers import ModelMessage, ToolDefinition
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
 
 REMEMBERED = 4096
-"""Turns whose view is kept, so that a long history costs one look-up per turn, not a copy."""
+"""Values whose view is kept, so that a long history costs one look-up per turn, not a copy."""
+_KEPT = frozenset({Turn, ToolDefinition, Agent, Config, Model, Ruleset})
+"""What is handed out again and again as the same object."""
 
 _T = TypeVar("_T")
 
@@ -53,12 +58,19 @@ class ReadOnlyList(list[Any]):
         return list, (list(self),)
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+_AS_THEY_ARE = _SCALARS | {ReadOnlyDict, ReadOnlyList}
+
+
 class Shield:
-    """Makes views and takes them back; a turn that comes back unchanged is the very same object."""
+    """Makes views and takes them back.
+
+    A turn, or what else is handed out often, is the very same object if it comes back unchanged.
+    """
 
     def __init__(self) -> None:
-        self._views: OrderedDict[int, tuple[Turn, Turn]] = OrderedDict()
-        self._turns: dict[int, Turn] = {}
+        self._views: OrderedDict[int, tuple[object, object]] = OrderedDict()
+        self._values: dict[int, object] = {}
         self._session: tuple[SessionView, SessionView] | None = None
 
     def view(self, value: _T) -> _T:
@@ -72,12 +84,12 @@ class Shield:
         return result
 
     def _view(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        if isinstance(value, Turn):
-            return self._turn(value)
+        if type(value) in _AS_THEY_ARE:
+            return value
+        if type(value) in _KEPT:
+            return self._kept(value)
         if isinstance(value, SessionView):
             return self._session_view(value)
-        if isinstance(value, ReadOnlyDict | ReadOnlyList):
-            return value
         if isinstance(value, Mapping):
             return ReadOnlyDict((key, self._view(item)) for key, item in value.items())
         if isinstance(value, list):
@@ -91,22 +103,24 @@ class Shield:
         return self._session[1]
 
     def _plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        if isinstance(value, Turn) and (turn := self._turns.get(id(value))) is not None:
-            return turn
+        if type(value) in _SCALARS:
+            return value
+        if type(value) in _KEPT and id(value) in self._values:
+            return self._values[id(value)]
         return _mapped(value, self._plain)
 
-    def _turn(self, turn: Turn) -> Turn:
-        if id(turn) in self._turns:
-            return turn
-        if (known := self._views.get(id(turn))) is not None:
-            self._views.move_to_end(id(turn))
+    def _kept(self, value: object) -> object:
+        if id(value) in self._values:
+            return value
+        if (known := self._views.get(id(value))) is not None:
+            self._views.move_to_end(id(value))
             return known[1]
-        view: Turn = _mapped(turn, self._view)
-        self._views[id(turn)] = (turn, view)
-        self._turns[id(view)] = turn
+        view = _mapped(value, self._view)
+        self._views[id(value)] = (value, view)
+        self._values[id(view)] = value
         if len(self._views) > REMEMBERED:
             _, (_, oldest) = self._views.popitem(last=False)
-            self._turns.pop(id(oldest), None)
+            self._values.pop(id(oldest), None)
         return view
 
 
@@ -116,7 +130,7 @@ def _plain(value: object) -> object:
 
 def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: ANN401 - as typed as what comes in
     """The value with `change` made to what is in it: the same object where nothing differs."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict | Mapping):  # a dict is known for one at once
         return {key: change(item) for key, item in value.items()}
     if isinstance(value, list):
         return [change(item) for item in value]

@@ -74,9 +74,7 @@ def toolset(offers: Sequence[Offer]) -> Toolset:
 
 
 def _flaw(offer: Offer) -> Problem | None:
-    """Why the tool cannot be offered at all; the built-in ones are known to be sound."""
-    if offer.origin == "builtin":
-        return None
+    """Why the tool cannot be offered at all."""
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:

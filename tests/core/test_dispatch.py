@@ -4,8 +4,10 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType
 
+import msgspec
 import pytest
 
 from dispatching import (
@@ -20,12 +22,15 @@ from dispatching import (
     says,
     text,
 )
+from hook_samples import VIEW
 from pegboard.clock import Clock
+from pegboard.context import Ruleset
 from pegboard.dispatch import Dispatch, Implementation
 from pegboard.errors import ToolError
 from pegboard.hookmarks import Answer
 from pegboard.listeners import LIMIT
 from pegboard.schema.event import PluginFailed
+from pegboard.schema.permission import Rule, Verdict
 
 MOST_CALLS_OF_A_HOOK = 80
 """Of functions of Python, the event loop's own included."""
@@ -163,6 +168,26 @@ async def test_try_first_and_last_move_within_the_order_of_the_kind() -> None:
     async with plugins as dispatch:
         assert await dispatch.fold(HOOK, "value", VALUE, text) == "-fabl"
         assert await dispatch.first(HOOK, VALUE, text) == "-f"
+
+
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
+async def test_an_opinion_has_the_source_of_the_session_s_rule_or_the_plugin_s_name(
+    origin: str,
+) -> None:
+    rule, other = Rule("shout", "*", "ask"), Rule("shout", "loud*", "ask")
+    session = msgspec.structs.replace(VIEW, rulesets=(Ruleset(source="config", rules=(rule,)),))
+
+    def says(source: str, by: Rule | None) -> Callable[..., Verdict]:
+        return lambda: Verdict(action="ask", source=source, rule=by)
+
+    said = [says("config", rule), says("config", other), says("config", None), says("", None)]
+    plugins = Plugins(
+        *(implementation("it", each, origin=origin, arguments=(), key=str(each)) for each in said)
+    )
+    async with plugins as dispatch:
+        found = await dispatch.opinions(HOOK, {"session": session}, opinion)
+
+    assert [each.value.source for each in found] == ["config", "it: config", "it: config", "it"]
 
 
 async def test_each_implementation_is_timed() -> None:

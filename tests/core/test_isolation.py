@@ -183,14 +183,18 @@ async def test_a_success_ends_the_row_but_not_that_of_another_hook() -> None:
         assert dispatch.quarantined("half")
 
 
-async def test_no_plugin_can_change_what_another_sees() -> None:
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
+async def test_no_plugin_can_change_what_another_sees(origin: str) -> None:
     value = {"deep": {"list": [1]}}
 
     def tampers(value: dict[str, Any]) -> None:
         value["deep"]["list"].append(2)
 
     kept = {"mine": [1]}
-    plugins = Plugins(implementation("bad", tampers), implementation("keeper", lambda value: kept))
+    plugins = Plugins(
+        implementation("bad", tampers, origin=origin),
+        implementation("keeper", lambda value: kept, origin=origin),
+    )
 
     async with plugins as dispatch:
         folded = await dispatch.fold(HOOK, "value", {"value": value}, lambda answer, _: answer)

@@ -85,10 +85,20 @@ def test_a_turn_is_copied_once_and_comes_back_itself() -> None:
     assert shield.plain(view)[0] is TURN
 
 
+@pytest.mark.parametrize("name", ["agent", "config"])
+def test_what_is_handed_out_with_every_session_is_copied_once(name: str) -> None:
+    shield = Shield()
+
+    views = [shield.view(msgspec.structs.replace(VIEW)) for _ in range(2)]
+
+    assert getattr(views[0], name) is getattr(views[1], name)
+    assert shield.plain(getattr(views[0], name)) is getattr(VIEW, name)
+
+
 def test_no_more_turns_are_remembered_than_the_limit() -> None:
     shield = Shield()
     turns = tuple(msgspec.structs.replace(TURN, parts=TURN.parts) for _ in range(REMEMBERED + 10))
 
     shield.view(turns)
 
-    assert len(shield._views) == len(shield._turns) == REMEMBERED
+    assert len(shield._views) == len(shield._values) == REMEMBERED

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.hookmarks import Origin
 from pegboard.plugins import Register, load_plugins
 from pegboard.schema.config import Config
+from pegboard.tools import Tool
+from pegboard.toolset import ORIGINS, Offer, toolset
 from pegboard.trust import TrustStore
 
 DATA = Path(__file__).parents[1] / "data" / "tool_name_cases.json"
@@ -61,3 +64,13 @@ async def test_tools_of_files_get_their_ids(tmp_path: Path, case) -> None:
         assert error.kind in same
         assert all(text in error.text for text in wanted["mentions"])
     assert not any((tmp_path / name).exists() for name in case.get("must_not_exist", ()))
+
+
+@pytest.mark.parametrize("origin", ORIGINS)
+def test_a_tool_that_cannot_be_described_is_left_out_whoever_brings_it(origin: Origin) -> None:
+    huge = Tool.raw("huge", "", {"enum": ["x" * 300_000]}, lambda _, __: "")
+
+    found = toolset([Offer(plugin="it", origin=origin, tool=huge, place="it.py, huge")])
+
+    assert found.offers == {}
+    assert [(each.kind, each.plugin) for each in found.problems] == [("signature", "it")]
