@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import stored
 from pegboard import App
 from pegboard.schema.event import (
     Event,
@@ -64,7 +65,7 @@ async def read_state(app: App) -> State:
         todos={each: await storage.todos(each) for each in sessions},
         events=await storage.events(0, limit=2 * EVENTS),
         approvals=await app.policy.approvals(),
-        requests=await storage.permission_requests(),
+        requests=await stored.permission_requests(storage),
     )
 
 

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 import rows
+import stored
 from pegboard.errors import InvalidInputError, NotFoundError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -91,7 +92,7 @@ async def test_events_are_numbered_in_order_and_read_back_as_they_were(
     assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6, 7]
     assert await storage.events(0) == events
     assert await storage.events(4, limit=2) == events[4:6]
-    assert await storage.last_seq() == 7
+    assert await stored.last_seq(storage) == 7
     part_updated = events[3].properties
     assert isinstance(part_updated, PartUpdated)
     assert [event.properties for event in events] == [
@@ -118,7 +119,7 @@ async def test_the_stored_event_has_the_protocol_s_properties(storage: SqliteSto
 async def test_of_a_thing_s_updates_the_first_and_the_last_event_stay(
     storage: SqliteStorage, talk: None
 ) -> None:
-    before = await storage.last_seq()
+    before = await stored.last_seq(storage)
     for length in range(1, 20):
         await storage.commit(PutPart(rows.text(content="x" * length)))
 
@@ -185,7 +186,7 @@ async def test_a_message_goes_with_its_parts(storage: SqliteStorage, talk: None)
 
     assert event.properties == MessageRemoved(session_id="ses_1", message_id="msg_2")
     assert await storage.turns("ses_1") == (Turn(info=rows.question(), parts=(rows.text(),)),)
-    assert await storage.running() == ()
+    assert await stored.running(storage) == ()
 
 
 async def test_a_part_goes_alone(storage: SqliteStorage, talk: None) -> None:
@@ -208,15 +209,15 @@ async def test_dropping_what_is_not_there_is_no_event(storage: SqliteStorage, ta
 
 async def test_a_request_waits_until_it_is_settled(storage: SqliteStorage, talk: None) -> None:
     await storage.commit(PutPermissionRequest(REQUEST))
-    assert await storage.permission_requests("ses_1") == (REQUEST,)
-    assert await storage.permission_requests() == (REQUEST,)
+    assert await stored.permission_requests(storage) == (REQUEST,)
+    assert await stored.permission_requests(storage) == (REQUEST,)
 
     (event,) = await storage.commit(SettlePermissionRequest("ses_1", "per_1", "always"))
 
     assert event.properties == PermissionReplied(
         session_id="ses_1", request_id="per_1", reply="always"
     )
-    assert await storage.permission_requests() == ()
+    assert await stored.permission_requests(storage) == ()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 import rows
+import stored
 from pegboard.ids import IdSource
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import (
@@ -141,7 +142,7 @@ async def test_a_damaged_running_call_does_not_run_for_ever(path: Path) -> None:
     await storage.aclose()
 
     storage = await SqliteStorage.open(path, ids=IdSource())
-    running = await storage.running()
+    running = await stored.running(storage)
     await storage.aclose()
 
     assert running == ()

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import rows
+import stored
 from forks import PIPE, Fork, environment, start
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
@@ -142,7 +143,9 @@ async def test_another_process_s_session_is_busy_and_can_be_read(
         with pytest.raises(SessionBusyError):
             await storage.claim("ses_1")
         second = await opened(path)
-        assert await second.running() == ("ses_1",), "opening leaves a living process's work alone"
+        assert await stored.running(second) == ("ses_1",), (
+            "opening leaves a living process's work alone"
+        )
         assert len(await storage.turns("ses_1")) == 1
         await second.aclose()
 
@@ -155,7 +158,7 @@ async def test_a_dead_process_s_session_is_taken_over(path: Path, storage: Sqlit
         fence = await storage.claim("ses_1")
 
     assert fence.epoch == 2
-    assert await storage.running() == ()
+    assert await stored.running(storage) == ()
     await storage.commit(PutMessage(rows.question("msg_9")), fence=fence)
 
 
@@ -177,7 +180,7 @@ async def test_what_a_process_left_that_died_meanwhile_looks_like_it(
     assert isinstance(after.state, Failed)
     assert after.state.error == INTERRUPTED_CALL
     assert INTERRUPTED_CALL.encode() in as_json
-    assert await storage.running() == ()
+    assert await stored.running(storage) == ()
 
 
 async def test_what_a_dead_process_left_is_interrupted_at_the_next_opening(path: Path) -> None:
@@ -187,7 +190,7 @@ async def test_what_a_dead_process_left_is_interrupted_at_the_next_opening(path:
     storage = await opened(path)
     (turn,) = await storage.turns("ses_1")
     events = await storage.events(0)
-    requests = await storage.permission_requests()
+    requests = await stored.permission_requests(storage)
     await storage.release(await storage.claim("ses_1"))
     await storage.aclose()
 
@@ -248,7 +251,7 @@ async def test_a_second_opening_has_nothing_to_recover(path: Path) -> None:
     seen = []
     for _ in range(3):
         storage = await opened(path)
-        seen.append(await storage.last_seq())
+        seen.append(await stored.last_seq(storage))
         await storage.aclose()
 
     assert seen[0] == seen[1] == seen[2]

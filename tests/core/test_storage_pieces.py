@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import rows
+import stored
 from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.errors import InvalidInputError
 from pegboard.ids import IdSource
@@ -91,7 +92,7 @@ async def test_each_read_has_the_text_up_to_the_last_piece(
     turns = await other.turns("ses_1")
     joined = msgspec.json.decode(await other.turns_json("ses_1"), type=tuple[Turn, ...])
     turn = await other.turn("ses_1", "msg_2")
-    running = await other.running()
+    running = await stored.running(other)
     await other.aclose()
 
     assert turn.parts == (part("".join(PIECES), kind=kind),)
@@ -117,12 +118,12 @@ async def test_a_replay_of_events_leads_to_the_text_at_every_moment(
     storage: SqliteStorage, kind: type
 ) -> None:
     await storage.commit(PutPart(part(kind=kind)))
-    first = await storage.last_seq()
+    first = await stored.last_seq(storage)
     for at, change in enumerate(added(*PIECES), 1):
         await storage.commit(change)
         assert replayed(await storage.events(0)) == "".join(PIECES[:at])
-        assert await storage.last_seq() == first, "the numbers that are told have no gaps"
-    last = await storage.last_seq()
+        assert await stored.last_seq(storage) == first, "the numbers that are told have no gaps"
+    last = await stored.last_seq(storage)
     whole = part(TEXT, end=2, kind=kind)
 
     [event] = await storage.commit(PutPart(whole))
@@ -302,14 +303,14 @@ async def test_the_progress_of_a_call_is_told_and_kept_in_its_row(storage: Sqlit
     before = rows.call(state=replace(rows.RUNNING, metadata={"output": "a"}))
     after = rows.call(state=replace(rows.RUNNING, metadata={"output": "ab"}))
     await storage.commit(PutPart(before))
-    last = await storage.last_seq()
+    last = await stored.last_seq(storage)
 
     [event] = await storage.commit(PutPart(after))
 
     assert isinstance(event.properties, PartUpdated)
     assert (event.seq, event.properties.part) == (0, after)
     assert (await storage.turns("ses_1"))[-1].parts == (after,)
-    assert await storage.last_seq() == last
+    assert await stored.last_seq(storage) == last
 
 
 async def test_pieces_outlive_the_event_of_their_beginning(

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import rows
+import stored
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
@@ -218,7 +219,7 @@ async def test_the_greatest_ids_of_a_session_are_known(storage: SqliteStorage) -
 
 
 async def test_sessions_with_running_calls_are_known(storage: SqliteStorage, talk: None) -> None:
-    assert await storage.running() == ("ses_1",)
+    assert await stored.running(storage) == ("ses_1",)
 
 
 @pytest.mark.parametrize("what", ["session", "turn"])

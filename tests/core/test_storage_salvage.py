@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 import rows
+import stored
 from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
@@ -246,7 +247,7 @@ async def test_lost_rows_come_back_from_their_events_in_their_places(path: Path)
     storage = await opened(path)
     await storage.commit(*_conversation("ses_0"))
     before = await storage.turns("ses_0")
-    last = await storage.last_seq()
+    last = await stored.last_seq(storage)
     db = storage._writer._db
     db.execute("PRAGMA foreign_keys = 0")
     db.execute("DELETE FROM message WHERE id IN ('msg_003', 'msg_004')")
@@ -304,7 +305,7 @@ async def test_an_answer_that_ran_is_interrupted_in_the_new_database(path: Path)
 
     storage = await opened(path)
     turns = await storage.turns("ses_1")
-    running = await storage.running()
+    running = await stored.running(storage)
     await storage.aclose()
 
     [call] = [part for turn in turns for part in turn.parts if isinstance(part, ToolPart)]

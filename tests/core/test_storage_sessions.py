@@ -7,6 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import rows
+import stored
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionCreated, SessionFailed, SessionUpdated
@@ -182,5 +183,5 @@ async def test_a_late_writer_leaves_nothing_of_a_deleted_session(
 
     assert await storage.sessions() == ()
     assert await storage.approvals("ses_1") == ()
-    assert await storage.permission_requests() == ()
+    assert await stored.permission_requests(storage) == ()
     assert await storage.events(0) == deleted

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import stored
 from pegboard import App, ToolContext, tool
 from pegboard.bus import Subscription
 from pegboard.providers import (
@@ -179,7 +180,7 @@ def state(part: Part) -> str:
 
 async def check_events(app: App, heard: Heard, turns: Sequence[Turn]) -> None:
     """Every change was heard once, in order, and the last of each thing is its row."""
-    last = await app.storage.last_seq()
+    last = await stored.last_seq(app.storage)
     assert heard.numbers == list(range(heard.numbers[0], last + 1))
     rows = {turn.info.id: state_of(turn.info) for turn in turns}
     rows |= {part.id: state_of(as_told(part)) for turn in turns for part in turn.parts}

@@ -14,6 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import stored
 from forks import PIPE, environment, start
 from pegboard import App
 from pegboard.providers import Result
@@ -210,7 +211,7 @@ async def check_round(folder: Path, told: Told) -> None:
     project = folder / "project"
     async with opened(folder, provider, ToolsPlugin(*tools())) as app:
         assert app.storage.warnings == ()
-        assert await app.storage.running() == ()
+        assert await stored.running(app.storage) == ()
         turns = {session: await app.turns(session) for session in told.sessions}
         await check_events(app, turns)
         for number, (session, each) in enumerate(turns.items()):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 
+import stored
 from forks import PIPE, environment, start
 from pegboard.ids import IdSource
 from pegboard.schema.event import MessageUpdated, PartUpdated
@@ -59,7 +60,7 @@ async def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path:
         last = killed(path, name, chance.randrange(1, 30), chance.uniform(0.0, 0.005))
         async with opened(path) as storage:
             assert storage.warnings == ()
-            assert await storage.running() == ()
+            assert await stored.running(storage) == ()
             turns = await storage.turns(f"ses_{name}")
 
             # The child may have died between a commit and its word.

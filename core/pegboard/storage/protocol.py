@@ -9,7 +9,7 @@ import msgspec
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval, PermissionRequest
+from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage.changes import Change
 
@@ -184,22 +184,12 @@ class Storage(Protocol):
         """What the user approved for single sessions of a project, in the order of approval."""
         ...
 
-    async def permission_requests(
-        self, session_id: str | None = None
-    ) -> tuple[PermissionRequest, ...]:
-        """Requests without an answer, of one session or of all, oldest first."""
-        ...
-
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
         """Stored events with a greater `seq`, in order; only the newest 10,000 are kept.
 
         Of the updates of one thing only the first and the last are kept, since each event
         carries the whole thing; that of a text that is being written carries what is stored of it.
         """
-        ...
-
-    async def last_seq(self) -> int:
-        """The `seq` of the newest event, 0 when there never was one."""
         ...
 
     async def last_ids(self, session_id: str) -> LastIds:
@@ -219,10 +209,6 @@ class Storage(Protocol):
 
         :raises StorageError: when others use it, or there is no room.
         """
-        ...
-
-    async def running(self) -> tuple[str, ...]:
-        """The sessions that have a tool call pending or running."""
         ...
 
     async def claim(self, session_id: str) -> Fence:

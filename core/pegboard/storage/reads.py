@@ -10,7 +10,7 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval, PermissionRequest, Rule
+from pegboard.schema.permission import Approval, Rule
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import pieces, records
@@ -174,17 +174,6 @@ def _approval(row: Sequence[Any]) -> Approval:
     return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
 
 
-def permission_requests(
-    db: apsw.Connection, session_id: str | None
-) -> tuple[PermissionRequest, ...]:
-    """Requests without an answer, oldest first."""
-    rows = db.execute(
-        "SELECT data FROM permission_request WHERE ?1 IS NULL OR session_id = ?1 ORDER BY ordinal",
-        (session_id,),
-    )
-    return tuple(request for (data,) in rows if (request := records.to_request(data)))
-
-
 def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
     """Stored events with a greater number, in order."""
     rows = db.execute(
@@ -200,13 +189,6 @@ def event(db: apsw.Connection, seq: int, name: str, data: bytes) -> Event:
     return records.to_event(seq, name, data)
 
 
-def last_seq(db: apsw.Connection) -> int:
-    """The number of the newest event, 0 when there never was one."""
-    for (seq,) in db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'event'"):
-        return int(seq)
-    return 0
-
-
 def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
     """The greatest ids that the session has."""
     rows = db.execute(
@@ -216,12 +198,6 @@ def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
     )
     message, part = next(iter(rows))
     return LastIds(message=message, part=part)
-
-
-def running(db: apsw.Connection) -> tuple[str, ...]:
-    """The sessions that have a tool call pending or running."""
-    rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state <> ?", (pieces.OPEN,))
-    return tuple(session_id for (session_id,) in rows)
 
 
 def _turns(session_id: str, messages: _Messages, parts: _Parts) -> tuple[Turn, ...]:

@@ -18,7 +18,7 @@ from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.permission import Approval, PermissionRequest
+from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage import care, reads, recovery, writes
 from pegboard.storage.changes import Change
@@ -193,27 +193,13 @@ class SqliteStorage:
         """See `Storage.session_approvals`."""
         return await self._read(reads.session_approvals, project_id)
 
-    async def permission_requests(
-        self, session_id: str | None = None
-    ) -> tuple[PermissionRequest, ...]:
-        """See `Storage.permission_requests`."""
-        return await self._read(reads.permission_requests, session_id)
-
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
         """See `Storage.events`."""
         return await self._read(reads.events, after, limit)
 
-    async def last_seq(self) -> int:
-        """See `Storage.last_seq`."""
-        return await self._read(reads.last_seq)
-
     async def last_ids(self, session_id: str) -> LastIds:
         """See `Storage.last_ids`."""
         return await self._read(reads.last_ids, session_id)
-
-    async def running(self) -> tuple[str, ...]:
-        """See `Storage.running`."""
-        return await self._read(reads.running)
 
     async def aclose(self) -> None:
         """See `Storage.aclose`; nothing the second time."""

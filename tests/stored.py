@@ -1,0 +1,46 @@
+"""What a database has stored that nothing but a test asks for."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import apsw
+
+from pegboard.schema.permission import PermissionRequest
+from pegboard.storage import pieces, records
+
+_T = TypeVar("_T")
+
+
+async def _read(storage: Any, read: Callable[[apsw.Connection], _T]) -> _T:
+    found: _T = await storage._read(read)
+    return found
+
+
+async def running(storage: Any) -> tuple[str, ...]:
+    """The sessions that have a tool call pending or running."""
+
+    def read(db: apsw.Connection) -> tuple[str, ...]:
+        rows = db.execute("SELECT DISTINCT session_id FROM part WHERE state <> ?", (pieces.OPEN,))
+        return tuple(session_id for (session_id,) in rows)
+
+    return await _read(storage, read)
+
+
+async def last_seq(storage: Any) -> int:
+    """The number of the newest event, 0 when there never was one."""
+
+    def read(db: apsw.Connection) -> int:
+        rows = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'event'")
+        return max((int(seq) for (seq,) in rows), default=0)
+
+    return await _read(storage, read)
+
+
+async def permission_requests(storage: Any) -> tuple[PermissionRequest, ...]:
+    """Requests without an answer, oldest first."""
+
+    def read(db: apsw.Connection) -> tuple[PermissionRequest, ...]:
+        rows = db.execute("SELECT data FROM permission_request ORDER BY ordinal")
+        return tuple(request for (data,) in rows if (request := records.to_request(data)))
+
+    return await _read(storage, read)
