@@ -7,6 +7,8 @@ importing the package costs nothing.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pegboard.addresses import ip_address_of as ip_address_of
+    from pegboard.addresses import is_loopback as is_loopback
     from pegboard.addresses import is_public_address as is_public_address
     from pegboard.app import App as App
     from pegboard.audit import Audit as Audit
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from pegboard.bus import Bus as Bus
     from pegboard.bus import Subscription as Subscription
     from pegboard.bus import encode_event as encode_event
-    from pegboard.client.address import is_loopback as is_loopback
     from pegboard.compactors import Compaction as Compaction
     from pegboard.compactors import CompactionRequest as CompactionRequest
     from pegboard.compactors import Compactor as Compactor
@@ -172,13 +173,12 @@ if TYPE_CHECKING:
     from pegboard.workspace import open_workspace as open_workspace
 
 _MODULES = {
-    "addresses": ("is_public_address",),
+    "addresses": ("ip_address_of", "is_loopback", "is_public_address"),
     "app": ("App",),
     "audit": ("Audit",),
     "audit.acknowledgement": ("acknowledge_audit",),
     "audit.check": ("verify_audit",),
     "bus": ("Bus", "Subscription", "encode_event"),
-    "client.address": ("is_loopback",),
     "compactors": ("Compaction", "CompactionRequest", "Compactor"),
     "config": ("load_config",),
     "config.edit": ("ConfigEdit", "update_user_config"),

@@ -216,8 +216,7 @@ class Dispatch:
         self.stalls.close()
 
     def _active(self, hook: str) -> tuple[Implementation, ...]:
-        found = self.implementations(hook)
-        return tuple(each for each in found if not self._health.quarantined(each.key))
+        return tuple(each for each in self.implementations(hook) if not self.quarantined(each.key))
 
     def _listener(self, listening: Implementation) -> Listener:
         if (known := self._listeners.get(listening.key)) is not None:
@@ -330,8 +329,7 @@ class Dispatch:
 
     def _held(self, holder: Holder, text: str) -> None:
         message = str(PluginError(holder.plugin, f"{holder.what} {text}"))
-        kind, _, name = holder.what.partition(" ")
-        hook = name if kind == "hook" else holder.what
+        hook = holder.what.removeprefix("hook ")
         self._on_failure(PluginFailed(plugin=holder.plugin, hook=hook, message=message))
 
 

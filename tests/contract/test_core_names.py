@@ -37,8 +37,6 @@ HOMONYMS = {
         "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
     },
     "question": {
-        "client/aio/waiting.py": "a path of the protocol",
-        "client/sync/waiting.py": "a path of the protocol",
         "ids.py": "a kind of id, in the protocol",
         "questions.py": "a kind of request, in an error",
         "session/question.py": "a kind of id, in the protocol",

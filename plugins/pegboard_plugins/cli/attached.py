@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
+
 from pegboard import AbortedError, Bus, NotFoundError, Subscription, TimeLimitError, nearest_names
-from pegboard.client import AsyncClient, Resync, ServerError, ServerUnreachableError
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -27,7 +28,7 @@ from pegboard_plugins.cli.engine import QUEUED_EVENTS, Prompt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pegboard.client import AsyncEventStream
+    from pegboard_client import AsyncEventStream
 
 TOLD_WITHIN_S = 10.0
 """What the events of a turn may come later than its answer, which has a connection of its own."""

@@ -238,9 +238,11 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
 async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
     """The server to attach to, or an App of this process; `asks`: somebody is there to be asked."""
     if options.attach is not None:
-        from pegboard_plugins.cli.attached import (
-            attached,  # the client, which a local run has no use for
-        )
+        try:
+            from pegboard_plugins.cli.attached import attached
+        except ModuleNotFoundError as error:
+            way = "install the client: pip install 'pegboard[client]'"
+            raise InvalidInputError(f"--attach needs {error.name}; {way}") from error
 
         async with attached(options.attach, options.directory, options.password) as engine:
             yield engine

@@ -3,15 +3,17 @@
 import asyncio
 import json
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pegboard_client import Client
 
 from cable import cable
 from pegboard.cli.exits import Exit
-from pegboard.client import Client
 from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard.schema.permission import PermissionRequest
 from plugins.cli.commands import CommandLine, Done, finished
@@ -307,3 +309,14 @@ def flood(server: Served) -> None:
     with server.client() as client:
         for _ in range(9):
             client.post("/tui/append-prompt", json={"text": "x" * (1 << 20)})
+
+
+def test_without_the_client_the_way_to_get_it_is_told() -> None:
+    code = (
+        "import sys; sys.modules['pegboard_client'] = None; from pegboard.cli import main; main()"
+    )
+    words = [sys.executable, "-c", code, "run", "--attach", "http://127.0.0.1:9", "hi"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
+
+    assert done.returncode == Exit.USAGE
+    assert "--attach needs pegboard_client; install the client: pip install" in done.stderr

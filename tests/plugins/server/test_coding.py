@@ -44,7 +44,7 @@ with httpx.stream("GET", sys.argv[1], headers={"authorization": sys.argv[2]}) as
 CLIENT = """
 import sys
 import zlib
-from pegboard.client import Client
+from pegboard_client import Client
 url, token = sys.argv[1].removesuffix("/event"), sys.argv[2].split()[1]
 with Client(url, token=token) as client, client.events() as stream:
     print("connected", flush=True)

@@ -6,9 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
+from pegboard_client.runtime import running
 
 import forks
-from pegboard.client.runtime import running
 from pegboard_plugins.server.notice import put_up
 from served import make_project, served
 

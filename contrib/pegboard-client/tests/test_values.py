@@ -3,33 +3,39 @@
 import fcntl
 import json
 import os
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import pegboard_client
 import pytest
+from pegboard_client import Client, ServerError, ServerUnreachableError
+from pegboard_client.answers import value_of
+from pegboard_client.events import FrameReader, event_of
+from pegboard_client.runtime import running
 
-from contract import sync_client
 from pegboard import InvalidInputError, is_loopback
-from pegboard.client import Client, ServerError, ServerUnreachableError
-from pegboard.client.answers import value_of
-from pegboard.client.events import FrameReader, event_of
-from pegboard.client.runtime import running
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
 
+PACKAGE = Path(pegboard_client.__file__).parent
+
 
 def test_the_two_clients_are_one_code() -> None:
-    assert sync_client.stored() == sync_client.made(), "python -m contract.sync_client makes it"
+    build = runpy.run_path(str(PACKAGE.parent / "hatch_build.py"))
+    stored = {path.name: path.read_text() for path in (PACKAGE / "sync").glob("*.py")}
+
+    assert stored == build["made"](PACKAGE / "aio"), "pip install -e contrib/pegboard-client"
 
 
 def test_importing_the_client_loads_no_engine_and_no_http() -> None:
-    code = "import sys, pegboard.client; print(*sys.modules)"
+    code = "import sys, pegboard_client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    heavy = {"apsw", "httpx", "pegboard.app", "pegboard.session", "pydantic"}
+    heavy = {"apsw", "httpx", "pegboard.app", "pegboard.engine", "pydantic"}
     assert not heavy & set(done.stdout.split())
 
 

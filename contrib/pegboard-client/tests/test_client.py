@@ -8,10 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-
-from cable import cable
-from docs.pages import blocks
-from pegboard.client import (
+from pegboard_client import (
     AsyncClient,
     Client,
     GlobalEvent,
@@ -19,6 +16,9 @@ from pegboard.client import (
     ServerError,
     ServerUnreachableError,
 )
+
+from cable import cable
+from docs.pages import blocks
 from pegboard.errors import InvalidInputError
 from pegboard.schema.event import (
     Event,

@@ -5,15 +5,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pegboard.client.address import Address, Token, route
-from pegboard.client.events import GlobalEvent, event_of, global_event_of
-from pegboard.client.runtime import find_server
-from pegboard.client.sync.files import Files
-from pegboard.client.sync.link import Link
-from pegboard.client.sync.sessions import Sessions
-from pegboard.client.sync.stream import EventStream
-from pegboard.client.sync.waiting import Permissions, Questions
-from pegboard.client.wording import chosen, parts_of
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.bodies import CommandBody, PromptBody, ShellBody
 from pegboard.schema.event import Event
@@ -21,9 +12,18 @@ from pegboard.schema.message import Turn
 from pegboard.schema.prompt import FileInput, PartInput
 from pegboard.schema.served import ConfiguredProviders, Health
 from pegboard.schema.session import FileDiff, Todo
+from pegboard_client.address import Address, Token, route
+from pegboard_client.aio.files import AsyncFiles
+from pegboard_client.aio.link import AsyncLink
+from pegboard_client.aio.sessions import AsyncSessions
+from pegboard_client.aio.stream import AsyncEventStream
+from pegboard_client.aio.waiting import AsyncPermissions, AsyncQuestions
+from pegboard_client.events import GlobalEvent, event_of, global_event_of
+from pegboard_client.runtime import find_server
+from pegboard_client.wording import chosen, parts_of
 
 
-class Client:
+class AsyncClient:
     """One project on one server; `sessions`, `permissions`, `questions` and `files` are in it.
 
     Every request has a limit of a minute, but for those that a model answers: they take as long
@@ -47,11 +47,11 @@ class Client:
         address = Address.of(
             url, token=token, username=username, password=password, directory=directory
         )
-        self._link = link = Link(address)
-        self.sessions = Sessions(link)
-        self.permissions = Permissions(link)
-        self.questions = Questions(link)
-        self.files = Files(link)
+        self._link = link = AsyncLink(address)
+        self.sessions = AsyncSessions(link)
+        self.permissions = AsyncPermissions(link)
+        self.questions = AsyncQuestions(link)
+        self.files = AsyncFiles(link)
 
     @classmethod
     def discover(
@@ -79,44 +79,44 @@ class Client:
             directory=directory,
         )
 
-    def __enter__(self) -> Self:
+    async def __aenter__(self) -> Self:
         return self
 
-    def __exit__(
+    async def __aexit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.close()
+        await self.aclose()
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close all connections."""
-        self._link.close()
+        await self._link.aclose()
 
     @property
     def url(self) -> str:
         """Where the server is."""
         return self._link.address.url
 
-    def events(self) -> EventStream[Event]:
+    def events(self) -> AsyncEventStream[Event]:
         """The events of the project from here on."""
-        return EventStream(self._link, route("event"), event_of)
+        return AsyncEventStream(self._link, route("event"), event_of)
 
-    def global_events(self) -> EventStream[GlobalEvent]:
+    def global_events(self) -> AsyncEventStream[GlobalEvent]:
         """The events of all projects of the server from here on."""
-        return EventStream(self._link, route("global", "event"), global_event_of)
+        return AsyncEventStream(self._link, route("global", "event"), global_event_of)
 
-    def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+    async def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
         """The messages with their parts, oldest first; `limit` keeps the newest."""
         place = route("session", session_id, "message")
-        return self._link.get(tuple[Turn, ...], place, limit=limit)
+        return await self._link.get(tuple[Turn, ...], place, limit=limit)
 
-    def message(self, session_id: str, message_id: str) -> Turn:
+    async def message(self, session_id: str, message_id: str) -> Turn:
         """One message with its parts."""
-        return self._link.get(Turn, route("session", session_id, "message", message_id))
+        return await self._link.get(Turn, route("session", session_id, "message", message_id))
 
-    def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,
         said: str | Sequence[PartInput],
@@ -146,9 +146,9 @@ class Client:
             mentions=mentions,
             no_reply=no_reply or None,
         )
-        return self._link.turn(Turn, route("session", session_id, "message"), body)
+        return await self._link.turn(Turn, route("session", session_id, "message"), body)
 
-    def prompt_async(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+    async def prompt_async(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,
         said: str | Sequence[PartInput],
@@ -172,9 +172,9 @@ class Client:
             message_id=message_id,
             mentions=mentions,
         )
-        self._link.post(type(None), route("session", session_id, "prompt_async"), body)
+        await self._link.post(type(None), route("session", session_id, "prompt_async"), body)
 
-    def command(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+    async def command(  # noqa: PLR0913 - the protocol's fields, all keyword-only
         self,
         session_id: str,
         name: str,
@@ -197,40 +197,40 @@ class Client:
             model=model,
             parts=tuple(files),
         )
-        return self._link.turn(Turn, route("session", session_id, "command"), body)
+        return await self._link.turn(Turn, route("session", session_id, "command"), body)
 
-    def shell(
+    async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: str | None = None
     ) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked."""
         body = ShellBody(command=command, agent=agent, model=chosen(model))
-        return self._link.turn(Turn, route("session", session_id, "shell"), body)
+        return await self._link.turn(Turn, route("session", session_id, "shell"), body)
 
-    def todo(self, session_id: str) -> tuple[Todo, ...]:
+    async def todo(self, session_id: str) -> tuple[Todo, ...]:
         """The session's list."""
-        return self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
+        return await self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
 
-    def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
+    async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
         """What the session, or the answer to one prompt of it, changed in files."""
         place = route("session", session_id, "diff")
-        return self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
+        return await self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
 
-    def agents(self) -> tuple[Agent, ...]:
+    async def agents(self) -> tuple[Agent, ...]:
         """The agents, the one that answers when none is named first."""
-        return self._link.get(tuple[Agent, ...], route("agent"))
+        return await self._link.get(tuple[Agent, ...], route("agent"))
 
-    def commands(self) -> tuple[Command, ...]:
+    async def commands(self) -> tuple[Command, ...]:
         """The slash commands."""
-        return self._link.get(tuple[Command, ...], route("command"))
+        return await self._link.get(tuple[Command, ...], route("command"))
 
-    def providers(self) -> ConfiguredProviders:
+    async def providers(self) -> ConfiguredProviders:
         """The providers that can be used, with their models."""
-        return self._link.get(ConfiguredProviders, route("config", "providers"))
+        return await self._link.get(ConfiguredProviders, route("config", "providers"))
 
-    def config(self) -> dict[str, Any]:
+    async def config(self) -> dict[str, Any]:
         """The configuration in the protocol's keys, with secrets masked."""
-        return self._link.get(dict[str, Any], route("config"))
+        return await self._link.get(dict[str, Any], route("config"))
 
-    def health(self) -> Health:
+    async def health(self) -> Health:
         """That the server answers, and what it is."""
-        return self._link.get(Health, route("global", "health"))
+        return await self._link.get(Health, route("global", "health"))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from pegboard.client.address import route
-from pegboard.client.aio.link import AsyncLink
 from pegboard.schema.bodies import AnswersBody, ReplyBody
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import QuestionRequest
+from pegboard_client.address import route
+from pegboard_client.aio.link import AsyncLink
 
 
 class AsyncPermissions:

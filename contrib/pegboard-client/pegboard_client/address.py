@@ -1,7 +1,6 @@
 """Where a server is, what opens it, and the project that is meant."""
 
 import base64
-import ipaddress
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
@@ -9,7 +8,7 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
-from pegboard.errors import InvalidInputError
+from pegboard import InvalidInputError
 
 USER = "opencode"
 """The name that clients of the protocol send where none is set."""
@@ -68,24 +67,6 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
             return None
         login = f"{self.username}:{self.password}".encode()
         return f"Basic {base64.b64encode(login).decode()}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether the host is this machine as only it can reach it.
-
-    That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
-    """
-    address = ip_address(host)
-    return address.is_loopback if address else host.lower().removesuffix(".") == "localhost"
-
-
-def ip_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that the text is, with IPv4 as itself in each of its forms; None for a name."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    return getattr(address, "ipv4_mapped", None) or address
 
 
 def route(*steps: str) -> str:

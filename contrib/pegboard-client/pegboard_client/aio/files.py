@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pegboard.client.address import route
-from pegboard.client.aio.link import AsyncLink
 from pegboard.schema.served import FileChange, FileContent, FileNode, Match
+from pegboard_client.address import route
+from pegboard_client.aio.link import AsyncLink
 
 
 class AsyncFiles:

@@ -5,9 +5,6 @@ from typing import Any
 
 import msgspec
 
-from pegboard.client.address import route
-from pegboard.client.aio.link import AsyncLink
-from pegboard.client.wording import model_choice
 from pegboard.schema.bodies import (
     ChangedTime,
     ForkBody,
@@ -18,6 +15,9 @@ from pegboard.schema.bodies import (
 )
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionStatus
+from pegboard_client.address import route
+from pegboard_client.aio.link import AsyncLink
+from pegboard_client.wording import model_choice
 
 
 class AsyncSessions:

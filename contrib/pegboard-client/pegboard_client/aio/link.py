@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pegboard.client.address import Address
-from pegboard.client.answers import OK, UNAUTHORIZED, failure, refusal, value_of
+from pegboard_client.address import Address
+from pegboard_client.answers import OK, UNAUTHORIZED, failure, refusal, value_of
 
 if TYPE_CHECKING:
     import httpx

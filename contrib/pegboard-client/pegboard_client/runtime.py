@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard.client.address import START, checked_url, ip_address, is_loopback
-from pegboard.errors import ServerUnreachableError
-from pegboard.paths import Places
+from pegboard import Places, ServerUnreachableError, ip_address_of, is_loopback
+from pegboard_client.address import START, checked_url
 
 PASSWORDS = ("PEGBOARD_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
 USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
@@ -127,8 +126,8 @@ def _is_meant(known: str, url: str) -> bool:
     """
     one, other = urlsplit(known), urlsplit(url)
     host, named = one.hostname or "", other.hostname or ""
-    is_same = host == named or (ip_address(host) or host) == (ip_address(named) or named)
-    is_ours = is_loopback(host) and is_loopback(named) and ip_address(named) is None
+    is_same = host == named or (ip_address_of(host) or host) == (ip_address_of(named) or named)
+    is_ours = is_loopback(host) and is_loopback(named) and ip_address_of(named) is None
     return (one.scheme, one.port) == (other.scheme, other.port) and (is_same or is_ours)
 
 

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard.client.address import START
-from pegboard.errors import PegboardError, ServerError, ServerUnreachableError, TimeLimitError
+from pegboard import PegboardError, ServerError, ServerUnreachableError, TimeLimitError
+from pegboard_client.address import START
 
 if TYPE_CHECKING:
     import httpx

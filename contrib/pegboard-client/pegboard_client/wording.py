@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pegboard.errors import InvalidInputError
+from pegboard import InvalidInputError
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.prompt import PartInput, TextInput
 

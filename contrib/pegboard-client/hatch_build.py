@@ -1,0 +1,51 @@
+"""Makes the client without an event loop from the one with: the same code with other words."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_WORDS = (
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\bAsync(?=[A-Z])", ""),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"__a(enter|exit|iter|next)__", r"__\1__"),
+    (r"\ba(close|read|iter_bytes)\b", r"\1"),
+    (r"\banext\(", "next("),
+    (r"\basyncio\.sleep\(", "sleep("),
+    (r"^import asyncio\n", ""),
+    (r"^from time import monotonic$", "from time import monotonic, sleep"),
+    (r"`(async )with`", "`with`"),
+    (r"\bpegboard_client\.aio\b", "pegboard_client.sync"),
+)
+_PACKAGE = '"""The client without an event loop: made by the build, from `aio`."""\n'
+
+
+class MakesSync(BuildHookInterface[Any]):
+    """Writes `pegboard_client/sync/` before a wheel is built, or the folder is installed."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
+        """Make the modules; those that are as they should be stay untouched."""
+        package = Path(self.root) / "pegboard_client"
+        folder = package / "sync"
+        folder.mkdir(exist_ok=True)
+        for name, text in made(package / "aio").items():
+            file = folder / name
+            if not file.is_file() or file.read_text() != text:
+                file.write_text(text)
+
+
+def made(sources: Path) -> dict[str, str]:
+    """The modules by name."""
+    return {path.name: _without_loop(path) for path in sorted(sources.glob("*.py"))}
+
+
+def _without_loop(path: Path) -> str:
+    if path.name == "__init__.py":
+        return _PACKAGE
+    text = path.read_text()
+    for pattern, word in _WORDS:
+        text = re.sub(pattern, word, text, flags=re.MULTILINE)
+    return text

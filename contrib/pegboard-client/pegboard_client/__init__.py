@@ -1,0 +1,22 @@
+"""A client of a server: `AsyncClient` for an event loop, `Client` for everything else.
+
+::
+
+    from pegboard_client import Client
+
+    with Client.discover("/my/project") as client:
+        session = client.sessions.create(title="Sums")
+        turn = client.prompt(session.id, "What is 2 + 2?")
+
+Both have the same methods. They open no connection before the first request, and start neither
+tasks nor threads.
+"""
+
+from pegboard import ServerError as ServerError
+from pegboard import ServerUnreachableError as ServerUnreachableError
+from pegboard_client.aio.client import AsyncClient as AsyncClient
+from pegboard_client.aio.stream import AsyncEventStream as AsyncEventStream
+from pegboard_client.events import GlobalEvent as GlobalEvent
+from pegboard_client.events import Resync as Resync
+from pegboard_client.sync.client import Client as Client
+from pegboard_client.sync.stream import EventStream as EventStream

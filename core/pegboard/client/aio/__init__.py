@@ -1,1 +1,0 @@
-"""The client for an event loop; `pegboard.client.sync` is made from it."""

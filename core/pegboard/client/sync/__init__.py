@@ -1,1 +1,0 @@
-"""The client without an event loop: written by tests/contract/sync_client.py, not by hand."""
