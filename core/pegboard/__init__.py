@@ -80,7 +80,6 @@ if TYPE_CHECKING:
     from pegboard.permissions import may_name as may_name
     from pegboard.permissions import may_read as may_read
     from pegboard.permissions import rules_from_config as rules_from_config
-    from pegboard.permissions import strictest as strictest
     from pegboard.plugins import PluginInfo as PluginInfo
     from pegboard.process import ProgramResult as ProgramResult
     from pegboard.process import run_program as run_program

@@ -95,7 +95,6 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     timed_out: bool = False
     exceeded: str = ""
-    aborted: bool = False
     truncated: bool = False
     output_path: Path | None = None
     output_bytes: int = 0

@@ -148,10 +148,6 @@ class History:
         start = self._places[message_id]
         return tuple(self.turns[place].info.id for place in self._users if place > start)
 
-    def last_id(self) -> str | None:
-        """The greatest message id of the session."""
-        return max((turn.info.id for turn in self.turns), default=None)
-
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
         """What the model sees of these turns; the last word is never its own.
 
