@@ -13,9 +13,8 @@ import msgspec
 
 from pegboard import foreign_schema
 from pegboard.errors import SignatureError, ToolError
-from pegboard.tool_docs import Documentation, read_docstring
 from pegboard.tool_schema import NotPlainError, Schema, plain_schema
-from pegboard.tool_signature import Signature, read_signature
+from pegboard.tool_signature import Documentation, Signature, read_docstring, read_signature
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -5,7 +5,7 @@ from inspect import cleandoc
 import docstring_parser
 import pytest
 
-from pegboard.tool_docs import Documentation, read_docstring
+from pegboard.tool_signature import Documentation, read_docstring
 
 
 def test_a_docstring_without_sections_is_the_description() -> None:
