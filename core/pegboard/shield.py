@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
-from pegboard.context import Ruleset, SessionView
+from pegboard.context import SessionView
 from pegboard.providers import ModelMessage, ToolDefinition
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
@@ -20,7 +20,7 @@ from pegboard.schema.model import Model
 
 REMEMBERED = 4096
 """Values whose view is kept, so that a long history costs one look-up per turn, not a copy."""
-_KEPT = frozenset({Turn, ToolDefinition, Agent, Config, Model, Ruleset})
+_KEPT = frozenset({Turn, ToolDefinition, Agent, Config, Model})
 """What is handed out again and again as the same object."""
 
 _T = TypeVar("_T")
