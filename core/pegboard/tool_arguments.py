@@ -45,6 +45,11 @@ class Arguments(Protocol):
         ...
 
     @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that the first `validate` of most tools imports."""
+        ...
+
+    @property
     def quick(self) -> bool:
         """Whether `validate` takes so little time now that no thread is worth it."""
         ...
@@ -106,6 +111,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if text and name in properties:
                 properties[name].setdefault("description", text)
         return schema
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """What brings pydantic."""
+        return ("pegboard.tool_model",)
 
     @property
     def quick(self) -> bool:
@@ -195,6 +205,11 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if wrong := foreign_schema.excess(self.parameters):
             raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """None: a session may do without jsonschema, which only the check of such a call needs."""
+        return ()
 
     @property
     def quick(self) -> bool:

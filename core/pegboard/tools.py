@@ -47,8 +47,9 @@ class Tool:
     `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
     for a person's decision: it is closed to subagents and to agents that the configuration adds,
     unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
-    that says so is taken. A tool made from a function is called from Python as the function is:
-    `await hello("Ada")`.
+    that says so is taken. `imports` are modules that its own code imports with the first call;
+    they are loaded beforehand, while the model thinks. A tool made from a function is called from
+    Python as the function is: `await hello("Ada")`.
 
     :raises InvalidInputError: for an `effect` or a `serves` that there is not.
     """
@@ -65,6 +66,7 @@ class Tool:
     lasting: bool = False
     needs_user: bool = False
     serves: Service | None = None
+    imports: tuple[str, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         self._check("effect", self.effect, get_args(Effect))
@@ -142,6 +144,11 @@ class Tool:
         :raises SignatureError: when a name in an annotation never came into being.
         """
         return self.arguments.schema
+
+    @property
+    def call_imports(self) -> tuple[str, ...]:
+        """The modules that a call needs and the tool's description does not."""
+        return (*self.arguments.imports, *self.imports)
 
     def renamed(self, id: str) -> "Tool":  # noqa: A002 - the field's name
         """The same tool under another id.
@@ -245,6 +252,7 @@ def tool(
     lasting: bool = ...,
     needs_user: bool = ...,
     serves: Service | None = ...,
+    imports: tuple[str, ...] = ...,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -262,6 +270,7 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     lasting: bool = False,
     needs_user: bool = False,
     serves: Service | None = None,
+    imports: tuple[str, ...] = (),
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
 
@@ -270,7 +279,7 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     is given by us. `permission` and `id` are the function's name unless they are given. `asks`
     takes the context and those of the arguments that it names. `aliases` are other names under
     which a parameter is taken, such as those that models know from other agents. `effect`,
-    `on_cut`, `lasting`, `needs_user` and `serves` are told at `Tool`.
+    `on_cut`, `lasting`, `needs_user`, `serves` and `imports` are told at `Tool`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse, an `effect` or a `serves` that
@@ -294,6 +303,7 @@ def tool(  # noqa: PLR0913 - the facts of a tool
             lasting=lasting,
             needs_user=needs_user,
             serves=serves,
+            imports=imports,
         )
 
     return make if function is None else make(function)

@@ -16,6 +16,7 @@ from pegboard.session.compaction import (
 )
 from pegboard.session.ending import Progress, goes_on
 from pegboard.session.history import compaction_of
+from pegboard.session.loading import load_beside
 from pegboard.session.prune import prune
 from pegboard.session.reminders import remind
 from pegboard.session.request import build_request, offered_tools
@@ -129,7 +130,10 @@ async def _step(run: Run, turn: _Turn) -> None:
         )
         return run.sent
 
-    outcome = await Step(run, turn.view, turn.user).play(request, may_overflow=is_possible(run))
+    playing = Step(run, turn.view, turn.user).play(request, may_overflow=is_possible(run))
+    if turn.steps == 1:
+        playing = load_beside(playing, [run.engine.tools[each.name] for each in turn.tools])
+    outcome = await playing
     if outcome == "overflow":
         turn.steps -= 1
         request_compaction(run, turn.user)

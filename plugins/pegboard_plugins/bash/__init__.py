@@ -159,9 +159,16 @@ _ALIASES = {
     "run_in_background": "background",
     "timeout_ms": "timeout",
 }
+_AT_FIRST_CALL = ("pegboard_plugins.bash.scan", "pegboard_plugins.bash.approving")
 
 
-@tool(timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60, asks=_requests, aliases=_ALIASES, serves="shell")
+@tool(
+    timeout_s=LONGEST_TIMEOUT_MS / 1000 + 60,
+    asks=_requests,
+    aliases=_ALIASES,
+    serves="shell",
+    imports=_AT_FIRST_CALL,
+)
 async def bash(  # noqa: PLR0913 - the model's arguments
     context: ToolContext,
     command: str,
