@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from pegboard.config import LoadedConfig, load_config
+from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.workspace import open_workspace
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pegboard.dispatch import Dispatch, Implementation
+from pegboard.hooks.dispatch import Dispatch, Implementation
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Action, Verdict
 

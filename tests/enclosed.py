@@ -22,10 +22,10 @@ from typing import NoReturn
 
 import pytest
 
-from pegboard.enclosure import Site, policy_of
+from pegboard.contract.sandbox import Sandbox, SandboxPolicy
 from pegboard.paths import Places
-from pegboard.process import child_env
-from pegboard.sandbox import Sandbox, SandboxPolicy
+from pegboard.processes.process import child_env
+from pegboard.sandboxing.enclosure import Site, policy_of
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sandbox import confine, relay

@@ -9,12 +9,7 @@ from typing import Any
 
 import model_server as ms
 from pegboard import App, tool
-from pegboard.schema.message import (
-    APIFailure,
-    AssistantMessage,
-    Failure,
-    Turn,
-)
+from pegboard.schema.message import APIFailure, AssistantMessage, Failure, Turn
 from pegboard.schema.part import TextPart, ToolPart
 from pegboard.schema.prompt import TextInput
 from played import ToolsPlugin, opened

@@ -159,7 +159,7 @@ def _run(command: list[str]) -> None:
 
 
 def _run_pegboard() -> NoReturn:
-    from pegboard.cli import main as pegboard
+    from pegboard.cli.main import main as pegboard
 
     pegboard()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pegboard.context import Ruleset
+from pegboard.contract.context import Ruleset
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.guard import permission_ask

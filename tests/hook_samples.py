@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pegboard import hookimpl, hookspecs
-from pegboard.hookmarks import HookMark, Origin, mark_of
-from pegboard.hooks import Hooks
+from pegboard import hookimpl
+from pegboard.contract import hookspecs
+from pegboard.contract.marks import HookMark, Origin, mark_of
+from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.registration import Registrant, Registry
 from pegboard.paths import Places
-from pegboard.providers import ModelMessage, ModelRequest, Text, ToolDefinition
-from pegboard.registration import Registrant, Registry
-from pegboard.results import PendingCall, ToolResult
 from pegboard.schema.agent import Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Custom, Event, PluginFailed

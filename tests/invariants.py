@@ -9,12 +9,7 @@ from itertools import pairwise
 
 import stored
 from pegboard import App
-from pegboard.schema.event import (
-    Event,
-    Properties,
-    SessionDeleted,
-    SessionStatusChanged,
-)
+from pegboard.schema.event import Event, Properties, SessionDeleted, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, Part, TextPart, ToolPart
 from pegboard.schema.permission import Approval, PermissionRequest

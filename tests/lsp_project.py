@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from pegboard.results import ToolResult
+from pegboard.contract.results import ToolResult
 from pegboard.schema.config import Config, LspConfig
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import App, AppOptions, hookimpl, tool
-from pegboard.providers import (
+from pegboard.contract.providers import (
     ModelRequest,
     Provider,
     StreamEvent,

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from pegboard.plugins import Register, load_plugins
+from pegboard.loading.register import Register, load_plugins
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.trust import TrustStore
+from pegboard.trust.decisions import TrustStore
 
 
 class Places:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.providers import (
+from pegboard.contract.providers import (
     ModelMessage,
     ModelRequest,
     Provider,

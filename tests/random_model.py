@@ -14,9 +14,8 @@ from itertools import count
 from typing import Any
 
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.compactors import Compaction, CompactionRequest
-from pegboard.errors import ProviderError
-from pegboard.providers import (
+from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract.providers import (
     Content,
     FinishReason,
     ModelMessage,
@@ -32,10 +31,11 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
+from pegboard.contract.tools import Tool
+from pegboard.errors import ProviderError
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.permission import PermissionRequest, Verdict
 from pegboard.schema.session import Todo
-from pegboard.tools import Tool
 
 TOOLS = ("look", "put", "doze", "guarded", "note", "broken", "unknown")
 """What a plan can call: the last two are no call that can run."""

@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 
 from pegboard import App, ToolContext, tool
-from pegboard.providers import (
+from pegboard.contract.providers import (
     Call,
     ModelMessage,
     ModelRequest,
@@ -34,10 +34,10 @@ from pegboard.providers import (
     ToolCall,
     ToolInputStart,
 )
+from pegboard.contract.tools import Tool
 from pegboard.schema.event import Event, MessageUpdated, PartUpdated
 from pegboard.schema.part import Completed, Failed, Part, Running, ToolPart
 from pegboard.schema.prompt import TextInput
-from pegboard.tools import Tool
 from played import USAGE, Played, ToolsPlugin, opened
 
 SESSIONS = 3

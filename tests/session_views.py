@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pegboard.context import Ruleset, SessionView
+from pegboard.contract.context import Ruleset, SessionView
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn

@@ -2,7 +2,7 @@
 
 With PEGBOARD_SLOW_STORE=1 in the environment (any number: the delays' seed) every App that
 `played.opened` opens has it, and so have the processes that tests start. The suite of the engine
-then runs over it: `PEGBOARD_SLOW_STORE=1 pytest tests/core/session tests/faults`.
+then runs over it: `PEGBOARD_SLOW_STORE=1 pytest tests/core/engine tests/faults`.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import hookimpl
+from pegboard.contract.changes import Change
+from pegboard.contract.storage import Fence, OnCommit, Storage
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage.changes import Change
 from pegboard.storage.opener import open_storage
-from pegboard.storage.protocol import Fence, OnCommit, Storage
 
 VARIABLE = "PEGBOARD_SLOW_STORE"
 SCHEME = "slow"

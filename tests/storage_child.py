@@ -11,15 +11,15 @@ from itertools import count
 from pathlib import Path
 
 import rows
-from pegboard.ids import IdSource
-from pegboard.schema.permission import PermissionRequest
-from pegboard.storage.changes import (
+from pegboard.contract.changes import (
     Change,
     CreateSession,
     PutMessage,
     PutPart,
     PutPermissionRequest,
 )
+from pegboard.ids import IdSource
+from pegboard.schema.permission import PermissionRequest
 from pegboard.storage.sqlite import SqliteStorage
 
 

@@ -40,7 +40,10 @@ def definitions(name: str, module: str | None = None) -> list[ast.stmt]:
 
 def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """Every hook with the call that marks its kind, the core's first, then those of plugins."""
-    for module in (tree("hookspecs"), *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py")))):
+    for module in (
+        tree("contract.hookspecs"),
+        *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
+    ):
         for node in module.body:
             match node:
                 case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id=name)) as mark]):

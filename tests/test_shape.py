@@ -26,11 +26,11 @@ BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "misc"}
 BANNED_ENDINGS = {"common", "base", "handler", "handlers"}
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
-    "pegboard/dispatch.py",  # where a plugin's hook is called
-    "pegboard/discovery.py",  # where a plugin is imported
-    "pegboard/cli/__init__.py",  # the outermost frame of the command line
-    "pegboard/storage/writer.py",  # the outermost frame of the thread that writes
-    "pegboard/session/toolcall.py",  # the outermost frame of a tool call
+    "pegboard/hooks/dispatch.py",  # where a plugin's hook is called
+    "pegboard/loading/discovery.py",  # where a plugin is imported
+    "pegboard/cli/main.py",  # the outermost frame of the command line
+    "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
+    "pegboard/engine/toolcall.py",  # the outermost frame of a tool call
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server
 }
 
@@ -176,7 +176,7 @@ def test_names_say_what_a_thing_is(path: Path) -> None:
 def test_the_one_processor_is_the_stream_s() -> None:
     named = {_name(path) for path in _files(*SOURCES) if "processor" in _words(path.stem)}
 
-    assert named <= {"core/pegboard/session/processor.py"}
+    assert named <= {"core/pegboard/engine/processor.py"}
 
 
 @pytest.mark.parametrize("path", _files(*SOURCES), ids=_name)
@@ -210,7 +210,7 @@ def test_a_plugin_imports_only_the_public_names(path: Path) -> None:
 def test_every_command_runs_on_the_loop_that_starts_no_thread_for_a_process() -> None:
     others = [_name(path) for path in _files(*SOURCES) if "asyncio.run(" in path.read_text()]
 
-    assert others == ["core/pegboard/eventloop.py"]
+    assert others == ["core/pegboard/processes/eventloop.py"]
 
 
 def test_no_module_imports_in_a_circle_not_even_for_its_types() -> None:

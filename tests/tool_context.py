@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from pegboard.background import Background
-from pegboard.context import ChildResult, Ruleset
+from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.stash import Stash
+from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError
-from pegboard.files import FileLedger
-from pegboard.process import child_env, run_process
-from pegboard.programs import ProgramSearch
+from pegboard.kit.programs import ProgramSearch
+from pegboard.processes.background import Background
+from pegboard.processes.process import child_env, run_process
 from pegboard.schema.config import Config
-from pegboard.stash import Stash
 
 
 def said(output: str) -> str:

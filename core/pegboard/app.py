@@ -4,17 +4,32 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pegboard import hookspecs
-from pegboard.agents import default_agent
-from pegboard.bus import Subscription
-from pegboard.config import LoadedConfig
-from pegboard.desk import Desk
-from pegboard.hooks import Hooks
+from pegboard.config.configuration import LoadedConfig
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import DropMessage, DropPart, PutPart
+from pegboard.contract.providers import Provider
+from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
+from pegboard.contract.storage import Hit, Storage
+from pegboard.contract.tools import Tool
+from pegboard.engine.asking.approvals import Policy
+from pegboard.engine.bus import Subscription
+from pegboard.engine.input.mentions import mentioned
+from pegboard.engine.input.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
+from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
+from pegboard.engine.input.slashcommand import find_command
+from pegboard.engine.input.usermessage import Prompt
+from pegboard.engine.session.export import exported, imported
+from pegboard.engine.session.fork import forked
+from pegboard.engine.session.revert import Reverted, revert, session_diff, unrevert
+from pegboard.engine.session.sessions import change_session, edit, new_session, revision
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.register import Register
 from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
 from pegboard.opening import Parts, assemble, close
-from pegboard.plugins import Register
-from pegboard.providers import Provider
-from pegboard.questions import Questions
+from pegboard.policy.agents import default_agent
+from pegboard.policy.pending import Desk
+from pegboard.policy.questions import Questions
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -23,24 +38,9 @@ from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import FileDiff, Session, SessionStatus
-from pegboard.session.command import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
-from pegboard.session.command import find_command
-from pegboard.session.export import exported, imported
-from pegboard.session.fork import forked
-from pegboard.session.mentions import mentioned
-from pegboard.session.policy import Policy
-from pegboard.session.prompt import Prompt
-from pegboard.session.revert import Reverted, revert, session_diff, unrevert
-from pegboard.session.sessions import change_session, edit, new_session, revision
-from pegboard.session.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
-from pegboard.session.terminal import TerminalOrder, open_terminal
-from pegboard.snapshots import Snapshots
-from pegboard.stash import Stash
-from pegboard.storage.changes import DropMessage, DropPart, PutPart
-from pegboard.storage.protocol import Hit, Storage
-from pegboard.terminal import Terminal
-from pegboard.tools import Tool
-from pegboard.trust import Decision
+from pegboard.terminals.shells import TerminalOrder, open_terminal
+from pegboard.terminals.terminal import Terminal
+from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 

@@ -12,40 +12,40 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import hookspecs
-from pegboard.agents import agents_from
-from pegboard.audit import Audit
-from pegboard.bus import Bus
-from pegboard.config import LoadedConfig, load_config
-from pegboard.desk import Desk
+from pegboard.audit.trail import Audit
+from pegboard.config.configuration import LoadedConfig, load_config
+from pegboard.contract import hookspecs
+from pegboard.contract.providers import Provider
+from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
+from pegboard.contract.storage import Storage
+from pegboard.contract.tools import Tool
+from pegboard.engine.bus import Bus
+from pegboard.engine.content.truncate import sweep
+from pegboard.engine.models import find_model
+from pegboard.engine.parts import Engine
+from pegboard.engine.runs import Runs
+from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import ConfigError, PegboardError
-from pegboard.files import FileLedger
-from pegboard.hooks import Hooks
-from pegboard.hosts import tightened
+from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
-from pegboard.limits import Bounds
-from pegboard.models import find_model
+from pegboard.kit.hosts import tightened
+from pegboard.kit.redact import secret_values
+from pegboard.loading.register import Register, load_plugins
 from pegboard.paths import Places
-from pegboard.plugins import Register, load_plugins
-from pegboard.providers import Provider
-from pegboard.questions import Questions
-from pegboard.redact import secret_values
+from pegboard.policy.agents import agents_from
+from pegboard.policy.pending import Desk
+from pegboard.policy.questions import Questions
+from pegboard.processes.limits import Bounds
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
-from pegboard.session.engine import Engine
-from pegboard.session.runs import Runs
-from pegboard.snapshots import Snapshots
-from pegboard.stash import Stash
 from pegboard.storage.opener import open_storage
-from pegboard.storage.protocol import Storage
-from pegboard.tools import Tool
-from pegboard.truncate import sweep
-from pegboard.trust import Decision, TrustStore
+from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from pegboard.enclosure import Enclosure
+    from pegboard.sandboxing.enclosure import Enclosure
 
 _FAILURES_KEPT = 100
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
@@ -229,7 +229,7 @@ class _Assembly:
         """Where processes are enclosed, None where the user has not asked for it."""
         if config.sandbox == "off":
             return None
-        from pegboard.enclosure import Site, enclosure_for  # nobody else pays for it
+        from pegboard.sandboxing.enclosure import Site, enclosure_for  # nobody else pays for it
 
         assert self._hooks is not None
         site = Site(
@@ -308,7 +308,7 @@ class _Assembly:
             decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
         if decision.trusted:
             return loaded, decision
-        from pegboard.gitconfig import running_settings  # only a project without trust pays
+        from pegboard.trust.gitconfig import running_settings  # only a project without trust pays
 
         if runs := running_settings(workspace.git_dirs):
             text = f"git runs programs of this repository, in a shell too: {', '.join(runs)}"

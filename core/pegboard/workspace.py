@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.sources import read_bounded
+from pegboard.trust.projectcode import read_bounded
 
 _BRANCH = "ref: refs/heads/"
 # What a repository whose references are in a reftable has in HEAD.

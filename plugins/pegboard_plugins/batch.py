@@ -8,14 +8,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard import (
-    PermissionDeniedError,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    hookimpl,
-)
+from pegboard import PermissionDeniedError, Tool, ToolContext, ToolError, ToolResult, hookimpl
 from pegboard.schema.config import Config
 
 MOST_CALLS = 25

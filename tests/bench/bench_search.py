@@ -22,7 +22,7 @@ from pathlib import Path
 
 from repositories import big
 
-from pegboard.tools import Tool
+from pegboard.contract.tools import Tool
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from tool_context import Context, call

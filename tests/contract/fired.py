@@ -2,12 +2,12 @@
 
 _RUN = "tests/contract/test_hooks_fired.py::test_a_run_passes_through_these_hooks"
 _COMPACTION = (
-    "tests/core/session/test_summary.py"
+    "tests/core/engine/compaction/test_summary.py"
     "::test_the_newest_compactor_acts_with_the_prompt_that_plugins_have_changed"
 )
 
 FIRED_BY = {
-    "register_hooks": "tests/core/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
+    "register_hooks": "tests/core/loading/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
     "register_tools": _RUN,
     "register_providers": _RUN,
     "register_agents": _RUN,
@@ -15,7 +15,7 @@ FIRED_BY = {
     "register_compactors": _COMPACTION,
     "session_compacting": _COMPACTION,
     "register_sandboxes": (
-        "tests/core/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
+        "tests/core/sandboxing/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
     ),
     "register_snapshots": _RUN,
     "register_search_backends": (
@@ -36,7 +36,7 @@ FIRED_BY = {
     "tool_execute_after": _RUN,
     "shell_env": _RUN,
     "command_execute_before": (
-        "tests/core/session/test_commands.py"
+        "tests/core/engine/input/test_slashcommand.py"
         "::test_a_plugin_changes_the_parts_of_a_command_behind_what_is_stored"
     ),
     "register_routes": (

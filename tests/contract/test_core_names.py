@@ -19,12 +19,12 @@ ALL_ON = {
 }
 HOMONYMS = {
     "bash": {
-        "session/shell.py": "the program, looked for on the PATH",
+        "engine/input/shell.py": "the program, looked for on the PATH",
     },
     "compaction": {
         "config/keys.py": "a table of the configuration",
         "schema/part.py": "the kind of a part, in the protocol",
-        "session/history.py": "a key of a message's metadata, in stored sessions",
+        "engine/history.py": "a key of a message's metadata, in stored sessions",
     },
     "edit": {
         "schema/permission.py": "a permission of the protocol's config files, for all that edits",
@@ -38,8 +38,8 @@ HOMONYMS = {
     },
     "question": {
         "ids.py": "a kind of id, in the protocol",
-        "questions.py": "a kind of request, in an error",
-        "session/question.py": "a kind of id, in the protocol",
+        "policy/questions.py": "a kind of request, in an error",
+        "engine/asking/toolquestion.py": "a kind of id, in the protocol",
     },
     "read": {
         "schema/permission.py": "a permission of the protocol's config files, for all that reads",
@@ -48,10 +48,10 @@ HOMONYMS = {
         "schema/agent.py": "where a slash command comes from, in the protocol",
     },
     "title": {
-        "session/fork.py": "the name of a group in an expression",
-        "session/outcome.py": "a field of a tool's result",
-        "storage/changes.py": "a field of a session",
-        "tool_model.py": "a keyword of JSON Schema",
+        "engine/session/fork.py": "the name of a group in an expression",
+        "engine/content/sanitise.py": "a field of a tool's result",
+        "contract/changes.py": "a field of a session",
+        "arguments/pydantic_model.py": "a keyword of JSON Schema",
     },
     "write": {
         "schema/permission.py": "a word of the `tools` tables of OpenCode's files",
@@ -59,7 +59,7 @@ HOMONYMS = {
 }
 """Strings that are spelt as the id of a tool or an agent is, file by file, and what they mean."""
 
-ATTACHED = "session/attachments.py"
+ATTACHED = "engine/content/attachments.py"
 """Where a model is told of the user's files as OpenCode tells it: as if tools had read them."""
 
 

@@ -14,7 +14,7 @@ from plugins.cli.commands import CommandLine
 ROOT = Path(__file__).parents[2]
 LINE = '"""Names that somebody may have meant."""'
 BETTER = '"""Names that somebody may have meant, the likeliest first."""'
-TARGET = "core/pegboard/nearest.py"
+TARGET = "core/pegboard/kit/suggestions.py"
 
 
 @pytest.fixture

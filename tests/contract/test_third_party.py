@@ -103,7 +103,7 @@ async def _pegboard(python: Path, folder: Path, *words: str, **env: str) -> tupl
     process = await asyncio.create_subprocess_exec(
         str(python),
         "-c",
-        "from pegboard.cli import main; main()",
+        "from pegboard.cli.main import main; main()",
         *words,
         cwd=folder / "project",
         env={**os.environ, **places, **env},

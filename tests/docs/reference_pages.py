@@ -15,7 +15,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
 HOOKS_HEAD = """# Hooks
 
-<!-- Written by tests/docs/reference_pages.py from core/pegboard/hookspecs.py. -->
+<!-- Written by tests/docs/reference_pages.py from core/pegboard/contract/hookspecs.py. -->
 
 """
 API_HEAD = """# Python names
@@ -47,7 +47,7 @@ def hooks_page() -> str:
         for hook, kind in found
     )
     table = "\n".join(["| hook | kind | |", "|---|---|---|", *rows])
-    return f"{HOOKS_HEAD}{_doc(tree('hookspecs'))}\n\n{table}\n\n" + "\n".join(sections)
+    return f"{HOOKS_HEAD}{_doc(tree('contract.hookspecs'))}\n\n{table}\n\n" + "\n".join(sections)
 
 
 def api_page() -> str:

@@ -11,8 +11,8 @@ import pytest
 from docs.example_project import asked, config, project
 from docs.pages import EXAMPLES, PAGES, blocks, links
 from pegboard import ToolContext, hookimpl, tool
+from pegboard.contract.providers import ModelRequest, Text
 from pegboard.errors import ConfigError
-from pegboard.providers import ModelRequest, Text
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Verdict
 from pegboard.schema.prompt import TextInput

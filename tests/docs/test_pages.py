@@ -92,7 +92,7 @@ async def test_settings_are_accepted(block: Block, tmp_path: Path) -> None:
     if "project" in settings:
         assert settings["project"]["entry-points"]["pegboard"]
         return
-    from pegboard.config import load_config
+    from pegboard.config.configuration import load_config
     from pegboard.workspace import open_workspace
 
     (tmp_path / "config").mkdir()

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pegboard import SandboxPolicy, ToolContext, hookimpl, hookspecs, tool
+from pegboard import SandboxPolicy, ToolContext, hookimpl, tool
+from pegboard.contract import hookspecs
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import server

@@ -7,10 +7,10 @@ import apsw
 import pytest
 
 import rows
+from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
-from pegboard.storage import writer
-from pegboard.storage.changes import CreateSession, PutMessage, PutPart
+from pegboard.storage import writerthread
 from pegboard.storage.sqlite import SqliteStorage
 
 WRITES = 9
@@ -81,7 +81,7 @@ async def test_a_commit_that_the_disk_refuses_fails_alone(
     kept = ["msg_1"]
     with monkeypatch.context() as patched:
         patched.setattr(apsw, "Connection", connected)
-        patched.setattr(writer, "_LOG_PAGES", 1)  # every commit is followed by a checkpoint
+        patched.setattr(writerthread, "_LOG_PAGES", 1)  # every commit is followed by a checkpoint
         storage = await SqliteStorage.open(path, ids=IdSource())
         await storage.commit(CreateSession(rows.session()), *turn(1))
         disk.left = place

@@ -14,8 +14,7 @@ import pytest
 
 import stored
 from pegboard import App, ToolContext, tool
-from pegboard.bus import Subscription
-from pegboard.providers import (
+from pegboard.contract.providers import (
     Call,
     Content,
     ModelRequest,
@@ -31,15 +30,16 @@ from pegboard.providers import (
     TextStart,
     ToolCall,
 )
+from pegboard.contract.tools import Tool
+from pegboard.engine.bus import Subscription
+from pegboard.engine.history import History
+from pegboard.engine.run import Run
+from pegboard.engine.step import Step
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Part, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.wire import encode
-from pegboard.session.history import History
-from pegboard.session.run import Run
-from pegboard.session.step import Step
-from pegboard.tools import Tool
 from played import USAGE, Played, ToolsPlugin, as_told, opened
 from worktrees import git
 

@@ -17,9 +17,9 @@ import apsw
 import pytest
 
 import rows
+from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.ids import IdSource
-from pegboard.storage import writer
-from pegboard.storage.changes import CreateSession, PutMessage, PutPart
+from pegboard.storage import writerthread
 from pegboard.storage.sqlite import SqliteStorage
 
 CUTS = int(os.environ.get("PEGBOARD_POWER_CUTS", "60"))
@@ -176,7 +176,7 @@ async def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, kind: type) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(apsw, "Connection", connected)
-        patched.setattr(writer, "_LOG_PAGES", CHECKPOINT_PAGES)
+        patched.setattr(writerthread, "_LOG_PAGES", CHECKPOINT_PAGES)
         storage = await SqliteStorage.open(folder / "pegboard.db", ids=IdSource())
         await storage.commit(CreateSession(rows.session()))
         for number in range(1, COMMITS + 1):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from forks import PIPE, environment, start
+from pegboard.engine.writer import STORE_S, STORE_SHARE
 from pegboard.schema.part import TextPart
-from pegboard.session.writer import STORE_S, STORE_SHARE
 from played import Played, opened, text
 
 CHILD = Path(__file__).parents[1] / "stream_child.py"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import tool
-from pegboard.cli import keep_memory_private
+from pegboard.cli.main import keep_memory_private
 from pegboard.errors import ToolError
 from pegboard.schema.event import Event, PermissionAsked
 from pegboard.schema.part import Completed, Failed
@@ -29,16 +29,16 @@ from processes import MARK, alive
 from tool_context import call, said
 
 COVERED = """
-T1   core/test_process.py
+T1   core/processes/test_process.py
        nothing_survives_the_time_limit
        nothing_survives_a_cancelled_call
 T1   faults/test_tool_faults.py
        t1_a_command_that_is_ended_says_what_it_said_until_then
-T2   core/test_process.py
+T2   core/processes/test_process.py
        what_is_left_in_the_background_is_ended_with_the_call
 T2   plugins/bash/test_bash.py
        processes_in_the_background_are_said_to_be_ended
-T3   core/test_process.py
+T3   core/processes/test_process.py
        a_gigabyte_needs_little_memory
 T3   faults/test_tool_faults.py
        t3_a_kept_output_that_was_cut_is_said_to_be
@@ -52,7 +52,7 @@ T7   faults/test_file_faults.py
        t7_a_full_disk_leaves_the_file_whole
 T8   faults/test_file_faults.py
        t8_what_the_system_refuses_is_an_error_that_says_so
-T8   core/test_files.py
+T8   core/engine/tracking/test_fileledger.py
        a_write_protected_file_is_not_replaced
 T9   plugins/test_containment.py
        a_way_out_is_asked_for
@@ -89,15 +89,15 @@ T16  property/test_edits.py
        a_hostile_text_is_searched_in_bounded_time
 T16  plugins/test_search.py
        the_fallback_does_not_block_for_a_hopeless_expression
-T17  core/session/test_calls.py
+T17  core/engine/test_calls.py
        a_tool_that_raises_is_an_error_for_the_model
        a_tool_that_hangs_is_ended_at_its_time_limit
-T17  core/test_tools.py
+T17  core/contract/test_tools.py
        any_other_answer_is_an_error_that_names_the_tool
        a_function_that_hangs_holds_up_neither_the_time_limit_nor_the_exit
 T17  faults/test_tool_faults.py
        t17_a_huge_answer_of_any_tool_is_cut_and_kept
-T17  core/test_stalls.py
+T17  core/hooks/test_stalls.py
        a_tool_that_holds_up_the_loop_is_named_once_with_its_line
        a_hook_that_holds_up_the_loop_is_named
        a_tool_in_a_thread_holds_up_nothing
@@ -107,11 +107,11 @@ T18  plugins/test_apply_patch.py
        a_cancelled_patch_is_applied_whole
 T19  faults/test_tool_faults.py
        t19_a_command_that_takes_the_machine_is_ended_and_the_next_one_runs
-T19  core/test_limits.py
+T19  core/processes/test_limits.py
        too_many_processes_are_ended_and_said_to_be
        memory_is_counted_over_all_processes
        for_a_user_the_kernel_itself_holds_the_limit
-T20  core/test_process.py
+T20  core/processes/test_process.py
        the_environment_of_children_has_no_secrets
 T20  faults/test_tool_faults.py
        t20_a_command_does_not_read_the_environment_of_the_program
@@ -125,7 +125,7 @@ T21  plugins/webfetch/test_fetching.py
        a_small_answer_that_unpacks_to_gigabytes_is_cut
 T22  plugins/snapshots/test_snapshots_hostile.py
        nothing_of_a_hostile_repository_is_run
-T22  core/session/test_revert.py
+T22  core/engine/session/test_revert.py
        files_that_the_user_changed_afterwards_are_left_and_named
 T22  plugins/snapshots/test_trees.py
        a_nested_repository_is_left_alone
@@ -157,7 +157,7 @@ async def test_t1_a_command_that_is_ended_says_what_it_said_until_then(context) 
 
 
 async def test_t3_a_kept_output_that_was_cut_is_said_to_be(context, monkeypatch) -> None:
-    monkeypatch.setattr("pegboard.output.SPILL_LIMIT_BYTES", 2 << 20)
+    monkeypatch.setattr("pegboard.processes.output.SPILL_LIMIT_BYTES", 2 << 20)
 
     result = await call(bash, context, command="head -c 3000000 /dev/zero | tr '\\0' x")
 

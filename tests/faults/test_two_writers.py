@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import apply_patch, edit, read, task

@@ -3,10 +3,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from pegboard.agents import agents_from, default_agent, rulesets_for
-from pegboard.context import Ruleset
-from pegboard.permissions import hidden, judge
-from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.contract.context import Ruleset
+from pegboard.contract.providers import ModelRequest, ToolDefinition
+from pegboard.policy.agents import agents_from, default_agent, rulesets_for
+from pegboard.policy.permissions import hidden, judge
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.model import Model, ModelApi

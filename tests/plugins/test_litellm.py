@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import model_server as ms
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers import (
+from pegboard.contract.providers import (
     Call,
     Media,
     ModelMessage,
@@ -22,6 +21,7 @@ from pegboard.providers import (
     ToolCall,
     Usage,
 )
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.litellm import LiteLLM, model_resolve, register_providers
 from pegboard_plugins.litellm.messages import messages_of

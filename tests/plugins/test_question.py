@@ -4,7 +4,7 @@ import json
 import pytest
 
 from pegboard import tool
-from pegboard.context import ToolContext
+from pegboard.contract.context import ToolContext
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
 from pegboard.schema.part import Completed, Failed, ToolPart

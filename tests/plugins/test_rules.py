@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.context import Ruleset
+from pegboard.contract.context import Ruleset
 from pegboard.schema.config import Config
 from pegboard.schema.permission import Action, PermissionRequest, Rule, Verdict
 from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask

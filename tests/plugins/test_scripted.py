@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import pegboard_plugins.scripted
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers import (
+from pegboard.contract.providers import (
     Call,
     ModelMessage,
     ModelRequest,
@@ -19,6 +18,7 @@ from pegboard.providers import (
     TextDelta,
     ToolCall,
 )
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard_plugins.scripted import Scripted
 from pegboard_plugins.scripted.transcript import read_transcript
 from provider_run import events_of, request_for, text_of, user

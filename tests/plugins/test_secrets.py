@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import pytest
 
 from pegboard import secret_path
-from pegboard.context import Ruleset
+from pegboard.contract.context import Ruleset
 from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS

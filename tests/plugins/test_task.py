@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.context import ChildResult, Ruleset, SessionView
+from pegboard.contract.context import ChildResult, Ruleset, SessionView
+from pegboard.contract.providers import ToolDefinition
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.providers import ToolDefinition
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model, ModelApi

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, ProviderError
-from pegboard.providers import ModelRequest, StreamEvent
+from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Rule

@@ -3,8 +3,8 @@ import gc
 
 import pytest
 
+from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
-from pegboard.files import FileLedger
 from pegboard_plugins.write import write
 from tool_context import Context, call
 

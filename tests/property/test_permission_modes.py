@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from pegboard import App
-from pegboard.context import Ruleset
-from pegboard.permissions import UNCLEAR, judge
+from pegboard.contract.changes import DropApproval, PutApproval
+from pegboard.contract.context import Ruleset
+from pegboard.engine.asking.decision import judged, make_request, unattended
+from pegboard.engine.asking.explained import _view
+from pegboard.policy.permissions import UNCLEAR, judge
 from pegboard.schema.permission import Action, Rule
-from pegboard.session.asking import judged, make_request, unattended
-from pegboard.session.explain import _view
-from pegboard.storage.changes import DropApproval, PutApproval
 from pegboard_plugins import rules as rules_plugin
 from played import Played, opened, text
 

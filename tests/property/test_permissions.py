@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dispatching import HOOK, VALUE, Plugins, implementation, opinion
-from pegboard.context import Ruleset
-from pegboard.permissions import UNCLEAR, hidden, judge, rules_from_config
+from pegboard.contract.context import Ruleset
+from pegboard.policy.permissions import UNCLEAR, hidden, judge, rules_from_config
 from pegboard.schema.permission import Action, Rule, Verdict
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}

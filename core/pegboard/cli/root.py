@@ -9,7 +9,7 @@ from pegboard import __version__
 from pegboard.errors import InvalidInputError, PluginError
 
 if TYPE_CHECKING:
-    from pegboard.discovery import EntryPoint
+    from pegboard.loading.discovery import EntryPoint
 
 COMMANDS = "pegboard.commands"
 """The entry-point group whose names are the subcommands; a value is `module:attribute`."""
@@ -78,7 +78,7 @@ def root(ctx: click.Context, directory: Path) -> None:
 
 def _entry_points() -> "dict[str, EntryPoint]":
     """The commands by name; Pegboard's own cannot be replaced, of others the first one counts."""
-    from pegboard.discovery import entry_points
+    from pegboard.loading.discovery import entry_points
 
     found: dict[str, EntryPoint] = {}
     points = entry_points(COMMANDS)
@@ -88,7 +88,7 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _load(entry: "EntryPoint") -> click.Command:
-    from pegboard.discovery import LoadFailure, load_entry_point
+    from pegboard.loading.discovery import LoadFailure, load_entry_point
 
     found = load_entry_point(entry)
     if isinstance(found, click.Command):

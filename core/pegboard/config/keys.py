@@ -9,10 +9,10 @@ import msgspec
 from pegboard.config.layer import Layer
 from pegboard.config.substitute import expanded
 from pegboard.errors import ConfigError
-from pegboard.hosts import KEY as NETWORK
-from pegboard.hosts import host_pattern
-from pegboard.nearest import nearest_names
-from pegboard.permissions import rules_from_config
+from pegboard.kit.hosts import KEY as NETWORK
+from pegboard.kit.hosts import host_pattern
+from pegboard.kit.suggestions import nearest_names
+from pegboard.policy.permissions import rules_from_config
 from pegboard.schema.config import (
     AgentConfig,
     BudgetConfig,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pegboard.config.layer import Layer, Syntax
 from pegboard.errors import ConfigError
-from pegboard.sources import read_bounded
+from pegboard.trust.projectcode import read_bounded
 
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')

@@ -6,8 +6,8 @@ from pathlib import PurePath
 from typing import Any, get_args
 
 from pegboard.config.substitute import references, texts
-from pegboard.hosts import KEY as NETWORK
-from pegboard.hosts import tightened
+from pegboard.kit.hosts import KEY as NETWORK
+from pegboard.kit.hosts import tightened
 from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 
 _USERS_ALONE = frozenset({"auto_approve"})

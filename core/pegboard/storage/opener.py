@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from pegboard.contract.storage import OnCommit, Storage
 from pegboard.ids import IdSource
-from pegboard.storage.protocol import OnCommit, Storage
 
 
 async def open_storage(

@@ -10,11 +10,11 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.contract.changes import AddText
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.part import Part, ReasoningPart, Span, TextPart
 from pegboard.schema.wire import Wire, to_json
 from pegboard.storage import log, records
-from pegboard.storage.changes import AddText
 
 OPEN = "open"
 """The state of a part whose text goes on in its pieces."""

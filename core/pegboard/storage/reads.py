@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from pegboard.contract.storage import LastIds
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
@@ -14,7 +15,6 @@ from pegboard.schema.permission import Approval, Rule
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import pieces, records
-from pegboard.storage.protocol import LastIds
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
 _SessionRow = tuple[bytes, str, str, str, int]  # JSON, id, project, directory, updated

@@ -5,14 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from pegboard.errors import InvalidInputError
-from pegboard.schema.event import (
-    TYPES,
-    Custom,
-    Event,
-    PermissionAsked,
-    ProjectUpdated,
-    Properties,
-)
+from pegboard.schema.event import TYPES, Custom, Event, PermissionAsked, ProjectUpdated, Properties
 from pegboard.schema.message import (
     AssistantMessage,
     Message,

@@ -5,21 +5,15 @@ from collections.abc import Callable, Sequence
 import apsw
 import msgspec
 
+from pegboard.contract.changes import Change, Emit, PutMessage, PutPart, SettlePermissionRequest
+from pegboard.contract.storage import Fence
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
 from pegboard.schema.part import Failed, Part, Pending, Running, Span, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage import pieces, reads, records
-from pegboard.storage.changes import (
-    Change,
-    Emit,
-    PutMessage,
-    PutPart,
-    SettlePermissionRequest,
-)
 from pegboard.storage.log import now_ms
-from pegboard.storage.protocol import Fence
 from pegboard.storage.writes import apply
 
 INTERRUPTED_CALL = (

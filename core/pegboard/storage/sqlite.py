@@ -14,17 +14,17 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
+from pegboard.contract.changes import Change
+from pegboard.contract.storage import Fence, Hit, LastIds, OnCommit, SessionSize
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
-from pegboard.storage import care, reads, recovery, writes
-from pegboard.storage.changes import Change
-from pegboard.storage.opening import Opened, connect_reader, note_damage, open_database
-from pegboard.storage.protocol import Fence, Hit, LastIds, OnCommit, SessionSize
-from pegboard.storage.writer import Writer
+from pegboard.storage import integrity, reads, recovery, writes
+from pegboard.storage.databasefile import Opened, connect_reader, note_damage, open_database
+from pegboard.storage.writerthread import Writer
 
 # Two threads keep a long list from delaying a short read.
 _READERS = 2
@@ -138,22 +138,22 @@ class SqliteStorage:
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """See `Storage.search`."""
-        return await self._read(care.search, project_id, text, limit)
+        return await self._read(integrity.search, project_id, text, limit)
 
     async def sizes(self) -> tuple[SessionSize, ...]:
         """See `Storage.sizes`."""
-        return await self._read(care.sizes)
+        return await self._read(integrity.sizes)
 
     async def problems(self) -> tuple[str, ...]:
         """See `Storage.problems`."""
-        found = await self._read(care.problems)
+        found = await self._read(integrity.problems)
         if found.damaged:
             note_damage(self.path, apsw.CorruptError(found.damaged[0]))
         return found.all()
 
     async def vacuum(self) -> int:
         """See `Storage.vacuum`."""
-        return await asyncio.to_thread(care.vacuum, self.path)
+        return await asyncio.to_thread(integrity.vacuum, self.path)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
         """See `Storage.children`."""

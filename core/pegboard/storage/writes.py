@@ -6,24 +6,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
-from pegboard.ids import PREFIXES
-from pegboard.schema.event import (
-    Event,
-    MessageRemoved,
-    MessageUpdated,
-    PartRemoved,
-    PartUpdated,
-    PermissionAsked,
-    PermissionReplied,
-    ProjectUpdated,
-    SessionCreated,
-    SessionDeleted,
-    SessionUpdated,
-    TodoUpdated,
-)
-from pegboard.storage import pieces, records
-from pegboard.storage.changes import (
+from pegboard.contract.changes import (
     AddText,
     Change,
     ChangeSession,
@@ -44,8 +27,25 @@ from pegboard.storage.changes import (
     Tell,
     changed,
 )
+from pegboard.contract.storage import Fence
+from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
+from pegboard.ids import PREFIXES
+from pegboard.schema.event import (
+    Event,
+    MessageRemoved,
+    MessageUpdated,
+    PartRemoved,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    ProjectUpdated,
+    SessionCreated,
+    SessionDeleted,
+    SessionUpdated,
+    TodoUpdated,
+)
+from pegboard.storage import pieces, records
 from pegboard.storage.log import now_ms, store, supersede
-from pegboard.storage.protocol import Fence
 from pegboard.storage.records import to_row
 
 # Sessions nest by subagents; a chain of parents that bites its tail must still end.

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
+from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
-from pegboard.hooks import Hooks
-from pegboard.registration import Registrant, Registry
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing.samples import fits, samples
-from pegboard.tools import Tool, checked_id
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")

@@ -59,8 +59,8 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
-    from pegboard.cli import complain
     from pegboard.cli.exits import Exit
+    from pegboard.cli.main import complain
     from pegboard.schema.prompt import TextInput
     from pegboard_plugins.cli.engine import Prompt
     from pegboard_plugins.cli.local import LocalEngine

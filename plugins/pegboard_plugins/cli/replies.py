@@ -3,12 +3,7 @@
 import asyncio
 
 from pegboard import Subscription
-from pegboard.schema.event import (
-    Event,
-    PermissionReplied,
-    QuestionRejected,
-    QuestionReplied,
-)
+from pegboard.schema.event import Event, PermissionReplied, QuestionRejected, QuestionReplied
 
 
 class Replies:

@@ -23,9 +23,9 @@ from pegboard import (
     ServerUnreachableError,
     run_async,
 )
-from pegboard.cli import complain
 from pegboard.cli.exits import Exit, exit_of
 from pegboard.cli.faults import fault_of
+from pegboard.cli.main import complain
 from pegboard.schema.config import SandboxLevel
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session

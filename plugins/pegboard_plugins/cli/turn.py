@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from pegboard import AbortedError, Subscription
-from pegboard.cli import complain
 from pegboard.cli.exits import CUT, Exit, exit_of_answer
+from pegboard.cli.main import complain
 from pegboard.schema.event import PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart

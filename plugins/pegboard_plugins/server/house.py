@@ -11,14 +11,7 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from pegboard import (
-    App,
-    InvalidInputError,
-    NotFoundError,
-    PegboardError,
-    Places,
-    check_id,
-)
+from pegboard import App, InvalidInputError, NotFoundError, PegboardError, Places, check_id
 from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.keys import Keys

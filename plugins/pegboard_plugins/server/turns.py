@@ -8,13 +8,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from pegboard import AbortedError, CommandOrder, PegboardError, ShellOrder, check_id
-from pegboard.schema.bodies import (
-    CommandBody,
-    InitBody,
-    PromptBody,
-    ShellBody,
-    SummarizeBody,
-)
+from pegboard.schema.bodies import CommandBody, InitBody, PromptBody, ShellBody, SummarizeBody
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.wire import encode

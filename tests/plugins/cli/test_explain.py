@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from pegboard.audit import Audit
+from pegboard.audit.trail import Audit
+from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
-from pegboard.storage.changes import CreateSession, PutApproval
 from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from plugins.cli.commands import CommandLine

@@ -14,6 +14,7 @@ from pegboard_client import Client
 
 from cable import cable
 from pegboard.cli.exits import Exit
+from pegboard.cli.main import main
 from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard.schema.permission import PermissionRequest
 from plugins.cli.commands import CommandLine, Done, finished
@@ -312,9 +313,8 @@ def flood(server: Served) -> None:
 
 
 def test_without_the_client_the_way_to_get_it_is_told() -> None:
-    code = (
-        "import sys; sys.modules['pegboard_client'] = None; from pegboard.cli import main; main()"
-    )
+    code = "import sys; sys.modules['pegboard_client'] = None; from {} import main; main()"
+    code = code.format(main.__module__)
     words = [sys.executable, "-c", code, "run", "--attach", "http://127.0.0.1:9", "hi"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
 

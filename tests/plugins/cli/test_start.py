@@ -7,7 +7,7 @@ from plugins.cli.commands import CommandLine
 
 COUNTING = """
 import atexit, gc, sys
-from pegboard.cli import main
+from pegboard.cli.main import main
 
 collections = []
 gc.callbacks.append(lambda phase, facts: collections.append(phase))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from looks import counted_looks
 from lsp_project import config
 from pegboard import ProgramSearch, ToolContext, hookimpl, tool
-from pegboard.providers import ModelRequest, ToolDefinition
+from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import lsp as plugin

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import model_server as ms
-from pegboard.providers import (
+from pegboard.contract.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

@@ -7,8 +7,8 @@ import socket
 import pytest
 
 import model_server as ms
+from pegboard.contract.providers import StreamFinish, TextDelta, TextStart, ToolCall
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers import StreamFinish, TextDelta, TextStart, ToolCall
 from provider_run import events_of, provider_at, request_for, text_of
 
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import model_server as ms
-from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.models import model_from
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request, snake_case

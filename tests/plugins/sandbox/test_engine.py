@@ -11,8 +11,8 @@ import pytest
 
 from enclosed import BOXES, KINDS, SECRET
 from pegboard import App, ToolContext, hookimpl, tool
+from pegboard.contract.sandbox import Sandbox
 from pegboard.errors import ConfigError
-from pegboard.sandbox import Sandbox
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import glob as glob_plugin

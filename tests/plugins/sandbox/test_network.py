@@ -18,11 +18,11 @@ import pytest
 
 from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user, site
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.enclosure import Enclosure
+from pegboard.contract.sandbox import Sandbox
 from pegboard.errors import ConfigError
-from pegboard.process import child_env, run_process
-from pegboard.proxy import Proxy
-from pegboard.sandbox import Sandbox
+from pegboard.processes.process import child_env, run_process
+from pegboard.sandboxing.enclosure import Enclosure
+from pegboard.sandboxing.proxy import Proxy
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.part import Completed
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of

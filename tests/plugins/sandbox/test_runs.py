@@ -10,8 +10,8 @@ import pytest
 
 from enclosed import BOXES, KINDS, LIMIT_S, SECRET, USERS, Surroundings, attempt, site
 from pegboard import ToolError
-from pegboard.enclosure import Enclosure
-from pegboard.process import child_env, run_process
+from pegboard.processes.process import child_env, run_process
+from pegboard.sandboxing.enclosure import Enclosure
 from pegboard.schema.config import Config
 from processes import alive
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Left, Way
-from pegboard.openat import temporary_beside
+from pegboard.kit.openat import temporary_beside
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.objects import Objects
 from pegboard_plugins.snapshots.worktree import GitSnapshots

@@ -1,0 +1,265 @@
+"""The arguments of a tool: their JSON Schema, and the check of what a model wrote.
+
+A function's arguments are checked by pydantic, those of a raw JSON Schema by jsonschema; both
+are imported when they are first needed, for a plain function not before its first call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from pegboard.arguments import foreign_schema
+from pegboard.arguments.plain_schema import NotPlainError, Schema, plain_schema
+from pegboard.arguments.signature import Documentation, Signature, read_docstring, read_signature
+from pegboard.errors import SignatureError, ToolError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+    from pydantic import BaseModel
+
+MAX_MESSAGE = 400
+MAX_PROBLEMS = 10
+"""A model that wrote everything wrong learns no more from a longer list."""
+
+
+class Arguments(Protocol):
+    """What a tool's function takes."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function itself."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """The tool's description, where its author gives no other."""
+        ...
+
+    @property
+    def schema(self) -> Schema:
+        """The JSON Schema, of type object."""
+        ...
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """The modules that the first `validate` of most tools imports."""
+        ...
+
+    @property
+    def quick(self) -> bool:
+        """Whether `validate` takes so little time now that no thread is worth it."""
+        ...
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The values for the function.
+
+        :raises ToolError: when the arguments do not fit; the text is for the model.
+        """
+        ...
+
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call of the function with the values that `validate` gave."""
+        ...
+
+    def warm(self) -> None:
+        """Import and build what `validate` needs."""
+        ...
+
+
+class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """The arguments of a function, after its signature and docstring.
+
+    `tool` is the name in errors.
+    """
+
+    function: Callable[..., Any]
+    tool: str
+
+    def check(self) -> None:
+        """Nothing, when every parameter can be described.
+
+        A name in an annotation may come into being after the decorator has run; so if it does
+        not exist that is an error at the first use only.
+
+        :raises SignatureError: for a parameter that cannot be described.
+        """
+        try:
+            parameters = read_signature(self.function, tool=self.tool).parameters
+        except NameError:
+            return
+        try:
+            plain_schema(parameters)
+        except NotPlainError:
+            if self._model.__pydantic_complete__:
+                _ = self.schema
+
+    @property
+    def description(self) -> str:
+        """The docstring's text without its entries."""
+        return self._documentation.description
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The JSON Schema with the docstring's texts; a text in the annotation comes first."""
+        schema = self._undocumented_schema()
+        properties = schema.get("properties", {})
+        for name, text in self._documentation.parameters.items():
+            if text and name in properties:
+                properties[name].setdefault("description", text)
+        return schema
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """What brings pydantic."""
+        return ("pegboard.arguments.pydantic_model",)
+
+    @property
+    def quick(self) -> bool:
+        """Once the model is built; annotations that are not plain may run any code."""
+        return "_model" in vars(self) and self._is_plain
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The values for the function in pydantic's lax mode, defaults included."""
+        from pydantic import ValidationError  # saves 0.1 s before the first call
+
+        from pegboard.arguments.pydantic_model import problems
+
+        if not self._model.__pydantic_complete__:
+            _ = self.schema  # completes the model, or says what it lacks
+        try:
+            model = self._model.model_validate(args)
+        except ValidationError as error:
+            raise _refusal(tool, problems(error)) from None
+        names = (parameter.name for parameter in self._signature.parameters)
+        return {name: getattr(model, f"p{index}") for index, name in enumerate(names)}
+
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call by name, with the context where the function wants it."""
+        return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
+
+    def warm(self) -> None:
+        """Import pydantic and build the model."""
+        _ = self._model
+
+    def _undocumented_schema(self) -> Schema:
+        parameters = self._signature.parameters
+        try:
+            return plain_schema(parameters)
+        except NotPlainError:
+            # Saves 0.1 s for plain tools.
+            from pegboard.arguments.pydantic_model import model_schema
+
+            return model_schema(parameters, self._refuse)
+
+    @cached_property
+    def _documentation(self) -> Documentation:
+        return read_docstring(self.function.__doc__)
+
+    @cached_property
+    def _signature(self) -> Signature:
+        try:
+            return read_signature(self.function, tool=self.tool)
+        except NameError as error:
+            reason = f"{error}; a name in an annotation must exist at run time too"
+            raise self._refuse("", reason) from error
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        try:
+            plain_schema(self._signature.parameters)
+        except NotPlainError:
+            return False
+        return True
+
+    @cached_property
+    def _model(self) -> "type[BaseModel]":
+        # Saves 0.1 s before the first call.
+        from pegboard.arguments.pydantic_model import build_model
+
+        return build_model(self._signature.parameters, self._refuse)
+
+    def _refuse(self, parameter: str, reason: str) -> SignatureError:
+        return SignatureError(self.function.__module__, reason, tool=self.tool, parameter=parameter)
+
+
+class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Arguments after a JSON Schema that somebody else wrote.
+
+    The function gets them as the model wrote them: the check changes nothing and fills in
+    nothing, and it leaves out what `foreign_schema` cannot decide. `tool` is the name in errors.
+    """
+
+    function: Callable[..., Any]
+    tool: str
+    parameters: Mapping[str, Any]
+    description: str
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema, with the type and the properties that providers ask for.
+
+        :raises SignatureError: when it is too large, or too deep.
+        """
+        if wrong := foreign_schema.excess(self.parameters):
+            raise self._refuse(f"the JSON Schema {wrong}")
+        return {"type": "object", "properties": {}} | dict(self.parameters)
+
+    @property
+    def imports(self) -> tuple[str, ...]:
+        """None: a session may do without jsonschema, which only the check of such a call needs."""
+        return ()
+
+    @property
+    def quick(self) -> bool:
+        """Never: a schema of somebody else's may take any time."""
+        return False
+
+    def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
+        """The arguments as they are."""
+        wrong = foreign_schema.problems(self._validator, dict(args), most=MAX_PROBLEMS + 1)
+        if wrong:
+            raise _refusal(tool, map(_line, wrong))
+        return dict(args)
+
+    def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
+        """The call with the context and all arguments."""
+        return partial(self.function, context, values)
+
+    def warm(self) -> None:
+        """Import jsonschema and build the validator."""
+        _ = self._validator
+
+    @cached_property
+    def _validator(self) -> "Validator":
+        try:
+            return foreign_schema.validator_of(self.schema)
+        except ValueError as error:
+            raise self._refuse(f"the JSON Schema is wrong {error}") from error
+
+    def _refuse(self, reason: str) -> SignatureError:
+        return SignatureError(self.function.__module__, reason, tool=self.tool)
+
+
+def _line(problem: "ValidationError") -> str:
+    place = ".".join(map(str, problem.absolute_path)) or "arguments"
+    return f"{place}: {_short(problem.message)}"
+
+
+def _short(message: str) -> str:
+    """The message without the middle of a long value, with which it begins."""
+    if len(message) <= MAX_MESSAGE:
+        return message
+    return f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
+
+
+def _refusal(tool: str, problems: Iterable[str]) -> ToolError:
+    listed = list(islice(problems, MAX_PROBLEMS + 1))
+    lines = [f"- {problem}" for problem in listed[:MAX_PROBLEMS]]
+    if len(listed) > MAX_PROBLEMS:
+        lines.append("- and more")
+    head = f"The arguments of this call of {tool} are invalid:"
+    return ToolError("\n".join([head, *lines, "Write the call again with valid arguments."]))

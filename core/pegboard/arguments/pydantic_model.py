@@ -1,0 +1,123 @@
+"""A function's parameters as a pydantic model: for types that are not plain, and for every check.
+
+Importing this module imports pydantic, which takes 0.1 s: `tool_arguments` does so at need.
+"""
+
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    ValidationError,
+    create_model,
+)
+from pydantic.errors import PydanticUndefinedAnnotation
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+
+from pegboard.arguments.plain_schema import Schema
+from pegboard.arguments.signature import REQUIRED, Parameter
+
+Refuse = Callable[[str, str], Exception]
+"""Makes the error from a parameter's name, "" for the tool itself, and a reason."""
+
+_T = TypeVar("_T")
+
+# What pydantic raises for a type or a Field that it cannot use; most of it is not its own.
+_UNUSABLE = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError, RuntimeError)
+_NAMED_SCHEMAS = frozenset({"properties", "$defs"})
+_VALUES = frozenset({"default", "examples", "enum", "const", "required", "discriminator"})
+
+
+class _WithoutWarnings(GenerateJsonSchema):
+    """Leaves out a default that JSON cannot say; the function gets it all the same."""
+
+    ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]  # theirs
+        "skipped-choice",
+        "non-serializable-default",
+    }
+
+
+def build_model(parameters: Sequence[Parameter], refuse: Refuse) -> type[BaseModel]:
+    """A model whose fields are the parameters in their order, called p0, p1 and so on.
+
+    The real names are aliases: a parameter may be called `_limit` or `copy`, a field may not.
+    What `refuse` makes is raised for a type that has no validator.
+    """
+    return _blaming(_build, parameters, refuse)
+
+
+def model_schema(parameters: Sequence[Parameter], refuse: Refuse) -> Schema:
+    """The JSON Schema of the parameters, without titles, which repeat the names.
+
+    What `refuse` makes is raised for a type that has no JSON Schema.
+    """
+    return _blaming(_describe, parameters, refuse)
+
+
+def problems(error: ValidationError) -> Iterator[str]:
+    """A line for each thing that is wrong with the arguments."""
+    for problem in error.errors(include_url=False, include_context=False):
+        place = ".".join(map(str, problem["loc"])) or "arguments"
+        match problem["type"]:
+            case "missing":
+                yield f"{place}: is required, and missing"
+            case "extra_forbidden":
+                yield f"{place}: is not an argument of this tool"
+            case _:
+                yield f"{place}: {problem['msg']}, got {reprlib.repr(problem['input'])}"
+
+
+def _blaming(
+    act: Callable[[Sequence[Parameter]], _T], parameters: Sequence[Parameter], refuse: Refuse
+) -> _T:
+    """What `act` answers; when it fails, the error names the parameter that it fails for."""
+    try:
+        return act(parameters)
+    except _UNUSABLE as error:
+        if len(parameters) > 1:
+            for parameter in parameters:
+                _blaming(act, [parameter], refuse)
+        name = parameters[0].name if len(parameters) == 1 else ""
+        raise refuse(name, str(error).partition("\n")[0]) from error
+
+
+def _build(parameters: Sequence[Parameter]) -> type[BaseModel]:
+    fields: dict[str, Any] = {
+        f"p{index}": _aliased(parameter)
+        if parameter.default is REQUIRED
+        else (_aliased(parameter), parameter.default)
+        for index, parameter in enumerate(parameters)
+    }
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _aliased(parameter: Parameter) -> object:
+    """The annotation with the parameter's name as alias; the author's own alias comes later."""
+    annotation = parameter.annotation
+    kinds = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    return Annotated[(kinds[0], Field(alias=parameter.name), *kinds[1:])]
+
+
+def _describe(parameters: Sequence[Parameter]) -> Schema:
+    schema = _build(parameters).model_json_schema(schema_generator=_WithoutWarnings)
+    return {key: _untitled(key, value) for key, value in schema.items() if key != "title"}
+
+
+def _untitled(key: str, value: object) -> object:
+    """The value of a keyword without the titles in it; a property may be called `title`."""
+    if key in _VALUES:
+        return value
+    if isinstance(value, list):
+        return [_untitled("", item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    named = key in _NAMED_SCHEMAS
+    return {
+        name: _untitled("" if named else name, item)
+        for name, item in value.items()
+        if named or name != "title"
+    }

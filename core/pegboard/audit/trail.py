@@ -1,0 +1,335 @@
+"""A log of every decision and tool call, in which no line can be changed or lost unnoticed.
+
+The newest file is `audit.jsonl`. A full one is renamed to `audit-N.jsonl`, N being the number
+of its last line, and the chain goes on in the next. `audit.head` knows where the log ends.
+
+A line is in its file before what it tells of goes on, so that it outlives the process; the disk
+has it half a second later. `audit.head` never knows of a line that the disk may not have yet: a
+power cut may take the last lines, but leaves a chain that is whole.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.audit.chain import (
+    LONGEST_LINE_BYTES,
+    ZERO,
+    Link,
+    cut_note,
+    first_link,
+    full_file,
+    full_files,
+    line_after,
+    newest_link,
+    read_line,
+)
+from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
+from pegboard.errors import ToolError
+from pegboard.kit.redact import redacted
+from pegboard.kit.shielded import shielded
+from pegboard.paths import Places
+
+FULL_BYTES = 16 << 20
+"""A file of this size is full: some 40,000 lines."""
+KEPT_FILES = 8
+"""Full files that are kept; the oldest goes first."""
+SYNC_AFTER_S = 0.5
+"""So long a line may be in the system's memory alone; with a sync for each, a call waits 1 ms."""
+LONGEST_TEXT = 500
+"""Letters of a text that are kept; a command line may hold a whole file."""
+MOST_TEXTS = 50
+_SEARCHED_TEXT = 4000
+"""Letters that are searched for secrets before a text is cut."""
+
+
+class _End(msgspec.Struct, frozen=True):
+    """Where the log goes on, and what was found on the way there.
+
+    `cut` is where it is torn, `lost` whether something is gone that no crash takes.
+    """
+
+    last: Link
+    found: tuple[str, ...] = ()
+    cut: int | None = None
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A line that is to be written, and what came of it."""
+
+    kind: str
+    facts: Mapping[str, Any]
+    tried: bool = False
+    error: OSError | None = None
+
+
+class Audit:
+    """The log in the folder of `path`, which several processes may write.
+
+    `secrets` are texts that must not be in it; what looks like a secret is left out anyway. Who
+    can write the files can make whole new ones: keep the last digest elsewhere to notice that.
+    `witness` is a file in another folder, by which it is known that there was a log.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        secrets: Sequence[str] = (),
+        witness: Path | None = None,
+        full_bytes: int = FULL_BYTES,
+        kept_files: int = KEPT_FILES,
+    ) -> None:
+        self._path = path
+        self._secrets = tuple(secrets)
+        self._witness = witness
+        self._full_bytes = full_bytes
+        self._kept_files = kept_files
+        self._waiting: list[_Entry] = []
+        self._turn = asyncio.Lock()
+        self._known = Head()
+        self._synced = 0
+        self._sync_failed = False
+        self._syncing: asyncio.Task[None] | None = None
+
+    @classmethod
+    def at(cls, places: Places, *, secrets: Sequence[str] = ()) -> Self:
+        """The log of a user, with its witness."""
+        return cls(places.audit, secrets=secrets, witness=places.audit_witness)
+
+    async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Append a line; it outlives the process when this returns, and soon a power cut.
+
+        :raises ToolError: when it cannot be written: what leaves no trace shall not run.
+        """
+        entry = _Entry(kind, facts)
+        self._waiting.append(entry)
+        async with self._turn:  # who is first writes for all that wait
+            if not entry.tried:
+                await self._write_all()
+        if entry.error is not None or not entry.tried:
+            why = entry.error or "the line of another call cannot be"
+            raise ToolError(f"the audit log {self._path} cannot be written: {why}") from entry.error
+
+    async def aclose(self) -> None:
+        """Have the disk keep all lines, with the record of the last."""
+        if self._syncing is not None:
+            self._syncing.cancel()
+            await asyncio.wait({self._syncing})  # a thread that syncs is not waited for
+        await asyncio.to_thread(self._sync)
+
+    async def _sync_soon(self) -> None:
+        while self._known.last.seq > self._synced and not self._sync_failed:
+            await asyncio.sleep(SYNC_AFTER_S)
+            await asyncio.to_thread(self._sync)
+
+    def _sync(self) -> None:
+        """Have the disk keep the lines, and then the record of them.
+
+        The log is locked for the record alone. Where it fails, the next call is told.
+        """
+        known = self._known
+        if known.last.seq <= self._synced:
+            return
+        try:
+            _sync_file(self._path)
+            with locked(self._path, writing=True) as number:
+                head = read_head(number)
+                if head is not None and head.last.seq < known.last.seq:
+                    ended = replace(head, last=known.last, size=known.size, turn=head.turn + 1)
+                    write_head(number, ended)
+        except OSError:
+            self._sync_failed = True
+        else:
+            self._synced = known.last.seq
+
+    async def _write_all(self) -> None:
+        """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
+        entries, self._waiting = self._waiting, []
+        try:
+            await shielded(asyncio.to_thread(self._tried, entries))  # 30 s for its lock at the most
+        finally:
+            if self._syncing is None or self._syncing.done():
+                self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
+
+    def _tried(self, entries: Sequence[_Entry]) -> None:
+        error = None
+        try:
+            self._append(entries)
+        except OSError as raised:
+            error = raised
+        for entry in entries:
+            entry.tried, entry.error = True, error
+
+    def _append(self, entries: Sequence[_Entry]) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self._path, writing=True) as number:
+            written = read_head(number)
+            head = self._newer(written)
+            end = self._end(head)
+            if end.cut is not None:
+                os.truncate(self._path, end.cut)
+            if head is None:
+                head = Head(base=self._oldest())
+                if not end.last.seq and not end.found:
+                    write_head(number, head)  # from here on a log without a record has lost it
+            if end.lost and not head.lost:
+                head = replace(head, lost=end.last.seq + 1)
+            if _size(self._path) >= self._full_bytes:
+                head = self._turn_over(number, replace(head, last=end.last, turn=head.turn + 1))
+            at_once = written is None or bool(end.found) or self._sync_failed
+            last = self._put(end, entries, sync=at_once)
+            self._testify()
+            head = replace(head, last=last, size=_size(self._path), turn=head.turn + 1)
+            if at_once:
+                write_head(number, head)
+                self._synced, self._sync_failed = last.seq, False
+            self._known = head
+
+    def _testify(self) -> None:
+        """Make the witness; without it the log is as good, but for its loss as a whole."""
+        if self._witness is not None and not self._known.turn:
+            with suppress(OSError):
+                self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._witness.touch(mode=0o600)
+
+    def _newer(self, head: Head | None) -> Head | None:
+        """The end as this process has left it, if the head does not know of it yet."""
+        if head is None or self._known.last.seq <= head.last.seq:
+            return head
+        return replace(head, last=self._known.last, size=self._known.size)
+
+    def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> Link:
+        """Write the lines, after one for each thing that was found to be wrong."""
+        content, last = b"", end.last
+        found = [("repaired", {"found": text}) for text in end.found]
+        for kind, facts in (*found, *((each.kind, each.facts) for each in entries)):
+            kept = {key: self._plain(value) for key, value in facts.items()}
+            line, last = line_after(last, kind, kept)
+            content += line
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        number = os.open(self._path, flags, 0o600)
+        try:
+            size = os.fstat(number).st_size
+            whole = not size or os.pread(number, 1, size - 1) == b"\n"
+            content = content if whole else b"\n" + content
+            if os.write(number, content) < len(content):
+                raise OSError("the disk is full")
+            if sync:
+                to_disk(number)
+        finally:
+            os.close(number)
+        return last
+
+    def _end(self, head: Head | None) -> _End:
+        """Where the chain goes on: where the head says, and after whole lines behind it."""
+        size = _size(self._path)
+        if head is None:
+            return self._end_without_head(size)
+        if size == head.size:
+            return _End(head.last)
+        if size < head.size:
+            full = full_files(self._path)
+            if not size and full and full[-1][0] == head.last.seq:
+                return _End(head.last)  # it ended after the file was renamed
+            found = f"{head.size - size} bytes are gone from the log's end"
+            return _End(head.last, (found,), lost=True)
+        return self._end_behind(head)
+
+    def _end_behind(self, head: Head) -> _End:
+        """The end when a process died after its line and before its record in the head."""
+        with self._path.open("rb") as file:
+            file.seek(head.size)
+            rest = file.read()
+        sound = rest[: rest.rfind(b"\n", 0, (rest + ZERO).index(ZERO)) + 1]
+        last = head.last
+        for text in sound.splitlines():
+            last = read_line(text, last).link  # one with a fault stays, and `verify_audit` names it
+        if sound == rest:
+            return _End(last)
+        found = cut_note(len(rest) - len(sound))
+        return _End(last, (found,), cut=head.size + len(sound))
+
+    def _end_without_head(self, size: int) -> _End:
+        if size or full_files(self._path):
+            found = "the record of the log's end was missing"
+            return _End(newest_link(self._path), (found,), lost=True)
+        if self._witness is not None and self._witness.exists():
+            return _End(Link(), ("the log before this one is gone as a whole",), lost=True)
+        return _End(Link())
+
+    def _oldest(self) -> Link:
+        """What the oldest line follows."""
+        files = [*(path for _, path in full_files(self._path)), self._path]
+        for path in files:
+            try:
+                with path.open("rb") as file:
+                    return first_link(file.readline(LONGEST_LINE_BYTES))
+            except (OSError, ValueError):
+                continue
+        return Link()
+
+    def _turn_over(self, number: int, head: Head) -> Head:
+        """Put the full file aside, and take the oldest out if there are too many.
+
+        The head is written before each step that it must know of, so that a process may die
+        between any two of them.
+        """
+        _sync_file(self._path)
+        write_head(number, replace(head, size=_size(self._path)))
+        self._path.rename(full_file(self._path, head.last.seq))
+        full = full_files(self._path)
+        gone, kept = full[: -self._kept_files], full[-self._kept_files :]
+        base = head.base
+        if gone:
+            with kept[0][1].open("rb") as file:
+                base = first_link(file.readline(LONGEST_LINE_BYTES))
+        head = replace(head, size=0, base=base, turn=head.turn + 1)
+        write_head(number, head)
+        for _, path in gone:
+            path.unlink()
+        _sync_folder(self._path.parent)
+        return head
+
+    def _plain(self, value: object) -> object:
+        """The value without secrets, and not longer than a line may be."""
+        if isinstance(value, str):
+            text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
+            text = redacted(text, self._secrets)
+            short = len(text) <= LONGEST_TEXT and len(value) <= _SEARCHED_TEXT
+            return text if short else f"{text[:LONGEST_TEXT]}…"
+        if isinstance(value, list | tuple):
+            return [self._plain(each) for each in value[:MOST_TEXTS]]
+        return value
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _sync_file(path: Path) -> None:
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        to_disk(number)
+    finally:
+        os.close(number)
+
+
+def _sync_folder(folder: Path) -> None:
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)

@@ -1,0 +1,143 @@
+"""The command line: `main` is what the `pegboard` script calls, and its outermost frame."""
+
+import atexit
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+FAILED = 1
+USAGE = 2
+INTERRUPTED = 130
+GARBAGE_AFTER = 100_000
+"""New objects after which garbage is looked for: more than a start makes, which leaves none.
+
+At Python's own 700 that takes a start 10 to 20 ms.
+"""
+_PR_SET_DUMPABLE = 4
+
+
+def main() -> NoReturn:
+    """Run the command line and end the process with one of the codes of `pegboard.cli.exits`."""
+    if sys.argv[1:] == ["--version"]:
+        _leave(_say_version())
+    gc.set_threshold(GARBAGE_AFTER)
+    keep_memory_private()
+    _open_what_is_closed()
+    _accept_any_character()
+    _leave(run_command_line(sys.argv[1:]))
+
+
+def _say_version() -> int:
+    from pegboard import __version__
+
+    try:
+        sys.stdout.write(f"pegboard {__version__}\n")
+        sys.stdout.flush()
+    except OSError:
+        return FAILED
+    return 0
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run a command and return its exit code; what failed is one line on stderr."""
+    import click  # 30 ms that `--version` saves
+
+    from pegboard.cli.root import root
+    from pegboard.errors import PegboardError
+
+    try:
+        code = root.main(args=list(arguments), prog_name="pegboard", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except PegboardError as error:
+        complain(str(error))
+        return error.exit_code
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
+        from pegboard.cli.faults import fault_of  # only what fails needs it
+
+        complain(fault_of(error) or _crash(error))
+        return FAILED
+    return int(code) if code else 0
+
+
+def complain(text: str) -> None:
+    """Say what failed, on one line of stderr, in letters that no terminal obeys."""
+    from pegboard.cli.visible import visible  # only what fails needs it
+
+    sys.stderr.write(f"error: {visible(' '.join(text.split()))}\n")
+    sys.stderr.flush()
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process at once: all is closed, and taking the interpreter apart costs 40 to 100 ms.
+
+    It also ends where a thread of some plugin hangs.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001 - what others want done at the end; no public name
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # nobody reads it any more
+            stream.flush()
+    os._exit(code)
+
+
+def keep_memory_private() -> None:
+    """Let no other process of the user read our memory and environment, where keys of models are.
+
+    A tool's process finds us by `$PPID`. Root reads it all the same; prctl(2), PR_SET_DUMPABLE.
+    """
+    if sys.platform == "linux":
+        import ctypes  # 2 ms, and none for who only embeds us
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def _open_what_is_closed() -> None:
+    """Stand-ins for standard streams that the parent process has closed; lowest number first."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
+
+
+def _accept_any_character() -> None:
+    """Print a question mark where the terminal's encoding has no character, and never fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
+
+
+def _forget_stdout() -> None:
+    """Keep the interpreter from flushing into the pipe that its reader has closed."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _crash(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}; the details are in {_write_traceback(error)}"
+
+
+def _write_traceback(error: BaseException) -> Path | str:
+    """Where the traceback of `error` is, or why it is nowhere."""
+    import traceback  # 15 ms that a command without a failure saves
+    from time import strftime
+
+    from pegboard.paths import Places
+
+    file = Places.of(os.environ).state / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        file.touch(mode=0o600)
+        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+    except OSError as failure:
+        return f"no file ({failure})"
+    return file

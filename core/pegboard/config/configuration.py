@@ -1,0 +1,271 @@
+"""The configuration: what files, environment and program say, merged, checked, with its sources.
+
+From the weakest to the strongest source: the user's folder (`pegboard.toml`, `opencode.json[c]`,
+Markdown agents and commands), the file of `PEGBOARD_CONFIG`, the project's folders from the
+worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, and what the program gives.
+"""
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pegboard.config.keys import FOREIGN_PROGRAMS, normalised, unknown_keys
+from pegboard.config.layer import Layer
+from pegboard.config.markdown import markdown_files, read_markdown
+from pegboard.config.merge import Merged
+from pegboard.config.parse import from_content, read_layer
+from pegboard.config.project import (
+    as_project,
+    redirections,
+    shown_before,
+    tightening,
+    without_loosening,
+)
+from pegboard.config.substitute import referenced, substituted
+from pegboard.errors import ConfigError
+from pegboard.schema.config import Config
+from pegboard.trust.projectcode import read_bounded
+
+if TYPE_CHECKING:
+    from pegboard.workspace import Workspace
+
+_NAMES = ("pegboard.toml", "opencode.json", "opencode.jsonc")
+_PROJECT_NAMES = (
+    "pegboard.toml",
+    ".pegboard/pegboard.toml",
+    "opencode.json",
+    "opencode.jsonc",
+    ".opencode/opencode.json",
+    ".opencode/opencode.jsonc",
+)
+_PROJECT_FOLDERS = (".pegboard", ".opencode")
+
+
+class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration and where it comes from.
+
+    `sources` maps a dotted key to the file or variable that set it last. `files` are all that
+    were read. `untrusted` are the project's files of which something does not count for lack
+    of trust, each with a line in `warnings`, and those that they take texts from. `plugin_paths`
+    is where only the project's files say that plugins are.
+    """
+
+    config: Config
+    sources: Mapping[str, str]
+    files: tuple[Path, ...]
+    warnings: tuple[str, ...]
+    untrusted: tuple[Path, ...]
+    plugin_paths: tuple[Path, ...] = ()
+
+
+async def load_config(
+    workspace: "Workspace",
+    *,
+    config_dir: Path,
+    env: Mapping[str, str],
+    overrides: Mapping[str, object] | None,
+    trusted: bool | Mapping[Path, bytes],
+) -> LoadedConfig:
+    """The configuration of a workspace; `overrides` are in the syntax of the files.
+
+    `trusted` says whether the project is, or holds its files that are, as they were read then:
+    what has changed since, or come into being, counts as before.
+
+    Rules of the project's files go to `project_permission`, trusted or not. Until the project
+    is trusted nothing else of them counts but instruction files below the project, and no
+    `{env:...}` or `{file:...}` of theirs is looked up.
+
+    :raises ConfigError: for a file that cannot be read or is not valid, an unknown key in one
+        of Pegboard's own, and a value of the wrong type; with file, line and key.
+    """
+    reading = _Reading(workspace=workspace, config_dir=config_dir, env=env, trusted=trusted)
+    return await asyncio.to_thread(reading.loaded, overrides or {})
+
+
+@dataclass(slots=True, kw_only=True)
+class _Reading:
+    """One pass over all sources."""
+
+    workspace: "Workspace"
+    config_dir: Path
+    env: Mapping[str, str]
+    trusted: bool | Mapping[Path, bytes]
+    merged: Merged = field(default_factory=Merged)
+    files: dict[Path, None] = field(default_factory=dict)
+    untrusted: list[Path] = field(default_factory=list)
+    plugin_paths: dict[Path, bool] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def loaded(self, overrides: Mapping[str, object]) -> LoadedConfig:
+        for layer in self._layers(overrides):
+            self._add(layer)
+        return LoadedConfig(
+            config=self.merged.config(),
+            sources=self.merged.sources(),
+            files=tuple(self.files),
+            # A project's own words are in them, and are no lines of ours.
+            warnings=tuple(" ".join(text.splitlines()) for text in self.warnings),
+            untrusted=tuple(self.untrusted),
+            plugin_paths=tuple(path for path, users in self.plugin_paths.items() if not users),
+        )
+
+    def _layers(self, overrides: Mapping[str, object]) -> Iterator[Layer]:
+        yield from self._user_layers()
+        for folder in _folders(self.workspace):
+            yield from self._project_layers(folder)
+        content = self.env.get("PEGBOARD_CONFIG_CONTENT", "")
+        if content.strip():
+            yield from_content(content, "PEGBOARD_CONFIG_CONTENT")
+        if overrides:
+            yield Layer(name="overrides", value=overrides, syntax="pegboard")
+
+    def _user_layers(self) -> Iterator[Layer]:
+        for file in filter(_is_file, self._rule_files()):
+            value = {"instructions": [str(file)]}
+            yield Layer(name=str(file), value=value, syntax="pegboard")
+        for name in _NAMES:
+            yield from self._read(self.config_dir / name, project=False)
+        for table, name, file in markdown_files(self.config_dir):
+            self.files[file] = None
+            yield read_markdown(table, name, file)
+        if self.env.get("PEGBOARD_CONFIG"):
+            file = self.workspace.directory / self.env["PEGBOARD_CONFIG"]
+            if not _is_file(file):
+                raise ConfigError("PEGBOARD_CONFIG names a file that does not exist", file=file)
+            yield from self._read(file, project=False)
+
+    def _rule_files(self) -> Iterator[Path]:
+        """Where the user's own rules for all projects stand: ours, OpenCode's and Claude's."""
+        yield self.config_dir / "AGENTS.md"
+        yield self._home() / ".config" / "opencode" / "AGENTS.md"
+        yield self._home() / ".claude" / "CLAUDE.md"
+
+    def _project_layers(self, folder: Path) -> Iterator[Layer]:
+        for name in _PROJECT_NAMES:
+            yield from self._read(folder / name, project=True)
+        for name in _PROJECT_FOLDERS:
+            for table, entry, file in markdown_files(folder / name):
+                if file in self.files:
+                    continue
+                if self._trusts(file):
+                    self.files[file] = None
+                    content = self._content(file)
+                    yield read_markdown(table, entry, file, project=True, content=content)
+                else:
+                    self._leave_out(file, f"the {table} {entry}")
+                    self._include(_readable(file), file.parent)
+
+    def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
+        """The file's layer if it is there and was not read before, as the user's own."""
+        if file not in self.files and _is_file(file):
+            self.files[file] = None
+            content = self._content(file) if project else None
+            layer = read_layer(file, project=project, content=content)
+            if not layer.text:
+                self.warnings.append(f"{file} is empty, and nothing of it counts")
+            yield layer
+
+    def _trusts(self, file: Path | None) -> bool:
+        return self.trusted if isinstance(self.trusted, bool) else file in self.trusted
+
+    def _content(self, file: Path) -> bytes | None:
+        """The file as it was when the project was trusted, None to read it now."""
+        return None if isinstance(self.trusted, bool) else self.trusted.get(file)
+
+    def _add(self, layer: Layer) -> None:
+        folder = layer.file.parent if layer.file else self.workspace.directory
+        raw = layer.value
+        trusted = layer.project and self._trusts(layer.file)
+        if trusted or not layer.project:
+            contents = None if isinstance(self.trusted, bool) else self.trusted
+            raw = substituted(
+                layer, env=self.env, home=self._home(), folder=folder, contents=contents
+            )
+        else:
+            self._include(layer.text, folder)
+        if layer.project and "plugin_paths" in raw:  # as they are shown before a yes
+            raw = {**raw, "plugin_paths": layer.value["plugin_paths"]}
+        value = normalised(layer, raw, home=self._home(), folder=folder)
+        self._warn_of_the_unusable(layer, value)
+        self._note_plugins(value.get("plugin_paths"), users=not layer.project)
+        if layer.project:
+            value, looser = without_loosening(value, self.merged.value)
+            self.warnings.extend(
+                f"{layer.name}: ignored, because a project can only tighten it: {name}"
+                for name in looser
+            )
+        if trusted:
+            self.warnings.extend(f"{layer.name}: {text}" for text in redirections(layer.value))
+            value, ignored = as_project(value)
+            if ignored:
+                names = ", ".join(ignored)
+                self.warnings.append(f"{layer.name}: ignored, only you can set it: {names}")
+        elif layer.project:
+            value, ignored = tightening(value)
+            if ignored and layer.file is not None:
+                sent = "".join(f"; with your trust {text}" for text in shown_before(layer.value))
+                self._leave_out(layer.file, f"{', '.join(ignored)}{sent}")
+        self.merged.lay(layer, value)
+
+    def _warn_of_the_unusable(self, layer: Layer, value: dict[str, Any]) -> None:
+        unknown = unknown_keys(layer)
+        if unknown:
+            self.warnings.append(f"{layer.name}: unknown and ignored: {', '.join(unknown)}")
+        foreign = [name for name in FOREIGN_PROGRAMS if layer.project and name in layer.value]
+        if foreign:
+            names = ", ".join(foreign)
+            self.warnings.append(f"{layer.name}: Pegboard runs nothing of these: {names}")
+        given = value.get("instructions")
+        urls = [entry for entry in given if "://" in str(entry)] if isinstance(given, list) else []
+        if given and urls:
+            value["instructions"] = [entry for entry in given if "://" not in str(entry)]
+            self.warnings.append(
+                f"{layer.name}: only files can be instructions; ignored: {', '.join(urls)}"
+            )
+
+    def _note_plugins(self, paths: object, *, users: bool) -> None:
+        """Remember who names a plugin: one that the user names is the user's, whoever else does."""
+        for path in paths if isinstance(paths, list) else ():
+            if isinstance(path, str):
+                self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users
+
+    def _leave_out(self, file: Path, what: str) -> None:
+        self.untrusted.append(file)
+        self.warnings.append(f"{file}: ignored until you trust this project: {what}")
+
+    def _include(self, text: str, folder: Path) -> None:
+        """Have the project's files that a text of its settings stands for trusted with it."""
+        files = referenced(text, home=self._home(), folder=folder)
+        inside = (file for file in files if file.is_relative_to(self.workspace.worktree))
+        # `os.path`: a name that is too long for one is that of nothing, and no error.
+        self.untrusted.extend(file for file in inside if os.path.isfile(file))  # noqa: PTH113
+
+    def _home(self) -> Path:
+        home = self.env.get("HOME")
+        return Path(home) if home else Path.home()
+
+
+def _folders(workspace: "Workspace") -> tuple[Path, ...]:
+    """The worktree's root, and each folder from there down to the directory."""
+    directory, root = workspace.directory, workspace.worktree
+    if not directory.is_relative_to(root):
+        return (directory,)
+    above = [folder for folder in directory.parents if folder.is_relative_to(root)]
+    return (*reversed(above), directory)
+
+
+def _readable(file: Path) -> str:
+    """What can be read of a file."""
+    return read_bounded(file)[0].decode("utf-8", "replace")
+
+
+def _is_file(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror or error}", file=file) from error

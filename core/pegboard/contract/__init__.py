@@ -1,0 +1,1 @@
+"""What the author of a plugin reads: hooks, tools, contexts, providers, databases."""

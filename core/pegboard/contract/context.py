@@ -1,0 +1,395 @@
+"""What a plugin is handed: a read-only view of the session, and the context of a tool call."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from pegboard.contract.results import ToolResult
+from pegboard.contract.stash import Stash
+from pegboard.kit.programs import ProgramSearch
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.permission import Rule
+from pegboard.schema.question import Answers, Question
+from pegboard.schema.session import Session, Todo
+
+
+class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
+    """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
+
+    source: str
+    rules: tuple[Rule, ...]
+
+
+class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that a session has left running; all that it writes goes to `output_path`.
+
+    `started_at` is in milliseconds since the epoch. `ending` says how it ended, and `exit_code`
+    is None while it runs and when it was ended by us.
+    """
+
+    id: str
+    title: str
+    pid: int
+    output_path: Path
+    started_at: int
+    running: bool = True
+    exit_code: int | None = None
+    ending: str = ""
+
+
+class SessionView(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as plugins see it: a value of the moment, which nothing changes.
+
+    `depth` is 0 for a session that the user talks to, one more for each level of subagents.
+    `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
+    to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
+    `vouched`: they have said yes to it; `allowed` has the digests of its files and programs for
+    which they have. `home` is the user's folder, `config_dir` that of their settings. `private` are
+    the folders and files that no tool may change unasked, wherever they are: what Pegboard keeps,
+    its settings, and the repository's real git folders. `background` are the processes that the
+    session has left running, also those that have ended since.
+    """
+
+    info: Session
+    directory: Path
+    worktree: Path
+    agent: Agent
+    agents: tuple[Agent, ...]
+    model: Model
+    config: Config
+    rulesets: tuple[Ruleset, ...]
+    depth: int = 0
+    interactive: bool = False
+    trusted: bool = False
+    vouched: bool = False
+    allowed: Mapping[str, str] = {}
+    home: Path | None = None
+    config_dir: Path | None = None
+    private: tuple[Path, ...] = ()
+    background: tuple[BackgroundProcess, ...] = ()
+    turns: tuple[Turn, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The session's id."""
+        return self.info.id
+
+
+class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a process ended; `output` is stdout and stderr in the order of arrival.
+
+    `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
+    head and tail when the process wrote more than was asked for; `output_path` then has the first
+    64 MiB of the `output_bytes` that there were.
+    `background_ended`: processes that it had left running were ended with the call. `exceeded`
+    is the limit over which it was ended, such as "more than 2000 processes".
+    """
+
+    exit_code: int | None
+    output: str
+    timed_out: bool = False
+    exceeded: str = ""
+    truncated: bool = False
+    output_path: Path | None = None
+    output_bytes: int = 0
+    background_ended: bool = False
+    duration_s: float = 0.0
+
+
+class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How a subagent ended; `text` is its last answer."""
+
+    session_id: str
+    outcome: Literal["done", "failed", "timed_out", "cancelled"]
+    text: str
+
+
+class FileAccess(Protocol):
+    """Read stamps and writer locks of files, shared by all tools of an App."""
+
+    def note_read(self, path: Path) -> None:
+        """Remember that this session has seen the file as it is now."""
+        ...
+
+    def check_fresh(self, path: Path) -> None:
+        """Nothing, if this session has seen the file as it is now.
+
+        :raises ToolError: when it has not, with the request to read the file (again).
+        """
+        ...
+
+    def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
+        """The one writer of this file, across tools, sessions and subagents of the App."""
+        ...
+
+    async def replace(self, path: Path, content: bytes) -> int:
+        """Put `content` in the place of the file at once, keeping its mode; note it as read.
+
+        The answer is how many other names (hard links) the file had: they keep the old content.
+        `path` is one that `ask_path` gave: a link put in its way since is refused.
+
+        :raises OSError: when it cannot be written; the old file is then whole.
+        """
+        ...
+
+    async def intend(self, path: Path) -> None:
+        """Say that the call is about to move or remove the file, or to change it by itself.
+
+        A revert can then bring back what git ignores, too. `replace` says it of its own.
+        """
+        ...
+
+
+class BackgroundAccess(Protocol):
+    """Processes that outlive the call; they end with the session, a task's, or the App."""
+
+    def listed(self) -> tuple[BackgroundProcess, ...]:
+        """All that the session has started, the oldest first."""
+        ...
+
+    async def start(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
+    ) -> BackgroundProcess:
+        """A process that runs on; `env` is what `ToolContext.env` gives, with additions.
+
+        :raises ToolError: when the program or the directory cannot be used, or when too many
+            run already.
+        """
+        ...
+
+    async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
+        """The process once it has ended, or as it is after `limit_s` seconds.
+
+        :raises ToolError: when the session has no such process.
+        """
+        ...
+
+    async def stop(self, process_id: str) -> BackgroundProcess:
+        """The process once it has ended, with all that it started.
+
+        :raises ToolError: when the session has no such process.
+        """
+        ...
+
+
+def named_path(context: "ToolContext", text: str) -> Path:
+    """The path that a model means: from the home folder behind `~`, else from the directory."""
+    home = context.session.home
+    if home is not None and (text == "~" or text.startswith("~/")):
+        return home / text[2:]
+    return context.directory / text
+
+
+class ToolContext(Protocol):
+    """What a tool can know and do while it runs; every tool gets the same."""
+
+    @property
+    def session(self) -> SessionView:
+        """The session of the call."""
+        ...
+
+    @property
+    def message_id(self) -> str:
+        """The assistant message that the call belongs to."""
+        ...
+
+    @property
+    def call_id(self) -> str:
+        """The call, by the provider's id."""
+        ...
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that calls."""
+        ...
+
+    @property
+    def directory(self) -> Path:
+        """Where the session works; relative paths of arguments start here."""
+        ...
+
+    @property
+    def worktree(self) -> Path:
+        """The root of the repository, or the directory where there is no git."""
+        ...
+
+    @property
+    def cancelled(self) -> bool:
+        """The turn is being stopped; async tools are cancelled anyway, threads look here."""
+        ...
+
+    @property
+    def files(self) -> FileAccess:
+        """Read stamps and writer locks."""
+        ...
+
+    @property
+    def background(self) -> BackgroundAccess:
+        """Processes that go on after the call."""
+        ...
+
+    @property
+    def trusted(self) -> bool:
+        """The user lets the project's own code run, or it brings none."""
+        ...
+
+    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
+        """Where a plugin finds the programs that it starts by itself; `env` is that of `env()`."""
+        ...
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory for the life of the App, across sessions."""
+        ...
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that this call has changed so far, each once, as `edited` was told."""
+        ...
+
+    async def todos(self) -> tuple[Todo, ...]:
+        """The session's list."""
+        ...
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        """Replace the session's list, durably, with its event."""
+        ...
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing, once all patterns are allowed by rule, plugin or user.
+
+        `always` are the patterns that the user's approval for good covers. No time limit of the
+        call runs while a person is asked.
+
+        :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
+        """
+        ...
+
+    async def ask_path(self, path: Path) -> Path:
+        """The path with symlinks resolved, once it is inside the worktree or allowed outside.
+
+        :raises PermissionDeniedError: like `ask`, for the permission `external_directory`.
+        """
+        ...
+
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """The user's answers, in the order of the questions; waits as long as it takes.
+
+        No time limit of the call runs meanwhile.
+
+        :raises ToolError: when nobody is there to be asked.
+        :raises QuestionRejectedError: when the user does not want to answer; uncaught, it ends
+            the turn.
+        """
+        ...
+
+    def progress(
+        self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Show how far the tool is; cheap, and the newest wins."""
+        ...
+
+    async def env(self) -> Mapping[str, str]:
+        """The environment of `run`'s processes, for what a plugin starts by other means."""
+        ...
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 120.0,
+        limit_bytes: int = 1 << 20,
+        on_output: Callable[[str], None] | None = None,
+        reads: Sequence[Path] = (),
+    ) -> ProcessResult:
+        """How the process ended; with its group it never outlives the call.
+
+        Standard input is closed, the environment is free of provider keys and passes through
+        the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output. Where
+        the user wants a sandbox it runs in there; `reads` are what it has to see all the same.
+
+        :raises ToolError: when the program or the directory does not exist.
+        """
+        ...
+
+    def enclosed(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line for a process that is started by other means than `run`.
+
+        It is `argv` in the user's sandbox, if there is one; the program is looked for on the PATH
+        of `env`. The context has to last as long as the process: what takes more than the user's
+        limits is killed, and so is at the end what the process has left. In a sandbox process ids
+        differ.
+
+        :raises ToolError: when there is no such program, or the sandbox cannot be had.
+        """
+        ...
+
+    async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
+        """What a plugin stored under this key in the session, None if nothing."""
+        ...
+
+    async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        """Store a JSON value under this key in the session, durably."""
+        ...
+
+    async def edited(self, path: Path) -> None:
+        """Say that the call changed this file: the `file.edited` event."""
+        ...
+
+    async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What another tool answers: a call of its own, with its part, permission and hooks.
+
+        Only tools that this model is offered can be called. A tool that is called so cannot
+        call others.
+
+        :raises ToolError: when the call failed or was denied; its part says so too.
+        """
+        ...
+
+    async def follow_up(self, text: str, *, agent: str) -> None:
+        """Add a prompt to this session that `agent` answers once this step has ended.
+
+        :raises ToolError: for an agent that does not exist or does not talk to the user.
+        """
+        ...
+
+    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+        self,
+        agent: str,
+        prompt: str,
+        *,
+        description: str,
+        session_id: str | None = None,
+        timeout_s: float = 3600.0,
+        on_start: Callable[[str], None] | None = None,
+    ) -> ChildResult:
+        """How a subagent answered in a session of its own, or in the one named.
+
+        Its permissions are never wider than this session's. Eight of a session's subagents
+        work at the same time, the others wait. `on_start` gets the child's id before it works,
+        and `timeout_s` counts from there.
+
+        :raises ToolError: for an unknown agent, a session that is no child of this one, or
+            more than the allowed depth of subagents.
+        """
+        ...
+
+
+ToolFunction = Callable[..., Awaitable[object] | object]

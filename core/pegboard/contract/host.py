@@ -1,0 +1,184 @@
+"""What a plugin may ask of the App that it is handed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import ParamSpec, Protocol, TypeVar
+
+from pegboard.contract.marks import Answer
+from pegboard.contract.providers import Provider
+from pegboard.contract.stash import Stash
+from pegboard.contract.tools import Tool
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Config
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.permission import Rule
+from pegboard.schema.prompt import PartInput
+from pegboard.schema.session import Session
+from pegboard.workspace import Workspace
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class HookCalls(Protocol):
+    """How the hooks are called that a plugin brings; a call is typed by the specification.
+
+    `await hooks.collect(specs.register_things, config=config)` asks every plugin.
+    """
+
+    def has(self, spec: Callable[..., object]) -> bool:
+        """Whether any plugin implements the hook."""
+        ...
+
+    async def collect(
+        self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> tuple[Answer[_T], ...]:
+        """The items of all answers in one row, oldest plugin first, each with its plugin."""
+        ...
+
+    async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
+        """The subject as the newest plugin left it."""
+        ...
+
+    async def first(
+        self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> _T | None:
+        """The answer of the newest plugin that has one."""
+        ...
+
+    def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
+        """Queue the news for every plugin that listens; it never blocks."""
+        ...
+
+
+class Vouching(Protocol):
+    """What the user has said of the project's own code and programs.
+
+    `trusted`: its code may run. `vouched`: somebody has said yes; a project without code is
+    trusted without that. `allowed` maps the names that the user vouches for to their digests.
+    """
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the project's own code may run."""
+        ...
+
+    @property
+    def vouched(self) -> bool:
+        """Whether somebody has said so."""
+        ...
+
+    @property
+    def allowed(self) -> Mapping[str, str]:
+        """The digests that the user vouches for, by name."""
+        ...
+
+
+class Host(Protocol):
+    """The open project, as plugins see it; `App` is one."""
+
+    @property
+    def workspace(self) -> Workspace:
+        """The directory and its repository."""
+        ...
+
+    @property
+    def config(self) -> Config:
+        """The configuration, after all files and plugins."""
+        ...
+
+    @property
+    def decision(self) -> Vouching:
+        """Whether the project's own code may run."""
+        ...
+
+    @property
+    def untrusted(self) -> tuple[Path, ...]:
+        """The project's files that were not run, because nobody has trusted them."""
+        ...
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents by name."""
+        ...
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """The slash commands by name."""
+        ...
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by id."""
+        ...
+
+    @property
+    def providers(self) -> Mapping[str, Provider]:
+        """The providers by id."""
+        ...
+
+    @property
+    def hooks(self) -> HookCalls:
+        """The callers of the hooks that plugins bring."""
+        ...
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory, for `shutdown` to close."""
+        ...
+
+    async def resolve_model(self, name: str) -> Model:
+        """The model of this name.
+
+        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
+        """
+        ...
+
+    async def create_session(
+        self,
+        *,
+        title: str | None = None,
+        parent_id: str | None = None,
+        agent: str | None = None,
+        permission: Sequence[Rule] = (),
+    ) -> Session:
+        """A new session; `permission` are rules that can only tighten."""
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """The session.
+
+        :raises NotFoundError: when nothing has this id.
+        """
+        ...
+
+    async def turns(self, session_id: str) -> tuple[Turn, ...]:
+        """The messages of a session with their parts, in order, as far as they have come."""
+        ...
+
+    async def prompt(  # noqa: PLR0913 - the protocol's fields, all keyword-only
+        self,
+        session_id: str,
+        parts: Sequence[PartInput],
+        *,
+        agent: str | None = None,
+        model: str | None = None,
+        message_id: str | None = None,
+        system: str | None = None,
+        tools: Mapping[str, bool] | None = None,
+        variant: str | None = None,
+        no_reply: bool = False,
+    ) -> Turn:
+        """The last answer, once this prompt and all that wait with it are answered.
+
+        :raises NotFoundError: for an unknown session or agent.
+        :raises ModelNotFoundError: when no provider serves the model.
+        :raises AbortedError: when the turn was stopped before there was an answer.
+        :raises SessionBusyError: when another process runs the session.
+        """
+        ...
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop the session's run and wait until it has ended; False when none ran."""
+        ...

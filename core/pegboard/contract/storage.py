@@ -1,0 +1,235 @@
+"""What a database of sessions can do; SQLite's is in the core, others come from plugins."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from pegboard.contract.changes import Change
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.permission import Approval
+from pegboard.schema.session import Project, Session, Todo
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """The right to run a session: one process has it, and `epoch` counts who had it before."""
+
+    session_id: str
+    owner: str
+    epoch: int
+
+
+class LastIds(msgspec.Struct, frozen=True):
+    """The greatest ids of a session, None where there is none."""
+
+    message: str | None
+    part: str | None
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """A session in which a text was found; without a message it stands in the title."""
+
+    session: Session
+    message_id: str | None = None
+    excerpt: str = ""
+
+
+class SessionSize(msgspec.Struct, frozen=True):
+    """What a session takes in the database, in bytes and without its subagents' sessions."""
+
+    session_id: str
+    project_id: str
+    title: str
+    directory: str
+    size_bytes: int
+
+
+OnCommit = Callable[[tuple[Event, ...]], None]
+"""Called on the event loop after each commit, in the order of the events' numbers.
+
+It must not raise and must not block. It also hears commits whose waiting task was cancelled.
+"""
+
+
+class OpenStorage(Protocol):
+    """Opens a database; what `register_storage` answers with for a URL scheme."""
+
+    def __call__(
+        self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+    ) -> Awaitable["Storage"]:
+        """An open database, recovered from what earlier processes left unfinished.
+
+        :raises StorageError: when it cannot be opened.
+        """
+        ...
+
+
+class Storage(Protocol):
+    """Sessions that outlive the process.
+
+    Every method raises `StorageError` when the database cannot be read or written. A row that
+    is damaged is shown as damaged and never hides others.
+    """
+
+    @property
+    def ids(self) -> IdSource:
+        """The source of all ids of the process."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found wrong when it was opened, in sentences for the user."""
+        ...
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """The events of the changes, in order, once all of them are durable.
+
+        All changes are written, or none. When the wait is cancelled they are written all the
+        same. A change's event is numbered by its `seq`.
+
+        :raises SessionBusyError: when `fence` is no longer the session's; nothing is written.
+        :raises NotFoundError: when a change belongs to a session or message that is not there.
+        :raises InvalidInputError: when the id of a part belongs to another message.
+        """
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """The session.
+
+        :raises NotFoundError: when nothing has this id.
+        """
+        ...
+
+    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> tuple[Session, ...]:
+        """Sessions of one project or of all, those updated last first.
+
+        `search` is text that the title has in any case, `roots` leaves subagents' sessions
+        out, `since` is an instant in milliseconds that the update is not older than.
+        """
+        ...
+
+    async def sessions_json(  # noqa: PLR0913 - as `sessions`
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> bytes:
+        """What `sessions` gives, as a JSON array joined from the rows."""
+        ...
+
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        """The project's sessions that have the text in their title or in what was said.
+
+        Each is there once, titles first, then those updated last. Case is ignored for the
+        letters A to Z at least.
+        """
+        ...
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        """The sessions that this one is the parent of, in the order of their creation."""
+        ...
+
+    async def projects(self) -> tuple[Project, ...]:
+        """All projects, in the order of their creation."""
+        ...
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        """The messages with their parts, in the order of their creation; ids play no role.
+
+        `limit` keeps that many of the last. What a process left unfinished that has died is
+        marked as interrupted first.
+        """
+        ...
+
+    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+        """What `turns` gives, as a JSON array joined from the rows."""
+        ...
+
+    async def turn(self, session_id: str, message_id: str) -> Turn:
+        """One message with its parts.
+
+        :raises NotFoundError: when the session has no such message.
+        """
+        ...
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        """The session's list."""
+        ...
+
+    async def state(self, session_id: str, key: str) -> object:
+        """What a tool remembered for the session as plain JSON, None when nothing."""
+        ...
+
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
+        """What the user approved for these keys (see `PutApproval`), in the order of approval."""
+        ...
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        """What the user approved for single sessions of a project, in the order of approval."""
+        ...
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        """Stored events with a greater `seq`, in order; only the newest 10,000 are kept.
+
+        Of the updates of one thing only the first and the last are kept, since each event
+        carries the whole thing; that of a text that is being written carries what is stored of it.
+        """
+        ...
+
+    async def last_ids(self, session_id: str) -> LastIds:
+        """The greatest ids that the session has, to make greater ones."""
+        ...
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        """The sessions of all projects, the largest first."""
+        ...
+
+    async def problems(self) -> tuple[str, ...]:
+        """What is wrong in the database, in sentences; it reads everything."""
+        ...
+
+    async def vacuum(self) -> int:
+        """How many bytes less it takes, after everything in it has been written anew.
+
+        :raises StorageError: when others use it, or there is no room.
+        """
+        ...
+
+    async def claim(self, session_id: str) -> Fence:
+        """The right to run the session, until `release`.
+
+        The session of a process that died is taken over: what that left unfinished is marked
+        as interrupted first.
+
+        :raises SessionBusyError: while a living process has it, this one included.
+        :raises NotFoundError: when nothing has this id.
+        """
+        ...
+
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:
+        """Whether another living process has the right to run the session."""
+        ...
+
+    async def release(self, fence: Fence) -> None:
+        """Gives the right back; nothing happens when somebody else has it."""
+        ...
+
+    async def aclose(self) -> None:
+        """Writes what waits, gives all rights back and closes the database."""
+        ...

@@ -1,0 +1,372 @@
+"""Tools: what the model can call, made from a function or from a raw JSON Schema."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import WRAPPER_ASSIGNMENTS, partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+
+from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments
+from pegboard.contract.results import ToolResult
+from pegboard.errors import InvalidInputError, SignatureError, ToolError
+from pegboard.kit.threads import Threads
+
+if TYPE_CHECKING:
+    from pegboard.contract.context import ToolContext
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+Effect = Literal["reads", "edits", "runs", "delegates"]
+"""What a call may do to files of the project.
+
+`reads`: nothing, so it waits for no snapshot. `edits`: it writes, and says each file by
+`ToolContext.edited`. `runs`: whatever programs do. `delegates`: nothing itself; it has other
+calls, or a subagent's, do it.
+"""
+Service = Literal["shell", "subagents", "refused_calls"]
+"""What the engine has a tool for; it gives the arguments that are named here.
+
+`shell`: it runs a line of the user's own (`command`, `description`). `subagents`: it stands for
+work that the user gives to one (`description`, `prompt`, `subagent_type`, `command`).
+`refused_calls`: it answers a call that cannot be made (`tool`, `error`), and is never offered.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tool:
+    """What a model can call; made by `@tool` or by `Tool.raw`.
+
+    `timeout_s` is the time limit of a call, without the time in which a person is asked, None for
+    the configuration's. `asks` makes the permission requests of a call and does nothing else; see
+    `requests`. `effect` says what a call may do to files; who says too little has changes that are
+    told late, and not undone with the call's step. `on_cut` is a sentence for the model on what
+    this tool can do with the file of an output that was too long, "" for nothing. The output of a
+    `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
+    for a person's decision: it is closed to subagents and to agents that the configuration adds,
+    unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
+    that says so is taken. `imports` are modules that its own code imports with the first call;
+    they are loaded beforehand, while the model thinks. A tool made from a function is called from
+    Python as the function is: `await hello("Ada")`.
+
+    :raises InvalidInputError: for an `effect` or a `serves` that there is not.
+    """
+
+    id: str
+    arguments: Arguments = field(repr=False)
+    own_description: str | None = field(default=None, repr=False)
+    own_permission: str | None = field(default=None, repr=False)
+    timeout_s: float | None = None
+    asks: Callable[..., Awaitable[object]] | None = field(default=None, repr=False)
+    aliases: Mapping[str, str] = field(default_factory=dict, repr=False)
+    effect: Effect = "runs"
+    on_cut: str = field(default="", repr=False)
+    lasting: bool = False
+    needs_user: bool = False
+    serves: Service | None = None
+    imports: tuple[str, ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        self._check("effect", self.effect, get_args(Effect))
+        self._check("serves", self.serves, (*get_args(Service), None))
+        function = self.arguments.function
+        for name in WRAPPER_ASSIGNMENTS:
+            object.__setattr__(self, name, getattr(function, name, None))
+        object.__setattr__(self, "__wrapped__", function)
+
+    def _check(self, fact: str, value: object, allowed: tuple[object, ...]) -> None:
+        if value not in allowed:
+            known = ", ".join(map(repr, allowed))
+            raise InvalidInputError(
+                f"the tool {self.id} has the {fact} {value!r}; it must be one of {known}"
+            )
+
+    @classmethod
+    def raw(  # noqa: PLR0913 - the facts of a tool
+        cls,
+        id: str,  # noqa: A002 - the field's name
+        description: str,
+        parameters: Mapping[str, Any],
+        function: Callable[["ToolContext", Mapping[str, Any]], Any],
+        *,
+        permission: str | None = None,
+        timeout_s: float | None = None,
+        asks: Callable[..., Awaitable[object]] | None = None,
+        effect: Effect = "runs",
+        needs_user: bool = False,
+        serves: Service | None = None,
+    ) -> "Tool":
+        """A tool with a JSON Schema of its own, such as one of an MCP server.
+
+        `function` gets the context and the arguments as the model wrote them, once they fit
+        the schema; a plain function runs in a worker thread. `asks` takes the context and those
+        of the arguments that it names.
+
+        A schema has at most 262,144 letters, 20,000 values and 64 levels, else the tool is left
+        out. What cannot be decided is not checked, so a function checks for itself what matters:
+        what a `format` or an `unevaluated...` keyword says, what a reference elsewhere or an
+        expression that Python cannot read would, and what takes more than 0.3 s.
+
+        :raises InvalidInputError: for an id that providers refuse, an `effect` or a `serves` that
+            there is not.
+        """
+        return cls(
+            id=checked_id(id),
+            arguments=RawArguments(
+                function=function, tool=id, parameters=parameters, description=description
+            ),
+            own_permission=permission,
+            timeout_s=timeout_s,
+            asks=asks,
+            effect=effect,
+            needs_user=needs_user,
+            serves=serves,
+        )
+
+    @property
+    def description(self) -> str:
+        """What the model reads about the tool."""
+        if self.own_description is None:
+            return self.arguments.description
+        return self.own_description
+
+    @property
+    def permission(self) -> str:
+        """The permission that hides and gates the tool, its id unless its author says another."""
+        return self.own_permission or self.id
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """The JSON Schema of the arguments, of type object; made when it is first asked for.
+
+        :raises SignatureError: when a name in an annotation never came into being.
+        """
+        return self.arguments.schema
+
+    @property
+    def call_imports(self) -> tuple[str, ...]:
+        """The modules that a call needs and the tool's description does not."""
+        return (*self.arguments.imports, *self.imports)
+
+    def renamed(self, id: str) -> "Tool":  # noqa: A002 - the field's name
+        """The same tool under another id.
+
+        :raises InvalidInputError: for an id that providers refuse.
+        """
+        return replace(self, id=checked_id(id))
+
+    def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The arguments under the tool's own names, where a model wrote those of another agent's.
+
+        A name counts as the tool's if `aliases` says so, or if it differs in case and underscores
+        alone (`file_path` for `filePath`). What the model also wrote by its own name stays.
+        """
+        known = self.parameters.get("properties", {})
+        strange = [name for name in args if name not in known]
+        if not strange:
+            return args
+        spelt = {_spelling(name): name for name in known}
+        found = dict(args)
+        for name in strange:
+            own = self.aliases.get(name) or spelt.get(_spelling(name))
+            if own is not None and own not in found:
+                found[own] = found.pop(name)
+        return found
+
+    @property
+    def quick(self) -> bool:
+        """Whether `validate` takes so little time now that no thread is worth it."""
+        return self.arguments.quick
+
+    def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
+        """The values that `call` takes, defaults included.
+
+        Run it in a thread unless it is `quick`: the first check imports pydantic or jsonschema and
+        takes up to 0.2 s, and one against a JSON Schema of somebody else's takes up to 0.3 s.
+
+        :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
+        :raises SignatureError: when a name in an annotation never came into being.
+        """
+        return self.arguments.validate(args, tool=self.id)
+
+    def warm(self) -> None:
+        """Do now what the first `validate` would have to do; blocks for up to 0.2 s."""
+        self.arguments.warm()
+
+    async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
+        """The tool's answer to values that `validate` gave; what the function raises is raised.
+
+        A plain function runs in a worker thread, which nothing can stop: a call that is
+        cancelled leaves it to look at `context.cancelled`.
+
+        :raises ToolError: when the function answers with neither text nor `ToolResult`.
+        """
+        bound = self.arguments.bind(context, args)
+        try:
+            answer = await (bound() if self._is_async else _in_thread(bound))
+        except SystemExit as error:
+            raise ToolError(f"the tool {self.id} tried to end the process") from error
+        if isinstance(answer, str):
+            return ToolResult(output=answer)
+        if isinstance(answer, ToolResult):
+            return answer
+        kind = type(answer).__name__
+        raise ToolError(f"the tool {self.id} answered with {kind}, not with str or ToolResult")
+
+    async def requests(self, context: "ToolContext", args: Mapping[str, object]) -> bool:
+        """Whether the tool says beforehand what a call would ask; then `context` is asked it.
+
+        `pegboard explain` calls it with a context that only takes notes. What `asks` raises is
+        raised.
+        """
+        if self.asks is None:
+            return False
+        wanted = inspect.signature(self.asks).parameters
+        await self.asks(context, **{name: args[name] for name in args if name in wanted})
+        return True
+
+    @property
+    def _is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.arguments.function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
+        """What the function itself answers."""
+        return self.arguments.function(*args, **kwargs)
+
+
+@overload
+def tool(function: Callable[..., Any]) -> Tool: ...
+@overload
+def tool(
+    *,
+    id: str | None = ...,
+    description: str | None = ...,
+    permission: str | None = ...,
+    timeout_s: float | None = ...,
+    asks: Callable[..., Awaitable[object]] | None = ...,
+    aliases: Mapping[str, str] | None = ...,
+    effect: Effect = ...,
+    on_cut: str = ...,
+    lasting: bool = ...,
+    needs_user: bool = ...,
+    serves: Service | None = ...,
+    imports: tuple[str, ...] = ...,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(  # noqa: PLR0913 - the facts of a tool
+    function: Callable[..., Any] | None = None,
+    *,
+    id: str | None = None,  # noqa: A002 - the field's name
+    description: str | None = None,
+    permission: str | None = None,
+    timeout_s: float | None = None,
+    asks: Callable[..., Awaitable[object]] | None = None,
+    aliases: Mapping[str, str] | None = None,
+    effect: Effect = "runs",
+    on_cut: str = "",
+    lasting: bool = False,
+    needs_user: bool = False,
+    serves: Service | None = None,
+    imports: tuple[str, ...] = (),
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """Makes a tool of a function; used as `@tool` or as `@tool(timeout_s=5)`.
+
+    The signature becomes the JSON Schema of the arguments. The docstring becomes the
+    description, and its entries those of the parameters. A parameter annotated `ToolContext`
+    is given by us. `permission` and `id` are the function's name unless they are given. `asks`
+    takes the context and those of the arguments that it names. `aliases` are other names under
+    which a parameter is taken, such as those that models know from other agents. `effect`,
+    `on_cut`, `lasting`, `needs_user`, `serves` and `imports` are told at `Tool`.
+
+    :raises SignatureError: for a parameter that cannot be described to a model.
+    :raises InvalidInputError: for an `id` that providers refuse, an `effect` or a `serves` that
+        there is not.
+    """
+
+    def make(function: Callable[..., Any]) -> Tool:
+        name = checked_id(id) if id else _name(function)
+        arguments = FunctionArguments(function=function, tool=name)
+        arguments.check()
+        return Tool(
+            id=name,
+            arguments=arguments,
+            own_description=description,
+            own_permission=permission,
+            timeout_s=timeout_s,
+            asks=asks,
+            aliases=aliases or {},
+            effect=effect,
+            on_cut=on_cut,
+            lasting=lasting,
+            needs_user=needs_user,
+            serves=serves,
+            imports=imports,
+        )
+
+    return make if function is None else make(function)
+
+
+def serving(tools: Iterable[Tool], service: Service) -> Tool | None:
+    """The newest of the tools that says it serves so."""
+    return next((tool for tool in reversed([*tools]) if tool.serves == service), None)
+
+
+def checked_id(id: str) -> str:  # noqa: A002 - the field's name
+    """The id of a tool, as given: 1 to 64 ASCII letters, digits, `_` and `-`.
+
+    :raises InvalidInputError: for any other, because providers refuse the whole request.
+    """
+    if _ID.fullmatch(id):
+        return id
+    raise InvalidInputError(
+        f"{id!r} cannot be the id of a tool: it takes 1 to 64 of A-Z, a-z, 0-9, _ and -"
+    )
+
+
+def _spelling(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
+def _name(function: object) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    if isinstance(name, str) and name != "<lambda>":
+        return name
+    reason = 'it has no name of its own; write @tool(id="...")'
+    raise SignatureError(type(function).__module__, reason, tool=repr(function))
+
+
+class _Outcome(AbstractContextManager["_Outcome"]):
+    """What a function did in a thread: its answer, or the error that the loop is to raise."""
+
+    answer: Any = None
+    error: BaseException | None = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> Literal[True]:
+        self.error = error
+        return True
+
+
+async def _in_thread(bound: Callable[[], Any]) -> object:
+    """The function's answer, from a thread that holds up neither others nor the exit."""
+    threads = Threads("pegboard-tool")
+    try:
+        outcome = await threads.run(partial(_outcome, bound))
+    finally:
+        threads.close()
+    if outcome.error is not None:
+        raise outcome.error
+    return await outcome.answer if inspect.isawaitable(outcome.answer) else outcome.answer
+
+
+def _outcome(bound: Callable[[], Any]) -> _Outcome:
+    with _Outcome() as outcome:
+        outcome.answer = bound()
+    return outcome

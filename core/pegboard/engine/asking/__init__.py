@@ -1,0 +1,1 @@
+"""May this call run? Rules, plugins, approvals, and a person at last."""

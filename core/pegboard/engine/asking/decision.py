@@ -1,0 +1,295 @@
+"""One permission request: rules and plugins first, then what was approved, then a person."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import PutApproval
+from pegboard.contract.context import SessionView
+from pegboard.engine.asking.enclosed import unasked_inside
+from pegboard.engine.parts import Engine
+from pegboard.engine.writer import Writer
+from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
+from pegboard.kit.shielded import shielded
+from pegboard.policy.pending import Answer, advice, nobody
+from pegboard.policy.permissions import is_unclear, literally, unapproved
+from pegboard.schema.event import PermissionAsked, PermissionReplied
+from pegboard.schema.permission import (
+    USER_KEY,
+    Approval,
+    PermissionRequest,
+    Reply,
+    Rule,
+    ToolReference,
+    Verdict,
+)
+
+_TAILS = (" *", "/*")
+"""How a tool says that a choice for good is for more than the one text."""
+_ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
+ONCE = "once"
+"""In a request's metadata: it is asked every time, and cannot be approved for good."""
+AUTO = "auto"
+HEADLESS = "headless"
+REJECTED = "The user rejected permission to use this specific tool call."
+
+
+def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
+    engine: Engine,
+    *,
+    session_id: str,
+    permission: str,
+    patterns: Sequence[str],
+    always: Sequence[str],
+    metadata: Mapping[str, Any],
+    tool: ToolReference | None,
+) -> PermissionRequest:
+    """A request with an id of its own."""
+    return PermissionRequest(
+        id=engine.ids.new("permission"),
+        session_id=session_id,
+        permission=permission,
+        patterns=tuple(patterns),
+        metadata=dict(metadata),
+        always=tuple(always),
+        tool=tool,
+    )
+
+
+async def settle(
+    engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
+) -> None:
+    """Nothing, once the request is allowed.
+
+    :raises PermissionDeniedError: when it is denied, or nobody is there to be asked.
+    :raises PermissionRejectedError: when the user rejects it.
+    :raises PermissionCorrectedError: when the user says what to do instead.
+    """
+    verdict = await _settled(engine, view, request)
+    if verdict.action == "allow":
+        return
+    if verdict.action == "deny":
+        raise PermissionDeniedError(
+            verdict.reason or f"{request.permission} is denied", advice=verdict.advice
+        )
+    answer = await _asked(engine, view, as_asked(view, request, verdict), writer)
+    if answer.reply == "reject" and answer.message:
+        raise PermissionCorrectedError(f"{REJECTED} The user said: {answer.message}")
+    if answer.reply == "reject":
+        raise PermissionRejectedError(REJECTED)
+
+
+async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
+    """The recorded verdict, judged again while somebody approves something.
+
+    An approval settles what waits; a request that is on its way to wait must not miss it.
+    """
+    while True:
+        known = engine.desk.rechecks
+        verdict = await judged(engine, view, request)
+        if not engine.desk.interactive:
+            verdict = unattended(request, verdict)
+        await record(engine, view, request, verdict)
+        if verdict.action != "ask" or known == engine.desk.rechecks:
+            return verdict
+
+
+def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
+    """The request as it is asked: with agent and reason, and no choice for good that is too wide.
+
+    There is none for what a plugin wants asked every time, and where the tool says so; for what
+    nobody can know before it happens there is that of the very same.
+    """
+    metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
+    if verdict.firm or request.metadata.get(ONCE):
+        return replace(request, always=(), metadata={**metadata, ONCE: True})
+    return replace(request, metadata=metadata, always=_for_good(request))
+
+
+def _for_good(request: PermissionRequest) -> tuple[str, ...]:
+    """What a choice for good would allow: no `*` counts that only stands in what is asked for.
+
+    The agent chooses names: that of a folder `/srv/*` must not have all folders allowed.
+    """
+    if any(map(is_unclear, request.patterns)):
+        return tuple(each if is_unclear(each) else literally(each) for each in request.patterns)
+    if not any(literally(pattern) != pattern for pattern in request.patterns):
+        return request.always
+    return tuple(_narrow(pattern) for pattern in request.always)
+
+
+def _narrow(pattern: str) -> str:
+    tail = next((tail for tail in _TAILS if pattern.endswith(tail)), "")
+    return pattern.removesuffix(tail).replace("*", "?") + tail if tail else literally(pattern)
+
+
+def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
+    """The verdict where nobody is there to be asked: ask is deny."""
+    if verdict.action != "ask":
+        return verdict
+    return replace(
+        verdict,
+        action="deny",
+        reason=nobody(request, because=verdict),
+        source=HEADLESS,
+        advice=advice(request, because=verdict),
+    )
+
+
+async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
+    """The verdict of all rules and plugins, with what the user has approved for good or `auto`."""
+    verdict = (
+        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=request)
+        or _ASK
+    )
+    if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
+        verdict = await _approved(engine, view, request, verdict)
+    if verdict.action == "ask" and not verdict.firm:
+        verdict = await unasked_inside(engine, view, request, verdict)
+    if verdict.action == "ask" and not verdict.firm and engine.config.auto_approve:
+        reason = f"allowed without asking (auto_approve): {verdict.reason}"
+        return replace(verdict, action="allow", reason=reason, source=AUTO)
+    return verdict
+
+
+async def _approved(
+    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> Verdict:
+    """The verdict that remains when what was approved for good is taken off the request."""
+    approvals = await _approvals(engine, view)
+    rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
+    if rest == ():
+        given = next(each for each in approvals if not _uncovered(each.rule, request))
+        rule = given.rule
+        reason = f'approved before, for the {given.scope}: {rule.permission} "{rule.pattern}"'
+        return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
+    if rest == request.patterns:
+        return verdict
+    smaller = replace(request, patterns=rest)
+    return (
+        await engine.hooks.strictest(hookspecs.permission_ask, session=view, request=smaller)
+        or _ASK
+    )
+
+
+def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
+    """Whether the rule covers no pattern of the request."""
+    rest = unapproved([rule], request.permission, request.patterns)
+    return len(rest) == len(request.patterns or ("*",))
+
+
+async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
+    """What was approved for all projects, this one, this session, or those that it works for."""
+    keys = [USER_KEY, engine.workspace.project_id, view.id]
+    parent = view.info.parent_id
+    while parent is not None and parent not in keys:
+        keys.append(parent)
+        parent = (await engine.storage.session(parent)).parent_id
+    found = await engine.storage.approvals(*keys)
+    return [each for each in found if each.agent in (None, view.agent.name)]
+
+
+async def _asked(
+    engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
+) -> Answer:
+    writer.say(PermissionAsked(request=request))
+
+    async def allowed() -> bool:
+        return (await judged(engine, view, request)).action == "allow"
+
+    try:
+        answer = await engine.desk.wait(request, allowed=allowed)
+    except asyncio.CancelledError:
+        _tell(writer, request, "reject")  # nobody has to answer it any more
+        raise
+    # Who answered was told that it holds.
+    await shielded(_note(engine, view, request, answer, writer))
+    return answer
+
+
+async def _note(
+    engine: Engine, view: SessionView, request: PermissionRequest, answer: Answer, writer: Writer
+) -> None:
+    """Note the answer in the log and, if it is one for good, for good; then say so."""
+    rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
+    await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
+    if rules and answer.by == "user":
+        await _approve(engine, view, answer, rules, writer)
+    _tell(writer, request, answer.reply)
+
+
+def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
+    """What an approval for good of the request allows."""
+    return tuple(
+        Rule(permission=request.permission, pattern=pattern, action="allow")
+        for pattern in request.always or map(literally, request.patterns)
+    )
+
+
+def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
+    writer.say(PermissionReplied(session_id=request.session_id, request_id=request.id, reply=reply))
+
+
+async def _approve(
+    engine: Engine, view: SessionView, answer: Answer, rules: tuple[Rule, ...], writer: Writer
+) -> None:
+    """Store what is approved for good, and settle the waiting requests that it covers."""
+    only = view.agent.name if answer.agent_only else None
+    keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
+    writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
+    await writer.barrier()
+    await engine.desk.recheck()
+
+
+async def record(
+    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> None:
+    """Note the decision in the log.
+
+    :raises ToolError: when it cannot be noted: what leaves no trace shall not happen.
+    """
+    facts = {
+        "session": request.session_id,
+        "request": request.id,
+        "call": request.tool.call_id if request.tool else None,
+        "agent": view.agent.name,
+        "permission": request.permission,
+        "patterns": request.patterns,
+        "action": verdict.action,
+        "by": verdict.source or "nobody",
+        "rule": _written(verdict.rule),
+        "reason": verdict.reason,
+    }
+    await engine.audit.write("decision", facts)
+
+
+async def _record_answer(
+    engine: Engine,
+    request: PermissionRequest,
+    answer: Answer,
+    *,
+    agent: str,
+    rules: tuple[Rule, ...],
+) -> None:
+    facts: dict[str, Any] = {
+        "session": request.session_id,
+        "request": request.id,
+        "call": request.tool.call_id if request.tool else None,
+        "agent": agent,
+        "permission": request.permission,
+        "patterns": request.patterns,
+        "action": "deny" if answer.reply == "reject" else "allow",
+        "by": answer.by,
+        "reply": answer.reply,
+    }
+    if rules and answer.by == "user":
+        facts |= {"scope": answer.scope, "agent_only": answer.agent_only}
+        facts["approved"] = [rule.pattern for rule in rules]
+    await engine.audit.write("reply", facts)
+
+
+def _written(rule: Rule | None) -> list[str] | None:
+    return None if rule is None else [rule.permission, rule.pattern, rule.action]

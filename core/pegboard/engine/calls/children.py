@@ -1,0 +1,86 @@
+"""What a tool asks for when it wants a subagent, and what it gets."""
+
+from contextlib import suppress
+
+from pegboard.contract.context import ChildResult
+from pegboard.engine.content.sanitise import kept_title
+from pegboard.engine.parts import ChildRequest, Engine
+from pegboard.engine.run import MAX_DEPTH, Run
+from pegboard.engine.session.sessions import new_session
+from pegboard.errors import NotFoundError, ToolError
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
+from pegboard.schema.part import TextPart
+from pegboard.schema.session import Session, Tokens, subtracted
+
+MAX_FAMILY = 10_000
+"""Sessions below one; a chain of parents that bites its tail ends here."""
+
+
+def take_subagent(run: Run, *, resumed: bool = False) -> None:
+    """Count a subagent that the run begins, or goes on with.
+
+    :raises ToolError: when it would be too deep below the user's session, or one too many.
+    """
+    if run.depth + 1 > MAX_DEPTH:
+        raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
+    if not resumed:
+        run.budget.subagents.take()
+
+
+async def child_session(engine: Engine, request: ChildRequest) -> Session:
+    """The session in which the subagent works.
+
+    :raises ToolError: when the session to go on with is not a child of the caller's.
+    """
+    if request.session_id is None:
+        return await new_session(
+            engine,
+            title=f"{_line(request.description)} (@{request.agent.name} subagent)",
+            parent_id=request.parent.id,
+            agent=request.agent.name,
+        )
+    try:
+        session = await engine.storage.session(request.session_id)
+    except NotFoundError as error:
+        raise ToolError(str(error)) from error
+    if session.parent_id != request.parent.id:
+        raise ToolError(f"{session.id} is not a subagent's session of this one")
+    return session
+
+
+def _line(description: str) -> str:
+    """The description as a part of a title: a line that is not too long."""
+    return kept_title(" ".join(description.split()))
+
+
+def child_result(session_id: str, turn: Turn) -> ChildResult:
+    """How a subagent ended, by its last answer."""
+    assert isinstance(turn.info, AssistantMessage)
+    texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
+    text = texts[-1] if texts else ""
+    match turn.info.error:
+        case None:
+            return ChildResult(session_id=session_id, outcome="done", text=text)
+        case AbortedFailure():
+            return ChildResult(session_id=session_id, outcome="cancelled", text=text)
+        case error:
+            said = text or error.data.message
+            return ChildResult(session_id=session_id, outcome="failed", text=said)
+
+
+async def charge(engine: Engine, request: ChildRequest, before: Session) -> None:
+    """Tell the caller what the subagent has cost since `before`, however it ended."""
+    with suppress(NotFoundError):  # a client can delete the session meanwhile
+        after = await engine.storage.session(before.id)
+        cost = (after.cost or 0.0) - (before.cost or 0.0)
+        request.on_cost(cost, subtracted(after.tokens or Tokens(), before.tokens or Tokens()))
+
+
+async def family_of(engine: Engine, session_id: str) -> list[str]:
+    """The session and all below it, parents first."""
+    found = [session_id]
+    for place in range(MAX_FAMILY):
+        if place == len(found):
+            break
+        found += [child.id for child in await engine.storage.children(found[place])]
+    return found

@@ -1,0 +1,53 @@
+"""What a first tool call imports, loaded while the model thinks."""
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from typing import TypeVar
+
+from pegboard.contract.tools import Tool
+from pegboard.kit.threads import Threads
+
+HEAD_START_S = 0.05
+"""How long the request has the machine for itself; a step that is over by then loads nothing."""
+
+_T = TypeVar("_T")
+
+
+async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]) -> _T:
+    """What the work gives, while a thread imports what the first calls of these tools need.
+
+    What it has begun it goes on with when the work ends; a call waits for its own modules alone.
+    """
+    task = asyncio.create_task(_load(tools), name="loading") if _cold(tools) else None
+    try:
+        return await work
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def _load(tools: Sequence[Tool]) -> None:
+    await asyncio.sleep(HEAD_START_S)
+    threads = Threads("pegboard-loading")  # the exit does not wait for it
+    try:
+        await threads.run(partial(_warm, _cold(tools)))
+    finally:
+        threads.close()
+
+
+def _cold(tools: Sequence[Tool]) -> list[Tool]:
+    """Those for which nobody imports all modules: a call that has begun does so by itself."""
+    return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
+
+
+def _warm(tools: Sequence[Tool]) -> None:
+    for tool in tools:
+        with suppress(Exception):  # foreign code; the call itself says what is wrong
+            for name in tool.call_imports:
+                import_module(name)
+            tool.warm()

@@ -1,0 +1,1 @@
+"""A history that outgrows the model's window becomes shorter."""

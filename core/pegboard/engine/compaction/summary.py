@@ -1,0 +1,311 @@
+"""One compaction: a compactor is asked, and its outcome is taken or refused."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import Emit, PutMessage, PutPart
+from pegboard.contract.compactors import Compaction, CompactionRequest
+from pegboard.contract.context import SessionView
+from pegboard.engine.compaction.window import estimate, fixed_tokens, next_request, usable
+from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
+from pegboard.engine.request import plain_request
+from pegboard.engine.run import Run
+from pegboard.engine.step import Step
+from pegboard.errors import ContextOverflowError, ProviderError
+from pegboard.policy.agents import agent_for
+from pegboard.schema.agent import Agent
+from pegboard.schema.event import SessionCompacted, SessionFailed
+from pegboard.schema.message import (
+    AssistantMessage,
+    ContextOverflowFailure,
+    Failure,
+    MessagePath,
+    MessageTime,
+    OverflowData,
+    TextData,
+    Turn,
+    UnknownFailure,
+    UserMessage,
+)
+from pegboard.schema.part import Part, TextPart
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Tokens
+
+LIMIT_S = 600.0
+"""How long a compactor may take, its requests to the model included."""
+SHRINK = 0.8
+"""A compaction that leaves more than this share is refused: it would only be asked again."""
+KEPT_SHARE = 0.4
+KEPT_TOKENS = 20_000
+OVERHEAD_TOKENS = 2_000
+"""What a summary's request has beside the text: the agent's prompt and the question."""
+PROMPT = """\
+Write the summary from which this work will be continued by somebody who sees nothing else of \
+the conversation. Say, each under a heading of its own: what the user asked for and every wish \
+and limit that they stated; what has been done, with the files and names that matter; what was \
+decided and why; what was tried and did not work; what is being done right now; what comes \
+next. Be exact about names, paths, commands and figures. Leave out pleasantries. Answer with \
+the summary alone."""
+_FALLBACK = Agent(
+    name="summaries",
+    mode="primary",
+    permission=(Rule(permission="*", pattern="*", action="deny"),),
+    options={},
+    hidden=True,
+    native=True,
+    prompt="You are an assistant for summarizing conversations.",
+)
+
+
+def summariser(agents: Mapping[str, Agent]) -> Agent:
+    """The agent that writes summaries; one of ours where no plugin brings any."""
+    return agent_for(agents, "summaries") or _FALLBACK
+
+
+@dataclass(slots=True)
+class Compacting:
+    """One compaction: what it is made from, and the newest message that it has made.
+
+    `before` is the model's view that has to become shorter, with `tokens` by the provider's
+    count and `estimated` by ours. `answering` are the prompts that wait.
+    """
+
+    run: Run
+    request: Turn
+    auto: bool
+    before: tuple[Turn, ...]
+    view: SessionView
+    tokens: int
+    estimated: int
+    answering: tuple[str, ...]
+    made: str | None = None
+
+    @classmethod
+    async def begun(cls, run: Run, user: UserMessage) -> "Compacting":
+        """The compaction that this message asks for.
+
+        :raises ModelNotFoundError: when no provider serves the model for summaries.
+        """
+        request = run.history.get(user.id)
+        part = compaction_of(request)
+        assert part is not None
+        agent = summariser(run.engine.agents)
+        choice = agent.model or user.model
+        model = await run.engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+        before = run.history.view()
+        return cls(
+            run=run,
+            request=request,
+            auto=part.auto,
+            before=before,
+            view=run.view(agent, model),
+            tokens=next_request(run.history, model, before),
+            estimated=estimate(run.history.messages(model, before)),
+            answering=(_answering(before) if part.auto else run.history.prompts_after(user.id)),
+        )
+
+    async def run_to_its_end(self) -> None:
+        """Ask the compactor and store what becomes of it, whatever that is."""
+        outcome = await self._outcome()
+        match outcome:
+            case Compaction():
+                await self._settle(outcome)
+            case TimeoutError():
+                await self._fail(_unknown(f"the summary took longer than {LIMIT_S:g} s"))
+            case Exception():
+                await self._fail(failure_of(outcome))
+            case _:
+                await self._fail(_unknown(f"the compactor answered with {outcome!r:.80}"))
+
+    async def _outcome(self) -> object:
+        """What the compactor answered or raised; it is foreign code, so that may be anything."""
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                [outcome] = await asyncio.gather(self._compacted(), return_exceptions=True)
+        except TimeoutError as error:
+            return error
+        return outcome
+
+    async def _compacted(self) -> Compaction:
+        run, engine = self.run, self.run.engine
+        answers = await engine.hooks.collect(hookspecs.register_compactors)
+        if not answers:
+            raise ProviderError("no plugin registers a compactor; the built-in one is `compact`")
+        prompt = await engine.hooks.fold(
+            hookspecs.session_compacting, session=self.view, prompt=PROMPT
+        )
+        return await answers[-1].value.compact(
+            CompactionRequest(
+                session=self.view,
+                first=_first_prompt(run.history.turns),
+                answering=self.answering,
+                todos=await engine.storage.todos(run.session.id),
+                prompt=prompt,
+                room_tokens=self._room(),
+                keep_tokens=min(KEPT_TOKENS, int(self.estimated * KEPT_SHARE)),
+                auto=self.auto,
+                ask=self._ask,
+            )
+        )
+
+    def _room(self) -> int:
+        """What a text may hold; of a window that is unknown and overflowed, half of that."""
+        limit = usable(self.view.model)
+        if limit is None:
+            return max(self.estimated // 2 if self.auto else self.estimated * 2, OVERHEAD_TOKENS)
+        return max(limit - OVERHEAD_TOKENS, limit // 2)
+
+    async def _ask(self, text: str) -> str:
+        assert isinstance(self.request.info, UserMessage)
+        step = Step(self.run, self.view, self.request.info, summary=True)
+        request = partial(plain_request, self.run.engine, self.view, text)
+        outcome = await step.play(request, may_overflow=True)
+        if outcome == "overflow":
+            raise ContextOverflowError("the text to be summarised is too long for the model")
+        self.made = step.message_id
+        turn = self.run.history.get(step.message_id)
+        assert isinstance(turn.info, AssistantMessage)
+        if turn.info.error is not None:
+            raise ProviderError(turn.info.error.data.message)
+        return _text(turn)
+
+    async def _settle(self, made: Compaction) -> None:
+        """Take the outcome, if the next request becomes so much shorter that it can be sent."""
+        if not made.summary.strip():
+            await self._fail(_unknown("there is no text in the summary"))
+            return
+        turn = self._told(made.summary)
+        known = {each.info.id for each in self.before if not is_compaction(each)}
+        kept = [name for name in (*made.kept, *self.answering) if name in known]
+        request = self._pinned(made.pinned)
+        seen = (request, turn, *(each for each in self.before if each.info.id in kept))
+        after = estimate(self.run.history.messages(self.view.model, seen))
+        left = self._scaled(after)
+        limit = usable(self.view.model)
+        if self.auto and (left > self.tokens * SHRINK or (limit is not None and left > limit)):
+            await self._fail(_too_little(self.tokens, left, limit))
+            return
+        note = {"before": self.tokens, "after": left, "kept": list(dict.fromkeys(kept))}
+        self._put(turn, metadata={**_metadata(turn), COMPACTION: note})
+        self._store(request, self.request.parts)
+        self.run.writer.change(Emit(SessionCompacted(session_id=self.run.session.id)))
+        await self.run.writer.barrier()
+
+    def _scaled(self, estimated: int) -> int:
+        """What the provider will count for a view of this size, from what it counted before."""
+        sent = self.run.sent
+        fixed = fixed_tokens(sent) if sent is not None else 0
+        ratio = self.tokens / max(self.estimated + fixed, 1)
+        return round((estimated + fixed) * max(ratio, 1.0))
+
+    def _told(self, summary: str) -> Turn:
+        """The message with this summary: the model's own, or one that says what is given."""
+        if self.made is not None and _text(self.run.history.get(self.made)) == summary:
+            return self.run.history.get(self.made)
+        info = self._message()
+        text = TextPart(
+            id=self.run.ids.part(), session_id=info.session_id, message_id=info.id, text=summary
+        )
+        turn = Turn(info=replace(info, finish="stop"), parts=(text,))
+        self._store(turn)
+        return turn
+
+    def _pinned(self, texts: tuple[str, ...]) -> Turn:
+        """The request with what stays word for word."""
+        info = self.request.info
+        parts: list[Part] = [
+            TextPart(
+                id=self.run.ids.part(),
+                session_id=info.session_id,
+                message_id=info.id,
+                text=text,
+                synthetic=True,
+            )
+            for text in texts
+        ]
+        return Turn(info=info, parts=(*self.request.parts, *parts))
+
+    async def _fail(self, failure: Failure) -> None:
+        """Say what went wrong, on the message that the compactor made last."""
+        turn = Turn(info=self._message(), parts=())
+        if self.made is not None:
+            turn = self.run.history.get(self.made)
+        assert isinstance(turn.info, AssistantMessage)
+        if turn.info.error is None:
+            self._put(turn, error=failure)
+            session_id = self.run.session.id
+            self.run.writer.change(Emit(SessionFailed(session_id=session_id, error=failure)))
+        await self.run.writer.barrier()
+
+    def _put(self, turn: Turn, **changes: Any) -> None:  # noqa: ANN401 - fields of the message
+        self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
+
+    def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
+        """Store a turn but for the parts that are known: clients count steps by their events."""
+        self.run.put(turn)
+        new = (PutPart(part) for part in turn.parts if part not in known)
+        self.run.writer.change(PutMessage(turn.info), *new)
+
+    def _message(self) -> AssistantMessage:
+        now = self.run.engine.now()
+        model, directory = self.view.model, self.view.directory
+        return AssistantMessage(
+            id=self.run.ids.message(),
+            session_id=self.run.session.id,
+            parent_id=self.request.info.id,
+            model_id=model.id,
+            provider_id=model.provider_id,
+            mode=self.view.agent.name,
+            agent=self.view.agent.name,
+            path=MessagePath(cwd=str(directory), root=str(self.view.worktree)),
+            cost=0.0,
+            tokens=Tokens(),
+            time=MessageTime(created=now, completed=now),
+            summary=True,
+        )
+
+
+def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
+    """The newest prompt, and those that came right before it."""
+    found: list[str] = []
+    for turn in reversed(turns):
+        if isinstance(turn.info, UserMessage) and not is_compaction(turn):
+            found.append(turn.info.id)
+        elif found:
+            break
+    return tuple(found)
+
+
+def _first_prompt(turns: Sequence[Turn]) -> Turn | None:
+    users = (turn for turn in turns if isinstance(turn.info, UserMessage))
+    return next((turn for turn in users if not is_compaction(turn)), None)
+
+
+def _text(turn: Turn) -> str:
+    return "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.text)
+
+
+def _metadata(turn: Turn) -> dict[str, Any]:
+    assert isinstance(turn.info, AssistantMessage)
+    return turn.info.metadata or {}
+
+
+def _unknown(message: str) -> Failure:
+    return UnknownFailure(data=TextData(message=f"The session was not compacted: {message}."))
+
+
+def _too_little(before: int, after: int, limit: int | None) -> Failure:
+    window = f" of {limit:,}" if limit else ""
+    text = (
+        f"The conversation is too long for the model and could not be made short enough: about "
+        f"{after:,}{window} tokens would be left of {before:,}. Start a new session, or choose a "
+        f"model with a larger window."
+    )
+    return ContextOverflowFailure(data=OverflowData(message=text))

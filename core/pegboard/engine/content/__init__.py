@@ -1,0 +1,1 @@
+"""What a model gets of files and of tools' answers, within bounds."""

@@ -1,0 +1,128 @@
+"""What of a tool's answer is kept: text that can be written, facts and files within bounds."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.contract.results import Attachment, ToolResult
+from pegboard.engine.content.attachments import MEDIA_LIMIT_BYTES
+from pegboard.engine.content.truncate import limit_output
+from pegboard.errors import ToolError
+from pegboard.schema.wire import encode
+
+TITLE_LETTERS = 500
+FACTS_BYTES = 4 << 20
+"""The longest metadata: each change of a call sends them to all who watch."""
+_ROOM_AROUND = 100
+"""Levels kept free of what an encoder can nest: metadata are stored within their part."""
+LEFT_OUT = "leftOut"
+"""The key under which metadata name what was left out of them."""
+
+
+async def kept_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
+    """The answer as it is stored, shown and sent; what it cannot be is left out and said.
+
+    :raises ToolError: when its fields are not of the types that the contract names.
+    """
+    output, title, metadata, files = (
+        _checked(result.output, str, "output"),
+        _checked(result.title, str, "title"),
+        _checked(result.metadata, Mapping, "metadata"),
+        _checked(result.attachments, tuple | list, "attachments"),
+    )
+    kept, missing = _fitting(files)
+    plain = ToolResult(
+        output=kept_text("\n\n".join((output, *missing))),
+        title=kept_title(title),
+        metadata=kept_facts(metadata),
+        attachments=kept,
+    )
+    return await limit_output(plain, output_dir=output_dir, hint=hint)
+
+
+async def kept_error(text: str, *, output_dir: Path, hint: str) -> str:
+    """Why a call failed, in a text that a model can read."""
+    result = ToolResult(output=kept_text(text))
+    return (await limit_output(result, output_dir=output_dir, hint=hint)).output
+
+
+def kept_text(text: str) -> str:
+    """The text without halves of letters (surrogates), which no encoding can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def kept_title(title: str) -> str:
+    """The title, of a long one the beginning."""
+    return kept_text(title[:TITLE_LETTERS])
+
+
+def kept_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
+    """Those that can be written as JSON and fit together; the names of others under `leftOut`."""
+    room = FACTS_BYTES
+    if 0 <= _size(facts) <= room:
+        return dict(facts)
+    kept: dict[str, Any] = {}
+    missing = []
+    for name, fact in facts.items():
+        plain = kept_text(fact) if isinstance(fact, str) else fact
+        size = _size(plain)
+        if isinstance(name, str) and 0 <= size <= room:
+            kept[name] = plain
+            room -= size
+        else:
+            missing.append(kept_title(str(name)))
+    return {**kept, LEFT_OUT: missing} if missing else kept
+
+
+def _size(value: object) -> int:
+    """The bytes of its JSON, -1 for what has none, or is too deep to be stored with its part."""
+    nested = value
+    for _ in range(_ROOM_AROUND):
+        nested = [nested]
+    try:
+        return len(encode(nested)) - 2 * _ROOM_AROUND
+    except (TypeError, ValueError, RecursionError, msgspec.EncodeError):
+        return -1
+
+
+def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool is foreign code
+    if isinstance(value, kind):
+        return value
+    raise ToolError(f"the {field} of the tool's answer is of the type {type(value).__name__}")
+
+
+def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
+    """The files that providers take, and what is to be said of the others."""
+    kept, missing = [], []
+    room = MEDIA_LIMIT_BYTES
+    for given in files:
+        file = _attachment(given)
+        size = _content_bytes(file.url)
+        if 0 < size <= room:
+            kept.append(file)
+            room -= size
+        else:
+            why = "is empty" if size <= 0 else f"has {size:,} bytes, {room:,} could be attached"
+            missing.append(f"[The attachment {kept_title(file.filename or file.mime)} {why}]")
+    return tuple(kept), missing
+
+
+def _content_bytes(url: str) -> int:
+    """The bytes that a `data:` URL holds in base64."""
+    return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
+
+
+def _attachment(given: object) -> Attachment:
+    file = _checked(given, Attachment, "attachment")
+    name = _checked(file.filename, str | None, "attachment's filename")
+    return Attachment(
+        mime=kept_text(_checked(file.mime, str, "attachment's mime")),
+        url=kept_text(_checked(file.url, str, "attachment's url")),
+        filename=name if name is None else kept_title(name),
+    )

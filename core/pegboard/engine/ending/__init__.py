@@ -1,0 +1,1 @@
+"""How requests and answers end: well, with a failure, or with another attempt."""

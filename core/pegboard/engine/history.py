@@ -1,0 +1,318 @@
+"""A session's turns while it runs, and what the model sees of them.
+
+Each turn is converted once; the same message object goes into every later request, where the
+provider keeps its encoded form. A step costs no more because the session is long.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import assert_never
+
+import msgspec
+
+from pegboard.contract.providers import Call, Content, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.schema.message import (
+    AbortedFailure,
+    AssistantMessage,
+    Message,
+    OutputLengthFailure,
+    Turn,
+    UserMessage,
+)
+from pegboard.schema.model import Model
+from pegboard.schema.part import (
+    AgentPart,
+    CompactionPart,
+    Completed,
+    Failed,
+    FilePart,
+    Part,
+    Pending,
+    ReasoningPart,
+    Running,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+    ToolState,
+)
+from pegboard.storage.recovery import INTERRUPTED_CALL
+
+CLEARED = "[The output of this call was cleared to save space.]"
+INTERRUPTED = "[The call was interrupted before it had a result.]"
+SUMMARISE = "What have we done so far?"
+COMPACTION = "compaction"
+"""What is under this name in a summary's metadata makes the model's view begin with it."""
+GO_ON = "Go on."
+SUBTASK = "The user had a subagent do the following task."
+_UNREADABLE_MIMES = ("text/plain", "application/x-directory")
+
+
+class _Sent(msgspec.Struct):
+    """The turns of the newest request, and what a model saw of them, without the last "go on".
+
+    The next request begins with the same turns, so only what is new is looked at.
+    """
+
+    model: str
+    turns: tuple[Turn, ...] = ()
+    messages: list[ModelMessage] = msgspec.field(default_factory=list)
+
+
+class History:
+    """The turns of a session in the order in which the model saw them, and their converted form.
+
+    `subagents` is the tool by which the model calls one.
+    """
+
+    def __init__(self, turns: Iterable[Turn], *, subagents: str = "subagents") -> None:
+        self.turns = as_seen(turns)
+        self._subagents = subagents
+        self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+        self._users: list[int] = []
+        self._memo: dict[str, tuple[Turn, str, tuple[ModelMessage, ...]]] = {}
+        self._sent = _Sent("")
+        self._go_on = ModelMessage(role="user", content=(Text(text=GO_ON),))
+        self._aside: set[str] = set()
+        self._summary: str | None = None
+        self._count_users()
+        for turn in self.turns:
+            self._note(turn)
+
+    def put(self, turn: Turn) -> None:
+        """Add a turn at the end, or replace the one of the same id where it stands."""
+        place = self._places.get(turn.info.id)
+        if place is None:
+            self._places[turn.info.id] = len(self.turns)
+            if isinstance(turn.info, UserMessage):
+                self._users.append(len(self.turns))
+            self.turns.append(turn)
+        else:
+            self.turns[place] = turn
+        self._note(turn)
+
+    def _note(self, turn: Turn) -> None:
+        info = turn.info
+        if is_compaction(turn):
+            self._aside.add(info.id)
+        if isinstance(info, AssistantMessage) and COMPACTION in (info.metadata or {}):
+            self._summary = info.id
+
+    def drop(self, message_id: str) -> None:
+        """Take a turn out."""
+        self.turns = [turn for turn in self.turns if turn.info.id != message_id]
+        self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
+        self._count_users()
+
+    def _count_users(self) -> None:
+        places = enumerate(self.turns)
+        self._users = [place for place, turn in places if isinstance(turn.info, UserMessage)]
+
+    def get(self, message_id: str) -> Turn:
+        """The turn of this id, which the session has."""
+        return self.turns[self._places[message_id]]
+
+    def summary(self) -> Turn | None:
+        """The newest summary that stands for what was before it."""
+        return self.get(self._summary) if self._summary in self._places else None
+
+    def view(self) -> tuple[Turn, ...]:
+        """What the model sees: all turns, or the newest summary and what stays beside it.
+
+        First the request for the summary and the summary, then the turns that were kept, then
+        all later ones. Requests and summaries that came to nothing are left out.
+        """
+        if not self._aside:
+            return tuple(self.turns)
+        summary = self.summary()
+        if summary is None:
+            return self._without_compactions(0)
+        assert isinstance(summary.info, AssistantMessage)
+        request = self._places.get(summary.info.parent_id)
+        if request is None:
+            return (summary, *self._without_compactions(self._places[summary.info.id]))
+        names = set(kept_ids(summary.info)) - self._aside
+        places = (self._places.get(name, request) for name in names)
+        kept = [self.turns[place] for place in sorted(places) if place < request]
+        later = self._without_compactions(request)
+        return (self.turns[request], summary, *kept, *later)
+
+    def _without_compactions(self, start: int) -> tuple[Turn, ...]:
+        return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)
+
+    def users(self) -> Iterator[tuple[int, Turn]]:
+        """The user's messages with their places, newest first."""
+        for place in reversed(self._users):
+            yield place, self.turns[place]
+
+    def prompts_after(self, message_id: str) -> tuple[str, ...]:
+        """The ids of the user's messages that stand behind this one."""
+        start = self._places[message_id]
+        return tuple(self.turns[place].info.id for place in self._users if place > start)
+
+    def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
+        """What the model sees of these turns; the last word is never its own.
+
+        Some providers refuse a request that ends with an answer, or two answers in a row.
+        """
+        name = f"{model.provider_id}/{model.id}"
+        sent, turns = self._sent, tuple(turns)
+        if sent.model != name or turns[: len(sent.turns)] != sent.turns:
+            sent = self._sent = _Sent(name)
+        found = sent.messages
+        for turn in turns[len(sent.turns) :]:
+            converted = self.converted(model, turn)
+            if converted and converted[0].role == "assistant" and _ends_with_answer(found):
+                found.append(self._go_on)
+            found.extend(converted)
+        sent.turns = turns
+        return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
+
+    def converted(self, model: Model, turn: Turn) -> tuple[ModelMessage, ...]:
+        """What the model sees of one turn; the same objects each time."""
+        name = f"{model.provider_id}/{model.id}"
+        known = self._memo.get(turn.info.id)
+        if known is None or known[0] is not turn or known[1] != name:
+            known = (turn, name, convert(turn, model, subagents=self._subagents))
+            self._memo[turn.info.id] = known
+        return known[2]
+
+
+def as_seen(turns: Iterable[Turn]) -> list[Turn]:
+    """Stored turns as the model saw them.
+
+    A prompt is stored before its files are read. An answer that began meanwhile is stored behind
+    it and belongs before it: it answers an earlier one.
+    """
+    found: list[Turn] = []
+    known: set[str] = set()
+    for turn in turns:
+        place = len(found)
+        if isinstance(turn.info, AssistantMessage) and turn.info.parent_id in known:
+            while _came_later(found[place - 1], turn.info.parent_id):
+                place -= 1
+        found.insert(place, turn)
+        known.add(turn.info.id)
+    return found
+
+
+def _came_later(turn: Turn, parent_id: str) -> bool:
+    """Whether the turn is a prompt behind the one that an answer is for."""
+    is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
+    return is_prompt and turn.info.id != parent_id
+
+
+def is_compaction(turn: Turn) -> bool:
+    """Whether the turn is a summary, or the request for one."""
+    if isinstance(turn.info, AssistantMessage):
+        return turn.info.summary
+    return compaction_of(turn) is not None
+
+
+def compaction_of(turn: Turn) -> CompactionPart | None:
+    """The request for a summary that this turn is."""
+    return next((part for part in turn.parts if isinstance(part, CompactionPart)), None)
+
+
+def kept_ids(info: Message) -> tuple[str, ...]:
+    """The turns that stay beside a summary."""
+    metadata = info.metadata if isinstance(info, AssistantMessage) else None
+    return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
+
+
+def convert(turn: Turn, model: Model, *, subagents: str = "subagents") -> tuple[ModelMessage, ...]:
+    """What a model sees of one turn: no call is ever without its result.
+
+    A subagent that the user names is to be called by the tool `subagents`.
+    """
+    match turn.info:
+        case UserMessage():
+            content = tuple(item for part in turn.parts for item in _said(part, subagents))
+            return (ModelMessage(role="user", content=content),) if content else ()
+        case AssistantMessage() as info:
+            if info.error is not None and not _worth_keeping(info, turn.parts):
+                return ()
+            same = info.provider_id == model.provider_id and info.model_id == model.id
+            return _answered(turn.parts, own=same and not info.summary)
+        case unknown:
+            assert_never(unknown)
+
+
+def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
+    return bool(messages) and messages[-1].role == "assistant"
+
+
+def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
+    """Whether a failed answer has something for the model: what tools did, or a text's start."""
+    states = [part.state for part in parts if isinstance(part, ToolPart)]
+    if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
+        return True
+    stopped = isinstance(info.error, AbortedFailure | OutputLengthFailure)
+    return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
+
+
+def _was_interrupted(state: ToolState) -> bool:
+    """Whether the program ended while the call ran: then nobody knows what it has done."""
+    return isinstance(state, Failed) and state.error == INTERRUPTED_CALL
+
+
+def _said(part: Part, subagents: str) -> tuple[Content, ...]:
+    match part:
+        case TextPart(ignored=False, text=text) if text:
+            return (Text(text=text),)
+        case FilePart(mime=mime) if mime not in _UNREADABLE_MIMES:
+            return (Media(mime=part.mime, url=part.url, filename=part.filename),)
+        case CompactionPart():
+            return (Text(text=SUMMARISE),)
+        case SubtaskPart():
+            return (Text(text=f"{SUBTASK}\n{part.prompt}"),)
+        case AgentPart(name=name):
+            return (Text(text=f"Use the {subagents} tool with the subagent {name} for this."),)
+        case _:
+            return ()
+
+
+def _answered(parts: Sequence[Part], *, own: bool) -> tuple[ModelMessage, ...]:
+    said: list[Content] = []
+    results: list[Content] = []
+    for part in parts:
+        match part:
+            case TextPart(text=text) if text:
+                said.append(Text(text=text, metadata=part.metadata if own else None))
+            case ReasoningPart(text=text, metadata=metadata) if text or metadata:
+                said.append(Reasoning(text=text, metadata=metadata if own else None))
+            case ToolPart():
+                said.append(
+                    Call(
+                        id=part.call_id,
+                        name=part.tool,
+                        input=part.state.input,
+                        metadata=part.metadata if own else None,
+                    )
+                )
+                results.append(_result(part))
+            case _:
+                continue
+    messages = []
+    if said:
+        messages.append(ModelMessage(role="assistant", content=tuple(said)))
+    if results:
+        messages.append(ModelMessage(role="tool", content=tuple(results)))
+    return tuple(messages)
+
+
+def _result(part: ToolPart) -> Result:
+    match part.state:
+        case Completed(time=time) if time.compacted:
+            return Result(id=part.call_id, name=part.tool, output=CLEARED)
+        case Completed(output=output, attachments=files):
+            media = tuple(
+                Media(mime=file.mime, url=file.url, filename=file.filename)
+                for file in files
+                if file.url.startswith("data:")
+            )
+            return Result(id=part.call_id, name=part.tool, output=output, media=media)
+        case Failed(error=error):
+            return Result(id=part.call_id, name=part.tool, output=error, is_error=True)
+        case Pending() | Running():
+            return Result(id=part.call_id, name=part.tool, output=INTERRUPTED, is_error=True)
+        case unknown:
+            assert_never(unknown)

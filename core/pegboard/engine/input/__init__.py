@@ -1,0 +1,1 @@
+"""What a person sends: prompts, mentions, slash commands, shell lines, subtasks."""

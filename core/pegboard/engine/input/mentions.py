@@ -1,0 +1,188 @@
+"""`@file` and `@agent` in what a user typed: found by a pure parser, then looked up.
+
+Only text that a person typed goes through here. What a model, a tool or a file says is never
+searched, or it could have files read in the user's name.
+"""
+
+import asyncio
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.context import SessionView
+from pegboard.engine.asking.decision import judged, make_request, record
+from pegboard.engine.content.attachments import DIRECTORY_MIME, mime_of
+from pegboard.engine.input.usermessage import model_for
+from pegboard.engine.parts import Engine
+from pegboard.engine.run import ancestor_rulesets, make_view
+from pegboard.policy.agents import default_agent
+from pegboard.schema.agent import Agent
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.permission import READ
+from pegboard.schema.prompt import AgentInput, FileInput, TextInput
+from pegboard.schema.session import Session
+from pegboard.workspace import Workspace
+
+MENTIONS_LIMIT = 50
+"""A text that mentions more files is no typed one; the rest stays plain text."""
+
+_MENTION = re.compile(r"(?<![\w`@/])@(?P<name>\.?[^\s`,.@]+(?:\.+[^\s`,.@]+)*)")
+_LINES = re.compile(r"#L?(?P<start>\d+)(?:-L?(?P<end>\d+))?$")
+_TRAILING = ";:!?)]}>'\""
+
+MentionInput = FileInput | AgentInput | TextInput
+
+
+class Mention(msgspec.Struct, frozen=True, kw_only=True):
+    """A name behind an `@`, and the lines that `#10-20` behind it selects."""
+
+    name: str
+    start: int | None = None
+    end: int | None = None
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """A file or a folder that a mention leads to, with links resolved."""
+
+    mention: Mention
+    given: Path
+    path: Path
+    is_dir: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What rules may know it by: as it was named, and what a link leads to."""
+        return tuple(dict.fromkeys((os.path.normpath(self.given), str(self.path))))
+
+    def part(self) -> FileInput:
+        """The part of a prompt that attaches it."""
+        url = self.path.as_uri()
+        if self.is_dir:
+            return FileInput(mime=DIRECTORY_MIME, url=url, filename=self.mention.name)
+        window = {"start": self.mention.start, "end": self.mention.end}
+        query = urlencode({name: value for name, value in window.items() if value is not None})
+        return FileInput(
+            mime=mime_of(self.path),
+            url=f"{url}?{query}" if query else url,
+            filename=self.mention.name,
+        )
+
+
+def mentions(text: str) -> tuple[Mention, ...]:
+    """The distinct mentions of a text, in its order.
+
+    The `@` stands behind a blank or a bracket, not behind a letter, a backtick or another `@`;
+    a full stop, comma or bracket that ends the sentence does not belong to the name.
+    """
+    found = (_mention(match["name"]) for match in _MENTION.finditer(text))
+    return tuple(dict.fromkeys(mention for mention in found if mention.name))[:MENTIONS_LIMIT]
+
+
+def _mention(raw: str) -> Mention:
+    name = raw.rstrip(_TRAILING)
+    lines = _LINES.search(name)
+    if lines is None:
+        return Mention(name=name)
+    start = int(lines["start"])
+    end = int(lines["end"]) if lines["end"] else start
+    return Mention(name=name[: lines.start()], start=start, end=end)
+
+
+def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[Found, ...]:
+    """The mentioned files and folders that exist inside the worktree; it looks at the disk.
+
+    A relative name starts at the directory, else at the worktree's root. What leads out of the
+    worktree, by `..`, an absolute path or a symlink, is not found.
+    """
+    found = (_found(mention, workspace) for mention in wanted)
+    return tuple(each for each in found if each is not None)
+
+
+def _found(mention: Mention, workspace: Workspace) -> Found | None:
+    root = workspace.worktree.resolve()
+    for base in dict.fromkeys((workspace.directory, workspace.worktree)):
+        given = base / mention.name
+        try:
+            path = given.resolve(strict=True)
+            is_dir = path.is_dir()
+        except (OSError, RuntimeError, ValueError):
+            continue
+        if path.is_relative_to(root) and (is_dir or path.is_file()):
+            return Found(mention=mention, given=given, path=path, is_dir=is_dir)
+    return None
+
+
+def parts_for(
+    wanted: Iterable[Mention],
+    found: Mapping[Mention, FileInput | str],
+    agents: Mapping[str, Agent],
+) -> tuple[MentionInput, ...]:
+    """The parts that the mentions stand for: a file, else a subagent, else nothing.
+
+    In `found` stands why a file is not attached where that may not be; such a file becomes a
+    sentence for the model.
+    """
+    parts: list[MentionInput] = []
+    for mention in wanted:
+        match found.get(mention):
+            case FileInput() as file:
+                parts.append(file)
+            case str(reason):
+                text = f"[@{mention.name} is not attached: {reason}]"
+                parts.append(TextInput(text=text, synthetic=True))
+            case None:
+                agent = agents.get(mention.name)
+                if agent is not None and agent.mode != "primary":
+                    parts.append(AgentInput(name=agent.name))
+    return tuple(parts)
+
+
+async def mentioned(
+    engine: Engine, session: Session, text: str, *, agent: str | None = None
+) -> tuple[MentionInput, ...]:
+    """The files and agents that a text mentions which the user has typed.
+
+    A file that the rules of the agent do not let it read at once is left out, with a sentence
+    that says so.
+    """
+    wanted = mentions(text)
+    if not wanted:
+        return ()
+    name = agent or session.agent or default_agent(engine.config, engine.agents).name
+    speaker = engine.agents.get(name)
+    if speaker is None:
+        return ()  # the prompt is stored, and then the run says so
+    files = await asyncio.to_thread(find_files, wanted, engine.workspace)
+    choice = model_for(engine, session, None, name)
+    unasked = Model(  # rules do not depend on it, and a prompt needs none to be stored
+        id=choice.model_id,
+        provider_id=choice.provider_id,
+        name=choice.model_id,
+        api=ModelApi(id=choice.model_id),
+    )
+    depth, parents = await ancestor_rulesets(engine, session)
+    view = make_view(engine, session, speaker, unasked, depth=depth, parents=parents)
+    found = {file.mention: await _attachable(engine, view, file) for file in files}
+    return parts_for(wanted, found, engine.agents)
+
+
+async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInput | str:
+    """The file as a part, or why it may not be attached without a permission."""
+    request = make_request(
+        engine,
+        session_id=view.id,
+        permission=READ,
+        patterns=file.names,
+        always=(),
+        metadata={"filepath": str(file.path)},
+        tool=None,
+    )
+    verdict = await judged(engine, view, request)
+    is_allowed = verdict.action == "allow"
+    await record(engine, view, request, verdict if is_allowed else replace(verdict, action="deny"))
+    return file.part() if is_allowed else verdict.reason or "it needs a permission"

@@ -1,0 +1,48 @@
+"""Work for a session beside its run, such as preparing a prompt, which an abort ends likewise."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from pegboard.engine.ending.failures import ABORTED
+from pegboard.errors import AbortedError
+
+_Value = TypeVar("_Value")
+
+
+class Asides:
+    """The tasks of such work by session; who waits for the work owns its task."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
+
+    def __contains__(self, session_id: str) -> bool:
+        return session_id in self._tasks
+
+    def of(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
+        """The tasks of one session."""
+        return tuple(self._tasks.get(session_id, ()))
+
+    def all(self) -> tuple[asyncio.Task[Any], ...]:
+        """The tasks of all sessions."""
+        return tuple(task for tasks in self._tasks.values() for task in tasks)
+
+    async def run(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
+        """What `work` comes to.
+
+        :raises AbortedError: when the session was aborted meanwhile.
+        """
+        task = asyncio.create_task(work, name=f"aside {session_id}")
+        tasks = self._tasks.setdefault(session_id, set())
+        tasks.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if caller is not None and caller.cancelling():
+                raise
+            raise AbortedError(ABORTED) from None
+        finally:
+            tasks.discard(task)
+            if not tasks:
+                self._tasks.pop(session_id, None)

@@ -1,0 +1,146 @@
+"""Work that the user hands to a subagent directly: a call made by the user.
+
+It is shown as one of the tool that serves subagents. The user has named the subagent, so neither
+the model nor that tool's permission is asked; what the subagent may do is bound by the session's
+rules all the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import PutMessage, PutPart
+from pegboard.contract.context import ChildResult, SessionView
+from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.engine.calls.children import take_subagent
+from pegboard.engine.calls.usercall import UserCall, make_call
+from pegboard.engine.parts import ChildRequest
+from pegboard.engine.run import Run
+from pegboard.engine.toolcontext import CallContext
+from pegboard.errors import ToolError
+from pegboard.policy.agents import find_agent
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import SubtaskPart, TextPart, ToolPart
+
+TIME_LIMIT_S = 3600.0
+GO_ON = "Sum up for the user what the task above came to, and go on with what is left to do."
+
+
+def next_subtask(run: Run, user: UserMessage) -> SubtaskPart | None:
+    """The first piece of a prompt's work that no subagent has been given yet."""
+    asked = [part for part in run.history.get(user.id).parts if isinstance(part, SubtaskPart)]
+    if not asked:
+        return None
+    taken = {
+        part.call_id
+        for turn in run.history.turns
+        for part in turn.parts
+        if isinstance(part, ToolPart)
+    }
+    return next((part for part in asked if part.id not in taken), None)
+
+
+async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
+    """Let the subagent work; its answer is the result of a call, from which the model goes on."""
+
+    async def work(context: CallContext) -> ToolResult:
+        return await _worked(run, view, user, part, context)
+
+    call = UserCall(
+        call_id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        work=work,
+        finish="tool-calls",
+    )
+    await make_call(run, view, user, call, agent=part.agent)
+    if part.command is not None and next_subtask(run, user) is None:
+        _ask_to_go_on(run, user)
+
+
+def _arguments(part: SubtaskPart) -> dict[str, Any]:
+    given = {
+        "description": part.description,
+        "prompt": part.prompt,
+        "subagent_type": part.agent,
+    }
+    return given if part.command is None else {**given, "command": part.command}
+
+
+async def _worked(
+    run: Run, view: SessionView, user: UserMessage, part: SubtaskPart, context: CallContext
+) -> ToolResult:
+    hooks = run.engine.hooks
+    before = PendingCall(
+        id=part.id,
+        tool=run.engine.called("subagents"),
+        input=_arguments(part),
+        message_id=context.message_id,
+    )
+    call = await hooks.fold(hookspecs.tool_execute_before, session=view, call=before)
+    child = await run.engine.run_child(_request(run, user, part, call.input, context))
+    result = _result(child, part.description)
+    return await hooks.fold(
+        hookspecs.tool_execute_after, session=view, call=call, result=result, context=context
+    )
+
+
+def _request(
+    run: Run,
+    user: UserMessage,
+    part: SubtaskPart,
+    given: Mapping[str, Any],
+    context: CallContext,
+) -> ChildRequest:
+    take_subagent(run)
+    agent = find_agent(run.engine.agents, str(given["subagent_type"]))
+    model = part.model or agent.model or user.model
+
+    def on_start(child: str) -> None:
+        context.progress(title=part.description, metadata={"sessionId": child})
+
+    return ChildRequest(
+        parent=run.session,
+        agent=agent,
+        rulesets=context.session.rulesets,
+        prompt=str(given["prompt"]),
+        description=str(given["description"]),
+        session_id=None,
+        model=f"{model.provider_id}/{model.model_id}",
+        timeout_s=TIME_LIMIT_S,
+        on_start=on_start,
+        on_cost=run.charge_child,
+    )
+
+
+def _result(child: ChildResult, title: str) -> ToolResult:
+    note = f"<task_metadata>\nsession_id: {child.session_id}\n</task_metadata>"
+    if child.outcome != "done":
+        ending = child.outcome.replace("_", " ")
+        raise ToolError(f"the subagent's work {ending}. {child.text}\n\n{note}")
+    return ToolResult(
+        output=f"{child.text}\n\n{note}", title=title, metadata={"sessionId": child.session_id}
+    )
+
+
+def _ask_to_go_on(run: Run, user: UserMessage) -> None:
+    """A prompt of the engine's: behind a call without reasoning some models refuse to go on."""
+    info = UserMessage(
+        id=run.ids.message(),
+        session_id=user.session_id,
+        time=MessageTime(created=run.engine.now()),
+        agent=user.agent,
+        model=user.model,
+        system=user.system,
+        tools=user.tools,
+        variant=user.variant,
+    )
+    part = TextPart(
+        id=run.ids.part(),
+        session_id=info.session_id,
+        message_id=info.id,
+        text=GO_ON,
+        synthetic=True,
+    )
+    run.writer.change(PutMessage(info), PutPart(part))
+    run.put(Turn(info=info, parts=(part,)))

@@ -1,0 +1,141 @@
+"""The agent on one screen: decide, ask the model, run the tools, repeat."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pegboard.contract.context import SessionView
+from pegboard.contract.providers import ModelRequest, ToolDefinition
+from pegboard.engine.calls.preloading import load_beside
+from pegboard.engine.compaction.prune import prune
+from pegboard.engine.compaction.trigger import (
+    compact,
+    is_needed,
+    is_possible,
+    request_compaction,
+    unmark,
+)
+from pegboard.engine.ending.finish import Progress, goes_on
+from pegboard.engine.history import compaction_of
+from pegboard.engine.input.reminders import remind
+from pegboard.engine.input.subtask import next_subtask, run_subtask
+from pegboard.engine.request import build_request, offered_tools
+from pegboard.engine.run import Run
+from pegboard.engine.step import Step
+from pegboard.policy.agents import find_agent
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+
+
+async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None) -> None:
+    """Answer every prompt of the session, those that come meanwhile included."""
+    turn: _Turn | None = None
+    unmark(run)
+    while (user := unanswered(run)) is not None:
+        if compaction_of(run.history.get(user.id)) is not None:
+            await compact(run, user)
+            continue
+        if turn is None or turn.user.id != user.id:
+            turn = await _begin(run, user)
+            continue  # a prompt that came meanwhile is seen by the step, so it is what is answered
+        if (task := next_subtask(run, user)) is not None:
+            await run_subtask(run, turn.view, user, task)
+            continue
+        if is_needed(run, turn.view.model):
+            request_compaction(run, user)
+            continue
+        await _step(run, turn)
+        after_step(run)
+    prune(run)
+
+
+def unanswered(run: Run) -> UserMessage | None:
+    """The newest prompt, if its answer is not complete; order is the database's, not the ids'.
+
+    A request for a compaction is such a prompt, and those that wait right before another one have
+    their turn first. One that the engine made in the middle of an answer leaves the prompt that
+    is being answered.
+    """
+    for place, turn in run.history.users():
+        assert isinstance(turn.info, UserMessage)
+        answer = _answer_to(run, place)
+        if answer is None:
+            return _asked_before(run, place) or turn.info
+        compaction = compaction_of(turn)
+        if compaction is None:
+            return turn.info if goes_on(answer) and not run.blocked else None
+        if not compaction.auto or _failed(answer):
+            return None
+    return None
+
+
+def _asked_before(run: Run, place: int) -> UserMessage | None:
+    """The first of the requests for a compaction that wait right before the prompt there."""
+    first = None
+    for at in range(place - 1, -1, -1):
+        turn = run.history.turns[at]
+        if not isinstance(turn.info, UserMessage):
+            break
+        if compaction_of(turn) is not None and _answer_to(run, at) is None:
+            first = turn.info
+    return first
+
+
+def _answer_to(run: Run, place: int) -> Turn | None:
+    """The newest answer to the prompt at this place."""
+    turns = run.history.turns
+    for at in range(len(turns) - 1, place, -1):
+        info = turns[at].info
+        if isinstance(info, AssistantMessage) and info.parent_id == turns[place].info.id:
+            return turns[at]
+    return None
+
+
+def _failed(answer: Turn) -> bool:
+    return isinstance(answer.info, AssistantMessage) and answer.info.error is not None
+
+
+@dataclass(slots=True)
+class _Turn:
+    """What stays the same from step to step of one prompt."""
+
+    user: UserMessage
+    view: SessionView
+    tools: tuple[ToolDefinition, ...]
+    steps: int = 0
+
+    @property
+    def last_step(self) -> bool:
+        limit = self.view.agent.steps
+        return limit is not None and self.steps >= limit
+
+
+async def _begin(run: Run, user: UserMessage) -> _Turn:
+    engine = run.engine
+    agent = find_agent(engine.agents, user.agent)
+    model = await engine.resolve_model(f"{user.model.provider_id}/{user.model.model_id}")
+    remind(run)
+    run.blocked = False
+    run.calls.clear()
+    run.progress = Progress()
+    view = run.view(agent, model)
+    return _Turn(user=user, view=view, tools=await offered_tools(engine, view, user))
+
+
+async def _step(run: Run, turn: _Turn) -> None:
+    turn.steps += 1
+    turn.view = run.view(turn.view.agent, turn.view.model)
+
+    async def request() -> ModelRequest:
+        run.sent = await build_request(
+            run, turn.view, turn.user, tools=turn.tools, last_step=turn.last_step
+        )
+        return run.sent
+
+    playing = Step(run, turn.view, turn.user).play(request, may_overflow=is_possible(run))
+    if turn.steps == 1:
+        playing = load_beside(playing, [run.engine.tools[each.name] for each in turn.tools])
+    outcome = await playing
+    if outcome == "overflow":
+        turn.steps -= 1
+        request_compaction(run, turn.user)
+        return
+    run.blocked = run.blocked or turn.last_step

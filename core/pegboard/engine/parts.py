@@ -1,0 +1,115 @@
+"""What every turn needs from its App, in one value."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from pegboard.audit.trail import Audit
+from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.providers import Provider
+from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
+from pegboard.contract.storage import Storage
+from pegboard.contract.tools import Service, Tool, serving
+from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.tracking.fileledger import FileLedger
+from pegboard.errors import PegboardError
+from pegboard.hooks.callers import Hooks
+from pegboard.ids import IdSource
+from pegboard.policy.pending import Desk
+from pegboard.policy.questions import Questions
+from pegboard.processes.background import Background
+from pegboard.processes.lifeline import Lifeline
+from pegboard.processes.limits import Bounds
+from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
+from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
+from pegboard.schema.model import Model
+from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
+from pegboard.trust.decisions import Decision
+from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.sandboxing.enclosure import Enclosure
+
+
+class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
+
+    `rulesets` bind the caller. `on_start` gets the child's id before it works, `on_cost` what it
+    has cost when it ended.
+    """
+
+    parent: Session
+    agent: Agent
+    rulesets: tuple[Ruleset, ...]
+    prompt: str
+    description: str
+    session_id: str | None
+    model: str
+    timeout_s: float
+    on_start: Callable[[str], None] | None
+    on_cost: Callable[[float, Tokens], None]
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """The open parts of one App; `now` is the time in milliseconds since the epoch.
+
+    `publish` gives events to all who listen; what the database stores is published by the commit
+    itself.
+    `snapshots` is None where no plugin keeps any. `decision` says whether the
+    project's own code and programs may run. `private` is what no tool may change unasked.
+    """
+
+    workspace: Workspace
+    config: Config
+    hooks: Hooks
+    storage: Storage
+    publish: Callable[[Sequence[Event]], None]
+    desk: Desk
+    questions: Questions
+    ids: IdSource
+    files: FileLedger
+    audit: Audit
+    tools: Mapping[str, Tool]
+    agents: Mapping[str, Agent]
+    providers: Mapping[str, Provider]
+    env: Mapping[str, str]
+    output_dir: Path
+    home: Path
+    config_dir: Path
+    private: tuple[Path, ...]
+    decision: Decision
+    stash: Stash
+    now: Callable[[], int]
+    bounds: Bounds
+    resolve_model: Callable[[str], Awaitable[Model]]
+    run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
+    snapshots: Snapshots | None = None
+    enclosure: "Enclosure | None" = None
+    background: Background = msgspec.field(default_factory=Background)
+    lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
+
+    def called(self, service: Service) -> str:
+        """The id of the tool that serves so; the service's own name where there is none."""
+        found = serving(self.tools.values(), service)
+        return service if found is None else found.id
+
+    def outputs(self, session_id: str) -> Path:
+        """Where outputs of this session that are too long go; made with the first of them."""
+        return self.output_dir / session_id
+
+    def say_status(self, session_id: str, status: SessionStatus) -> None:
+        """Publish whether a session runs; a rest has the protocol's older event too."""
+        told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]
+        if isinstance(status, Idle):
+            told.append(Event(properties=SessionIdle(session_id=session_id)))
+        self.publish(told)
+
+    def say_failure(self, session_id: str, error: PegboardError) -> None:
+        """Publish why a session's turn came to nothing, which no message says."""
+        failed = SessionFailed(session_id=session_id, error=failure_of(error))
+        self.publish([Event(properties=failed)])
+        error.told = True

@@ -1,0 +1,326 @@
+"""Events of a step become parts: a state machine that neither waits nor reads nor writes.
+
+Tool state goes pending, running, then completed or error, and never back. Text is kept in
+pieces and joined when it is whole, so that a delta costs the same in a long answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.contract.providers import (
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextStart,
+    ToolInputStart,
+)
+from pegboard.contract.results import Attachment
+from pegboard.engine.stream import ToolDone, ToolFailed, ToolProgress, ToolRunning
+from pegboard.engine.writer import Sink
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    Failed,
+    FilePart,
+    Part,
+    Pending,
+    ReasoningPart,
+    Running,
+    Span,
+    TextPart,
+    ToolPart,
+    ToolState,
+)
+from pegboard.storage.records import to_row
+
+PROGRESS_BYTES_S = 8_000
+"""A call's progress is stored and told whole each time; so much of it in a second on average."""
+_MS_PER_S = 1000
+
+
+@dataclass(slots=True)
+class _Block:
+    """Text or reasoning that is being written."""
+
+    part: TextPart | ReasoningPart
+    pieces: list[str] = field(default_factory=list)
+
+    def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
+        time = Span(start=self.part.time.start if self.part.time else 0, end=end)
+        return replace(self.part, text=text, time=time)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far a running call is, and when that was put last; in milliseconds."""
+
+    part: ToolPart
+    put_at: int
+    pause: int
+    waits: bool = False
+
+    def is_due(self, now: int) -> bool:
+        """Whether enough time has gone by; a clock that is set back delays nothing."""
+        return not self.put_at <= now < self.put_at + self.pause
+
+
+class Processor:
+    """The parts of one assistant message, while they come into being.
+
+    `parts` are the parts as they were put last, in the order of their beginning. `new_id`
+    gives an id for a part, `now` the time in milliseconds.
+    """
+
+    def __init__(
+        self,
+        message: AssistantMessage,
+        *,
+        sink: Sink,
+        new_id: Callable[[], str],
+        now: Callable[[], int],
+    ) -> None:
+        self.parts: dict[str, Part] = {}
+        self._message = message
+        self._sink = sink
+        self._new_id = new_id
+        self._now = now
+        self._blocks: dict[tuple[str, str], _Block] = {}
+        self._tools: dict[str, ToolPart] = {}
+        self._progress: dict[str, _Progress] = {}
+
+    def put(self, part: Part) -> None:
+        """Take a part that is made elsewhere, such as the step's start."""
+        self.parts[part.id] = part
+        self._sink.put(part)
+
+    def dirty(self) -> tuple[Part, ...]:
+        """The calls whose progress is to be put now; that of others waits, the longer the more."""
+        now = self._now()
+        waiting = [each for each in self._progress.values() if each.waits]
+        due = [each.part for each in waiting if each.is_due(now)]
+        for part in due:
+            self._shown(part)
+        if len(due) < len(waiting):
+            self._sink.touch()
+        return tuple(due)
+
+    # text and reasoning
+
+    def text_start(self, event: TextStart) -> None:
+        """A block of text begins."""
+        self._begin(TextPart, ("text", event.id), event.metadata)
+
+    def text_delta(self, event: TextDelta) -> None:
+        """Text goes on."""
+        self._go_on(TextPart, ("text", event.id), event.text)
+
+    def text(self, block_id: str) -> TextPart | None:
+        """A block of text as it would be stored, None if none of this id is open."""
+        block = self._blocks.get(("text", block_id))
+        if block is None:
+            return None
+        part = block.whole("".join(block.pieces).rstrip())
+        assert isinstance(part, TextPart)
+        return part
+
+    def open_texts(self) -> tuple[str, ...]:
+        """The ids of the blocks of text that have no end yet."""
+        return tuple(block_id for kind, block_id in self._blocks if kind == "text")
+
+    def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
+        """A block of text is complete, and reads `text`."""
+        self._close(("text", block_id), text, metadata)
+
+    def reasoning_start(self, event: ReasoningStart) -> None:
+        """A block of reasoning begins."""
+        self._begin(ReasoningPart, ("reasoning", event.id), event.metadata)
+
+    def reasoning_delta(self, event: ReasoningDelta) -> None:
+        """Reasoning goes on."""
+        self._go_on(ReasoningPart, ("reasoning", event.id), event.text)
+
+    def reasoning_end(self, event: ReasoningEnd) -> None:
+        """A block of reasoning is complete."""
+        block = self._blocks.get(("reasoning", event.id))
+        if block is not None:
+            self._close(("reasoning", event.id), "".join(block.pieces).rstrip(), event.metadata)
+
+    # tools
+
+    def tool_input_start(self, event: ToolInputStart) -> None:
+        """The model begins to write a call."""
+        part = ToolPart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            call_id=event.id,
+            tool=event.name,
+            state=Pending(input={}, raw=""),
+        )
+        self._put_tool(part)
+
+    def tool_running(self, event: ToolRunning) -> ToolPart:
+        """The call runs; the part as it is now."""
+        part = self._tool(event.id, event.name)
+        if isinstance(part.state, Pending):
+            state = Running(input=dict(event.input), time=Span(start=self._now()))
+            part = replace(part, tool=event.name, state=state, metadata=event.metadata)
+            self._put_tool(part)
+        return part
+
+    def tool_state(self, call_id: str) -> ToolState:
+        """How far the call is."""
+        return self._tools[call_id].state
+
+    def tool_progress(self, event: ToolProgress) -> None:
+        """The tool says how far it is: the first time at once, then with the next storing."""
+        part = self._tools.get(event.id)
+        if part is None or not isinstance(part.state, Running):
+            return
+        first = part.state.title is None and part.state.metadata is None
+        state = Running(
+            input=part.state.input,
+            time=part.state.time,
+            title=event.title or part.state.title,
+            metadata=_merged(part.state.metadata, event.metadata),
+        )
+        part = replace(part, state=state)
+        self._tools[event.id] = part
+        self.parts[part.id] = part
+        if first:
+            self._shown(part)
+            self._sink.put(part)
+        else:
+            progress = self._progress[part.id]
+            progress.part, progress.waits = part, True
+            self._sink.touch()
+
+    def tool_done(self, event: ToolDone) -> None:
+        """The tool answered."""
+        part = self._tools.get(event.id)
+        if part is None or not isinstance(part.state, Running):
+            return
+        result = event.result
+        state = Completed(
+            input=part.state.input,
+            output=result.output,
+            title=result.title,
+            metadata=_merged(part.state.metadata, result.metadata) or {},
+            time=CompletedSpan(start=part.state.time.start, end=self._now()),
+            attachments=tuple(self._file(item) for item in result.attachments),
+        )
+        self._put_tool(replace(part, state=state))
+
+    def tool_failed(self, event: ToolFailed) -> None:
+        """The tool failed, was denied or was stopped."""
+        part = self._tools.get(event.id)
+        if part is None or isinstance(part.state, Completed | Failed):
+            return
+        start = part.state.time.start if isinstance(part.state, Running) else self._now()
+        before = part.state.metadata if isinstance(part.state, Running) else None
+        state = Failed(
+            input=dict(event.input) if event.input is not None else part.state.input,
+            error=event.error,
+            time=Span(start=start, end=self._now()),
+            metadata=_merged(before, event.metadata),
+        )
+        self._put_tool(replace(part, state=state))
+
+    # endings
+
+    def close(self, reason: str) -> None:
+        """Leave nothing open: text is kept as far as it came, unfinished calls fail."""
+        for key in list(self._blocks):
+            self._close(key, "".join(self._blocks[key].pieces).rstrip(), None)
+        for call_id, part in list(self._tools.items()):
+            if isinstance(part.state, Pending | Running):
+                self.tool_failed(ToolFailed(id=call_id, error=reason))
+
+    def drop(self) -> tuple[str, ...]:
+        """Forget what the model has said; the ids of the parts that are gone with it."""
+        gone = tuple(
+            part.id
+            for part in self.parts.values()
+            if isinstance(part, TextPart | ReasoningPart | ToolPart)
+        )
+        for part_id in gone:
+            del self.parts[part_id]
+        self._blocks.clear()
+        self._tools.clear()
+        self._progress.clear()
+        return gone
+
+    def calls(self) -> tuple[ToolPart, ...]:
+        """The calls of the message, in the order of their beginning."""
+        return tuple(self._tools.values())
+
+    def _begin(
+        self,
+        kind: type[TextPart | ReasoningPart],
+        key: tuple[str, str],
+        metadata: dict[str, Any] | None,
+    ) -> _Block:
+        part = kind(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            text="",
+            time=Span(start=self._now()),
+            metadata=metadata,
+        )
+        block = self._blocks[key] = _Block(part)
+        self.put(part)
+        return block
+
+    def _go_on(self, kind: type[TextPart | ReasoningPart], key: tuple[str, str], text: str) -> None:
+        """Add text; a block that nobody has begun begins with it."""
+        block = self._blocks.get(key) or self._begin(kind, key, None)
+        block.pieces.append(text)
+        self._sink.delta(block.part, text)
+
+    def _close(self, key: tuple[str, str], text: str, metadata: dict[str, Any] | None) -> None:
+        block = self._blocks.pop(key, None)
+        if block is None:
+            return
+        part = block.whole(text, end=self._now())
+        if metadata:
+            part = replace(part, metadata=_merged(part.metadata, metadata))
+        self.put(part)
+
+    def _shown(self, part: ToolPart) -> None:
+        """The progress is put now; the next time is the later the more there is of it."""
+        pause = len(to_row(part)) * _MS_PER_S // PROGRESS_BYTES_S
+        self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
+
+    def _tool(self, call_id: str, name: str) -> ToolPart:
+        if call_id not in self._tools:
+            self.tool_input_start(ToolInputStart(call_id, name))
+        return self._tools[call_id]
+
+    def _put_tool(self, part: ToolPart) -> None:
+        self._tools[part.call_id] = part
+        self._progress.pop(part.id, None)
+        self.put(part)
+
+    def _file(self, attachment: Attachment) -> FilePart:
+        return FilePart(
+            id=self._new_id(),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            mime=attachment.mime,
+            url=attachment.url,
+            filename=attachment.filename,
+        )
+
+
+def _merged(
+    before: Mapping[str, Any] | None, after: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    if before is None and after is None:
+        return None
+    return {**(before or {}), **(after or {})}

@@ -1,0 +1,223 @@
+"""A session while it runs: its record, its turns, its ids and its writer."""
+
+from asyncio import Lock, Task
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegboard.contract.changes import ChangeSession
+from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.providers import ModelRequest
+from pegboard.engine.calls.repeats import Repeats
+from pegboard.engine.ending.finish import Progress
+from pegboard.engine.history import History
+from pegboard.engine.parts import Engine
+from pegboard.engine.spending.budget import Budget
+from pegboard.engine.tracking.fileledger import STAMPS
+from pegboard.engine.tracking.stepsnapshots import Trail
+from pegboard.engine.writer import Writer
+from pegboard.policy.agents import find_agent, rulesets_for
+from pegboard.policy.clock import Slots
+from pegboard.schema.agent import Agent
+from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import Completed, ToolPart
+from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
+
+MAX_DEPTH = 4
+"""Subagents may call subagents this many levels deep."""
+MAX_WIDTH = 8
+"""Of one session's subagents so many work at the same time; the others wait for their turn."""
+
+
+@dataclass(slots=True)
+class SessionIds:
+    """Ids of one session: each is greater than all that the session has, a client's included.
+
+    Who reads the session, changes it and stores it holds `changing` meanwhile.
+    """
+
+    engine: Engine
+    last_message: str | None
+    last_part: str | None
+    changing: Lock = field(default_factory=Lock)
+
+    def message(self) -> str:
+        """An id for a new message."""
+        self.last_message = self.engine.ids.new("message", after=self.last_message)
+        return self.last_message
+
+    def part(self) -> str:
+        """An id for a new part."""
+        self.last_part = self.engine.ids.new("part", after=self.last_part)
+        return self.last_part
+
+    def note(self, turn: Turn) -> None:
+        """Take ids into account that somebody else has made."""
+        self.last_message = max(self.last_message or "", turn.info.id)
+        for part in turn.parts:
+            self.last_part = max(self.last_part or "", part.id)
+
+
+@dataclass(slots=True)
+class Run:
+    """One session's run: from the first unanswered prompt until none is left.
+
+    `blocked` is set when the user rejected a permission: the turn ends after the step.
+    `calls` are those of the turn, by what came of them, `progress` counts its steps that got
+    nowhere. `trail` follows what the steps do to files, `sent` is the newest request to the
+    model, `width` lets subagents in. `session` is the record as it was stored last, by whomever
+    in this process; `owed_usd` and `owed_tokens` are not in it yet.
+    """
+
+    engine: Engine
+    session: Session
+    history: History
+    ids: SessionIds
+    writer: Writer
+    depth: int
+    parent_rulesets: tuple[Ruleset, ...]
+    blocked: bool = False
+    calls: Repeats = field(default_factory=Repeats)
+    progress: Progress = field(default_factory=Progress)
+    task: Task[None] | None = None
+    width: Slots = field(default_factory=lambda: Slots(MAX_WIDTH))
+    sent: ModelRequest | None = None
+    status: SessionStatus = field(default_factory=Busy)
+    budget: Budget = field(default_factory=Budget)
+    owed_usd: float = 0.0
+    owed_tokens: Tokens = field(default_factory=Tokens)
+    trail: Trail = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.trail = Trail(self)
+        parts = (part for turn in self.history.turns for part in turn.parts)
+        states = (part.state for part in parts if isinstance(part, ToolPart))
+        facts = (state.metadata for state in states if isinstance(state, Completed))
+        self.engine.files.recall(self.session.id, (each.get(STAMPS) for each in facts))
+
+    def view(self, agent: Agent, model: Model) -> SessionView:
+        """The session as plugins see it now."""
+        return make_view(
+            self.engine,
+            self.session,
+            agent,
+            model,
+            depth=self.depth,
+            parents=self.parent_rulesets,
+            turns=self.history.view(),
+        )
+
+    def last_answer(self) -> Turn | None:
+        """The newest message of the model's, None before there is one."""
+        turns = reversed(self.history.turns)
+        return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
+
+    def put(self, turn: Turn) -> None:
+        """Take a turn into the history that the next request is made of."""
+        self.history.put(turn)
+
+    def say(self, status: SessionStatus) -> None:
+        """Publish what the session does."""
+        self.status = status
+        self.engine.say_status(self.session.id, status)
+
+    def charge(self, cost: float, tokens: Tokens) -> None:
+        """Count a request into the session; it is stored with the next change of it."""
+        self.owed_usd += cost
+        self.owed_tokens = added(self.owed_tokens, tokens)
+
+    def charge_child(self, cost: float, tokens: Tokens) -> None:
+        """Count what a subagent has cost into the session, at once: it may be long to its end."""
+        self.charge(cost, tokens)
+        self.settle()
+
+    def touch(self, agent: Agent, model: Model) -> None:
+        """Store the agent and the model that the session used last, and that it was used."""
+        self.change(
+            updated=self.engine.now(),
+            agent=agent.name,
+            model=SessionModel(id=model.id, provider_id=model.provider_id),
+        )
+
+    def settle(self) -> None:
+        """Store what is owed, if anything is."""
+        if self.owed_usd or self.owed_tokens != Tokens():
+            self.change()
+
+    def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
+        """Store fields of the session, with what is owed."""
+        self.writer.change(
+            ChangeSession(
+                session_id=self.session.id,
+                cost=self.owed_usd,
+                tokens=self.owed_tokens if self.owed_tokens != Tokens() else None,
+                **fields,
+            )
+        )
+        self.owed_usd, self.owed_tokens = 0.0, Tokens()
+
+
+@dataclass(slots=True)
+class Early:
+    """What was stored while a run is opened: it may have read the database before that."""
+
+    session: Session | None = None
+    turns: list[Turn] = field(default_factory=list)
+
+    def put(self, turn: Turn) -> None:
+        """Keep a turn for the run."""
+        self.turns.append(turn)
+
+    def tell(self, run: Run) -> None:
+        """Give the run all that came."""
+        run.session = self.session or run.session
+        for turn in self.turns:
+            run.put(turn)
+
+
+def make_view(  # noqa: PLR0913 - the fields of a view
+    engine: Engine,
+    session: Session,
+    agent: Agent,
+    model: Model,
+    *,
+    depth: int = 0,
+    parents: tuple[Ruleset, ...] = (),
+    turns: tuple[Turn, ...] = (),
+) -> SessionView:
+    """A session as plugins see it."""
+    return SessionView(
+        info=session,
+        directory=engine.workspace.directory,
+        worktree=engine.workspace.worktree,
+        agent=agent,
+        agents=tuple(engine.agents.values()),
+        model=model,
+        config=engine.config,
+        rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
+        depth=depth,
+        interactive=engine.questions.interactive,
+        trusted=engine.decision.trusted,
+        vouched=engine.decision.vouched,
+        allowed=engine.decision.allowed,
+        home=engine.home,
+        config_dir=engine.config_dir,
+        private=engine.private,
+        background=engine.background.listed(session.id),
+        turns=turns,
+    )
+
+
+async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
+    """How deep a session is below the user's, and the rules that its ancestors impose.
+
+    :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
+    """
+    found: list[Ruleset] = []
+    depth = 0
+    while session.parent_id is not None and depth <= MAX_DEPTH:
+        session = await engine.storage.session(session.parent_id)
+        depth += 1
+        agent = find_agent(engine.agents, session.agent or "")
+        found.extend(rulesets_for(engine.config, agent, session=session.permission))
+    return depth, tuple(found)

@@ -1,0 +1,400 @@
+"""Run slots: a session is run by one task at a time, and no prompt is left unanswered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from weakref import WeakValueDictionary
+
+from pegboard.contract.changes import DropSession, Emit, PutMessage, PutPart
+from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.storage import Fence
+from pegboard.engine.calls.children import charge, child_result, child_session, family_of
+from pegboard.engine.compaction.trigger import requested_by_user
+from pegboard.engine.ending.failures import ABORTED
+from pegboard.engine.history import History
+from pegboard.engine.input.preparations import Asides
+from pegboard.engine.input.shell import ShellOrder, run_shell
+from pegboard.engine.input.slashcommand import CommandOrder, prepared
+from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
+from pegboard.engine.loop import answer, unanswered
+from pegboard.engine.parts import ChildRequest, Engine
+from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
+from pegboard.engine.session.revert import settled
+from pegboard.engine.session.sessions import change_session, refuse_claimed, saying_that_it_is_kept
+from pegboard.engine.session.title import Titles
+from pegboard.engine.spending.accounts import open_budget
+from pegboard.engine.writer import Writer
+from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
+from pegboard.policy.clock import Clock
+from pegboard.schema.agent import Command
+from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
+from pegboard.schema.message import Turn
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.session import Busy, Idle, Session, SessionStatus
+
+ABORT_LIMIT_S = 10.0
+"""How long an abort waits for the turn to tidy up."""
+SEIZE_TRIES = 10
+"""A session that is deleted is taken from so many runs, one after the other, at the most."""
+
+First = Callable[[Run], Awaitable[None]]
+"""What a run does before it looks for prompts."""
+
+
+class Runs:
+    """The sessions of one App that run now; it owns their tasks."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._early: dict[str, Early] = {}
+        self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
+        self._clocks = WeakValueDictionary[str, Clock]()  # each lives as long as its run
+        self._stopping: set[str] = set()
+        self._closed = False
+        self._ids: dict[str, SessionIds] = {}
+        self._callers: dict[str, tuple[Ruleset, ...]] = {}
+        self._asides = Asides()
+        self._titles = Titles()
+
+    def status(self, session_id: str) -> SessionStatus:
+        """Whether the session runs, or waits for the next attempt at a request."""
+        if session_id not in self._tasks and session_id not in self._asides:
+            return Idle()
+        run = self._runs.get(session_id)
+        return run.status if run is not None else Busy()
+
+    async def prompt(self, engine: Engine, session_id: str, prompt: Prompt) -> Turn:
+        """The last answer, once this prompt and all that wait with it are answered.
+
+        The prompt is stored before anything else can refuse it. With `no_reply` the stored
+        message itself is the answer. A failure of the model is in the answer's `error`.
+
+        :raises InvalidInputError: when the session has a message of this id.
+        :raises SessionBusyError: while another process runs the session; nothing is kept of the
+            prompt, since whoever reads this sends it again.
+        :raises AbortedError: when the turn was stopped before there was an answer.
+        """
+        ids = await self._session_ids(engine, session_id)
+        if prompt.message_id is not None:
+            await refuse_known(engine, session_id, prompt.message_id)
+        async with ids.changing:
+            if not prompt.no_reply:
+                await refuse_claimed(engine, session_id)
+            await settled(engine, session_id)
+            session = await self._in_order(engine, session_id)
+            turn, change = stored(engine, session, prompt, ids)
+            puts = (PutPart(part) for part in turn.parts)
+            session = await change_session(engine, PutMessage(turn.info), *puts, change)
+        expanding = expanded(engine, session, turn, ids, command=prompt.command)
+        turn = await self._asides.run(session_id, expanding)
+        await self._ended_if_stopping(session.id)
+        if (copy := self._copy(session.id)) is not None:
+            copy.put(turn)
+        if prompt.no_reply:
+            return turn
+        with saying_that_it_is_kept():
+            return await self._outcome(self._task(engine, session), session.id)
+
+    async def summarize(self, engine: Engine, session_id: str, model: str | None) -> Turn:
+        """The summary that the session goes on from; why there is none is in its `error`.
+
+        :raises SessionBusyError: while the session runs.
+        :raises AbortedError: when it was stopped before there was a summary.
+        """
+        async with self.at_rest(engine, session_id) as ids:
+            session = await settled(engine, session_id)
+            turn = requested_by_user(engine, session, ids, model)
+            await engine.storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
+            task = self._task(engine, session)
+        with saying_that_it_is_kept():
+            return await self._outcome(task, session_id)
+
+    async def command(
+        self, engine: Engine, session_id: str, command: Command, order: CommandOrder
+    ) -> Turn:
+        """The answer to a slash command, like that to a prompt."""
+        ids = await self._session_ids(engine, session_id)
+        async with ids.changing:
+            session = await settled(engine, session_id)
+        preparing = prepared(engine, session, command, order, ids)
+        prompt = await self._asides.run(session.id, preparing)
+        turn = await self.prompt(engine, session.id, prompt)
+        done = CommandExecuted(
+            name=command.name,
+            session_id=session.id,
+            arguments=order.arguments,
+            message_id=turn.info.id,
+        )
+        await engine.storage.commit(Emit(done))
+        return turn
+
+    async def shell(self, engine: Engine, session_id: str, order: ShellOrder) -> Turn:
+        """The answer with the output of a command that the user runs.
+
+        Prompts that come while it runs are answered after it, as in any run.
+
+        :raises SessionBusyError: while the session runs.
+        """
+        ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
+
+        async def first(run: Run) -> None:
+            ended.set_result(await run_shell(run, order))
+
+        async with self.at_rest(engine, session_id):
+            task = self._task(engine, await settled(engine, session_id), first)
+        # Without a time limit of its own: the command has one, and an abort ends it.
+        either: set[asyncio.Future[Turn | None]] = {task, ended}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return await self._outcome(ended if ended.done() else task, session_id)
+
+    @asynccontextmanager
+    async def at_rest(self, engine: Engine, session_id: str) -> AsyncIterator[SessionIds]:
+        """The session's ids, while it does not run; prompts wait until the context is left.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: while the session runs, or is about to.
+        """
+        ids = await self._session_ids(engine, session_id)
+        async with ids.changing:
+            if session_id in self._tasks or session_id in self._asides:
+                raise SessionBusyError(session_id)
+            await refuse_claimed(engine, session_id)
+            yield ids
+
+    def note(self, events: Sequence[Event]) -> None:
+        """Give each run its session as it is stored now, whoever has changed it."""
+        for event in events:
+            copy = self._copy(event.session_id or "")
+            if copy is not None and isinstance(event.properties, SessionUpdated):
+                copy.session = event.properties.info
+
+    async def delete(self, engine: Engine, session_id: str) -> None:
+        """Stop and delete the session, its subagents' sessions and all that belongs to them.
+
+        :raises NotFoundError: when nothing has this id.
+        :raises SessionBusyError: when another process runs it.
+        """
+        async with (await self._session_ids(engine, session_id)).changing:
+            fence = await self._seized(engine, session_id)
+            try:
+                for each in await family_of(engine, session_id):
+                    await self.abort(each)
+                events = await engine.storage.commit(DropSession(session_id), fence=fence)
+            finally:
+                await engine.storage.release(fence)
+        for each in (event.session_id for event in events if event.session_id is not None):
+            await self.abort(each)  # what a subagent's caller began meanwhile
+            self._ids.pop(each, None)
+            engine.files.forget(each)
+            await engine.background.forget(each)
+            if engine.snapshots is not None:
+                await engine.snapshots.forget(each)
+
+    async def _seized(self, engine: Engine, session_id: str) -> Fence:
+        """The right to the session, taken from its runs here.
+
+        A prompt that was stored before begins one more run when the first has ended.
+
+        :raises SessionBusyError: when another process runs it.
+        """
+        for _ in range(SEIZE_TRIES):
+            await self.abort(session_id)
+            with suppress(SessionBusyError):
+                return await engine.storage.claim(session_id)
+            if session_id not in self._tasks:
+                break
+        raise SessionBusyError(session_id)
+
+    def _copy(self, session_id: str) -> Run | Early | None:
+        """What has the session in memory, beside the database."""
+        return self._early.get(session_id) or self._runs.get(session_id)
+
+    async def store_text(self, session_id: str) -> None:
+        """Return when the text that the session's answer has so far can be read."""
+        if run := self._runs.get(session_id):
+            await run.writer.store()
+
+    async def _in_order(self, engine: Engine, session_id: str) -> Session:
+        """The newest session, once its run has stored the messages that it has made.
+
+        So messages are in the database in the order of their ids.
+        """
+        session = await engine.storage.session(session_id)
+        while (run := self._runs.get(session_id)) is not None and run.writer.owes:
+            written = await run.writer.store()
+            session = await engine.storage.session(session_id)
+            if not written:
+                break  # the run says what is wrong
+        return session
+
+    async def _ended_if_stopping(self, session_id: str) -> None:
+        """Wait, without a limit, for a run that was aborted: it answers nothing that comes now."""
+        if session_id in self._stopping:
+            await asyncio.wait((self._tasks[session_id],))
+
+    def _task(
+        self, engine: Engine, session: Session, first: First | None = None
+    ) -> "asyncio.Task[Turn | None]":
+        """The session's run, which is started if there is none, and then with `first`."""
+        task = self._tasks.get(session.id)
+        if task is None:
+            if self._closed:
+                raise AbortedError(f"the program ends, and session {session.id} waits for the next")
+            running = self._run(engine, session.id, first)
+            with self._clocks.setdefault(session.id, Clock()).timing():
+                task = asyncio.create_task(running, name=f"run {session.id}")
+            task.add_done_callback(partial(self._over, session.id))
+            self._tasks[session.id] = task
+            self._early[session.id] = Early()
+        return task
+
+    def _over(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
+        """Take notice of a run's end; one that was aborted before it began has not tidied up."""
+        if not task.cancelled():
+            task.exception()
+        elif self._tasks.get(session_id) is task:
+            del self._tasks[session_id]
+            self._early.pop(session_id, None)
+            self._stopping.discard(session_id)
+
+    async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
+        """The end of a run; who stops waiting for it does not stop it."""
+        turn = None
+        try:
+            with self._clocks.get(session_id, Clock()).awaited():
+                turn = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not task.cancelled():
+                raise
+        if turn is None:
+            raise AbortedError(f"{ABORTED} Nothing of session {session_id} was answered.")
+        return turn
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop the session's run and wait until it has ended; False when none ran."""
+        run = self._tasks.get(session_id)
+        if run is not None:
+            self._stopping.add(session_id)
+        tasks = [*self._asides.of(session_id), *([run] if run is not None else ())]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+        return bool(tasks)
+
+    async def aclose(self) -> None:
+        """Stop all runs and commands that are prepared, wait for them, and begin no other run."""
+        self._closed = True
+        tasks = [*self._tasks.values(), *self._asides.all()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
+        await self._titles.aclose()  # last: a step that ends begins one
+
+    async def run_child(self, engine: Engine, request: ChildRequest) -> ChildResult:
+        """How a subagent answered; it is stopped when the caller is, or at its time limit.
+
+        What it has cost counts however it ends, and what it left running ends with it.
+
+        :raises ToolError: when the session to go on with is not a child of the caller's, or its
+            subagent is at work.
+        """
+        session = await child_session(engine, request)
+        if session.id in self._callers:
+            raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
+        # The caller's session may have another agent by now, for a prompt that waits.
+        self._callers[session.id] = request.rulesets
+        try:
+            if request.on_start is not None:
+                request.on_start(session.id)
+            return await self._child_answer(engine, request, session)
+        finally:
+            self._callers.pop(session.id, None)
+            await engine.background.forget(session.id)
+            await charge(engine, request, session)
+
+    async def _child_answer(
+        self, engine: Engine, request: ChildRequest, session: Session
+    ) -> ChildResult:
+        parts = (TextInput(text=request.prompt),)
+        prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
+        try:
+            async with Clock().running(request.timeout_s):
+                turn = await self.prompt(engine, session.id, prompt)
+            return child_result(session.id, turn)
+        except TimeoutError:
+            await self.abort(session.id)
+            text = f"The subagent did not end within {request.timeout_s:g} s."
+            return ChildResult(session_id=session.id, outcome="timed_out", text=text)
+        except AbortedError as error:
+            return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
+        except asyncio.CancelledError:
+            await self.abort(session.id)
+            raise
+
+    async def _session_ids(self, engine: Engine, session_id: str) -> SessionIds:
+        if session_id not in self._ids:
+            await engine.storage.session(session_id)  # there is nothing to keep of an unknown one
+            last = await engine.storage.last_ids(session_id)
+            self._ids.setdefault(session_id, SessionIds(engine, last.message, last.part))
+        return self._ids[session_id]
+
+    async def _run(
+        self, engine: Engine, session_id: str, first: First | None = None
+    ) -> Turn | None:
+        run: Run | None = None
+        try:
+            while run is None or unanswered(run) is not None:
+                self._early.setdefault(session_id, Early())
+                async with self._opened(engine, session_id) as run:
+                    run.say(Busy())
+                    if first is not None:
+                        await first(run)
+                        first = None
+                    await answer(run, after_step=self._titles.start)
+            return run.last_answer()
+        except asyncio.CancelledError:  # this task is the one that an abort cancels
+            return run.last_answer() if run is not None else None
+        except PegboardError as error:
+            if not error.told:
+                engine.say_failure(session_id, error)
+            raise
+        finally:  # nothing waits from here on: a prompt finds either this run, or none
+            self._runs.pop(session_id, None)
+            self._early.pop(session_id, None)
+            self._tasks.pop(session_id, None)
+            self._stopping.discard(session_id)
+            engine.say_status(session_id, Idle())
+
+    @asynccontextmanager
+    async def _opened(self, engine: Engine, session_id: str) -> AsyncIterator[Run]:
+        fence = await engine.storage.claim(session_id)
+        try:
+            ids = await self._session_ids(engine, session_id)
+            session = await engine.storage.session(session_id)
+            depth, parents = await ancestor_rulesets(engine, session)
+            parents += self._callers.get(session_id, ())
+            parent = self._runs.get(session.parent_id or "")
+            async with Writer(engine.storage, engine.publish, fence=fence) as writer:
+                turns = await engine.storage.turns(session_id)
+                run = Run(
+                    engine=engine,
+                    session=session,
+                    history=History(turns, subagents=engine.called("subagents")),
+                    ids=ids,
+                    writer=writer,
+                    depth=depth,
+                    parent_rulesets=tuple({each.rules: each for each in parents}.values()),
+                    budget=await open_budget(engine, session, parent.budget if parent else None),
+                )
+                self._early.pop(session_id).tell(run)
+                self._runs[session_id] = run
+                try:
+                    yield run
+                finally:
+                    await run.trail.close()
+                    run.settle()
+        finally:
+            await engine.storage.release(fence)

@@ -1,0 +1,1 @@
+"""Sessions as wholes: made, named, copied, exported, and gone back in."""

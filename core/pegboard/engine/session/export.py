@@ -1,0 +1,212 @@
+"""Conversations as JSON lines, to be kept and to be taken in elsewhere.
+
+One line each, in this order: `session`, its `message`s with their parts, its `todos`; then the
+same for every subagent's session; at last `end` with the number of lines before it, so that a
+file that was cut off is known for one.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
+from pegboard.engine.parts import Engine
+from pegboard.engine.session.renaming import Renaming, ended
+from pegboard.engine.session.sessions import placed
+from pegboard.engine.tracking.patches import steps
+from pegboard.errors import InvalidInputError
+from pegboard.ids import check_id
+from pegboard.schema.message import AssistantMessage, Message, Turn
+from pegboard.schema.part import Part
+from pegboard.schema.session import Session, Todo
+from pegboard.schema.wire import Rest, encode
+
+FORMAT = 1
+"""The number of the format; a reader refuses numbers that it does not know."""
+LINE_LIMIT_BYTES = 256 << 20
+"""No message is longer; a longer line is another kind of file."""
+
+
+class SessionLine(Rest, frozen=True, tag_field="type", tag="session"):
+    """A session begins."""
+
+    format: int
+    info: Session
+
+
+class MessageLine(Rest, frozen=True, tag_field="type", tag="message"):
+    """A message of the session."""
+
+    info: Message
+    parts: tuple[Part, ...]
+
+
+class TodosLine(Rest, frozen=True, tag_field="type", tag="todos"):
+    """The session's list, where there is one."""
+
+    todos: tuple[Todo, ...]
+
+
+class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
+    """Nothing follows; `lines` came before."""
+
+    lines: int
+
+
+Line = SessionLine | MessageLine | TodosLine | EndLine
+
+
+async def exported(engine: Engine, session_id: str) -> AsyncIterator[bytes]:
+    """The lines of a session and its subagents' sessions, each with its line break.
+
+    :raises NotFoundError: when nothing has this id.
+    """
+    lines = 0
+    waiting = [await engine.storage.session(session_id)]
+    while waiting:
+        current = waiting.pop(0)
+        waiting.extend(await engine.storage.children(current.id))
+        async for line in _lines_of(engine, current):
+            lines += 1
+            yield _encoded(line)
+    yield _encoded(EndLine(lines=lines))
+
+
+async def _lines_of(engine: Engine, session: Session) -> AsyncIterator[Line]:
+    yield SessionLine(format=FORMAT, info=session)
+    for turn in await engine.storage.turns(session.id):
+        yield MessageLine(info=turn.info, parts=turn.parts)
+    todos = await engine.storage.todos(session.id)
+    if todos:
+        yield TodosLine(todos=todos)
+
+
+def _encoded(line: Line) -> bytes:
+    return encode(line) + b"\n"
+
+
+@dataclass(slots=True)
+class _Kept:
+    """One session of a file."""
+
+    info: Session
+    turns: list[Turn] = field(default_factory=list)
+    todos: tuple[Todo, ...] = ()
+
+
+async def imported(engine: Engine, lines: Iterable[bytes]) -> Session:
+    """The session that the lines hold, stored with new ids as one of this project.
+
+    What ran when it was exported is interrupted here. Its files can be reverted as far as this
+    machine has the snapshots: those of its own sessions.
+
+    :raises InvalidInputError: with the number of the line, when anything in them is not as
+        `exported` writes it; then nothing is stored.
+    """
+    sessions = _read(lines)
+    names = Renaming(engine.ids)
+    new_ids = {kept.info.id: names.session(kept.info.id) for kept in sessions}
+    for kept in sessions:
+        names.turns(kept.turns)
+    changes: list[Change] = []
+    infos = []
+    for kept in sessions:
+        parent = new_ids.get(kept.info.parent_id or "")
+        info = replace(
+            placed(engine, kept.info, new_ids[kept.info.id]), parent_id=parent, revert=None
+        )
+        infos.append(info)
+        changes.append(CreateSession(info))
+        turns = [names.apply(ended(turn, engine.now()), Turn) for turn in kept.turns]
+        for turn in turns:
+            changes.append(PutMessage(turn.info))
+            changes.extend(PutPart(part) for part in turn.parts)
+        if engine.snapshots is not None:
+            await engine.snapshots.keep_copies(info.id, steps(turns))
+        if kept.todos:
+            changes.append(PutTodos(info.id, kept.todos))
+    await engine.storage.commit(*changes)
+    return infos[0]
+
+
+def _read(lines: Iterable[bytes]) -> list[_Kept]:
+    """The sessions of a file, the first of which is the parent of all others.
+
+    :raises InvalidInputError: with the number of the line.
+    """
+    decode = msgspec.json.Decoder(Line).decode
+    reading = _Reading()
+    number = 0
+    for number, raw in enumerate(lines, start=1):
+        if len(raw) > LINE_LIMIT_BYTES:
+            raise InvalidInputError(f"line {number}: longer than {LINE_LIMIT_BYTES:,} bytes")
+        try:
+            reading.take(decode(raw), number)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidInputError(f"line {number}: {error}") from error
+        except InvalidInputError as error:
+            raise InvalidInputError(f"line {number}: {error}") from error
+    if not reading.ended:
+        raise InvalidInputError(f"line {number}: the file is not complete; its last line is `end`")
+    return reading.sessions
+
+
+class _Reading:
+    """What has been read so far, and what may come next."""
+
+    def __init__(self) -> None:
+        self.sessions: list[_Kept] = []
+        self.ended = False
+        self._ids: set[str] = set()
+
+    def take(self, line: Line, number: int) -> None:
+        """Take a line in.
+
+        :raises InvalidInputError: when it does not fit what came before.
+        """
+        if self.ended:
+            raise InvalidInputError("nothing may follow the line `end`")
+        match line:
+            case SessionLine():
+                self._session(line)
+            case EndLine(lines=lines):
+                if lines != number - 1 or not self.sessions:
+                    raise InvalidInputError(f"{lines} lines should stand before it")
+                self.ended = True
+            case _ if not self.sessions:
+                raise InvalidInputError("the first line must be a session")
+            case MessageLine():
+                self._message(line)
+            case TodosLine(todos=todos):
+                self.sessions[-1].todos = todos
+
+    def _session(self, line: SessionLine) -> None:
+        if line.format != FORMAT:
+            raise InvalidInputError(f"format {line.format}; this version reads {FORMAT}")
+        self._new("session", line.info.id)
+        known = {kept.info.id for kept in self.sessions}
+        if known and line.info.parent_id not in known:
+            raise InvalidInputError(f"{line.info.id} is no subagent's session of those before it")
+        self.sessions.append(_Kept(line.info))
+
+    def _message(self, line: MessageLine) -> None:
+        kept, info = self.sessions[-1], line.info
+        self._new("message", info.id)
+        if info.session_id != kept.info.id:
+            raise InvalidInputError(f"the message {info.id} belongs to {info.session_id}")
+        if isinstance(info, AssistantMessage) and info.parent_id not in self._ids:
+            raise InvalidInputError(f"{info.id} answers {info.parent_id}, which is not before it")
+        for part in line.parts:
+            self._new("part", part.id)
+            if (part.session_id, part.message_id) != (info.session_id, info.id):
+                raise InvalidInputError(f"the part {part.id} belongs to another message")
+        kept.turns.append(Turn(info=info, parts=line.parts))
+
+    def _new(self, kind: Literal["session", "message", "part"], id_: str) -> None:
+        check_id(kind, id_)
+        if id_ in self._ids:
+            raise InvalidInputError(f"{id_} is there twice")
+        self._ids.add(id_)

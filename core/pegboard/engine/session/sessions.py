@@ -1,0 +1,168 @@
+"""Sessions: made, changed, held while nothing runs."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from pegboard.contract.changes import (
+    Change,
+    ChangeSession,
+    CreateSession,
+    DropMessage,
+    DropPart,
+    PutPart,
+)
+from pegboard.contract.storage import Fence
+from pegboard.engine.parts import Engine
+from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.schema.event import SessionUpdated
+from pegboard.schema.permission import Rule
+from pegboard.schema.session import Session, SessionTime
+
+TITLE_LENGTH = 60
+_VERSION = "0.1.0"
+_NEW = "New session - "
+
+
+async def refuse_claimed(engine: Engine, session_id: str) -> None:
+    """Nothing, unless another process runs the session.
+
+    :raises SessionBusyError: when one does.
+    """
+    if await engine.storage.is_claimed_elsewhere(session_id):
+        raise SessionBusyError(session_id)
+
+
+@contextmanager
+def saying_that_it_is_kept() -> Iterator[None]:
+    """A block that runs what was stored; another process can be faster, and may have read it.
+
+    :raises SessionBusyError: when one was.
+    """
+    try:
+        yield
+    except SessionBusyError as error:
+        raise SessionBusyError(error.session_id, kept=True) from error
+
+
+async def new_session(
+    engine: Engine,
+    *,
+    title: str | None = None,
+    parent_id: str | None = None,
+    agent: str | None = None,
+    permission: tuple[Rule, ...] = (),
+) -> Session:
+    """A stored session; without a title it gets one from its first prompt."""
+    now = engine.now()
+    session_id = engine.ids.new("session")
+    workspace = engine.workspace
+    session = Session(
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        title=title or _NEW + _instant(now),
+        version=_VERSION,
+        time=SessionTime(created=now, updated=now),
+        parent_id=parent_id,
+        agent=agent,
+        permission=permission,
+    )
+    await engine.storage.commit(CreateSession(session))
+    return session
+
+
+def _instant(at_ms: int) -> str:
+    """The instant as the protocol's clients know a title that is only a place-holder by."""
+    text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return text.replace("+00:00", "Z")
+
+
+def placed(engine: Engine, session: Session, session_id: str) -> Session:
+    """A session of somewhere else as one of this App's directory, under a new id."""
+    workspace = engine.workspace
+    return replace(
+        session,
+        id=session_id,
+        slug=session_id[-8:].lower(),
+        project_id=workspace.project_id,
+        directory=str(workspace.directory),
+        path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
+        version=_VERSION,
+    )
+
+
+async def change_session(engine: Engine, *changes: Change, fence: Fence | None = None) -> Session:
+    """The session as it is once these changes, one of which is its own, are stored together.
+
+    :raises NotFoundError: when it is gone.
+    """
+    events = await engine.storage.commit(*changes, fence=fence)
+    updates = (each.properties for each in events)
+    return next(each.info for each in updates if isinstance(each, SessionUpdated))
+
+
+def revision(
+    session_id: str, *, title: str | None, archived: bool | None, now: int
+) -> ChangeSession:
+    """What gives a session this title and puts it away, or takes it out; None leaves it."""
+    return ChangeSession(
+        session_id=session_id,
+        title=(title or "").strip() or UNSET,
+        archived=UNSET if archived is None else now if archived else None,
+    )
+
+
+@asynccontextmanager
+async def held(engine: Engine, session_id: str) -> AsyncIterator[Fence]:
+    """The right to a session that nobody runs, here or in another process.
+
+    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: while somebody runs it.
+    """
+    fence = await engine.storage.claim(session_id)
+    try:
+        yield fence
+    finally:
+        await engine.storage.release(fence)
+
+
+async def edit(engine: Engine, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
+    """Change or remove a message, or a part of one, that is there.
+
+    :raises NotFoundError: when there is no such message or part.
+    :raises SessionBusyError: while somebody runs the session.
+    """
+    async with held(engine, session_id) as fence:
+        match change:
+            case DropMessage(message_id=message_id):
+                await engine.storage.turn(session_id, message_id)
+            case DropPart(message_id=message_id, part_id=part_id):
+                await _need_part(engine, session_id, message_id, part_id)
+            case PutPart(part=part):
+                await _need_part(engine, session_id, part.message_id, part.id)
+        await engine.storage.commit(change, fence=fence)
+
+
+async def _need_part(engine: Engine, session_id: str, message_id: str, part_id: str) -> None:
+    turn = await engine.storage.turn(session_id, message_id)
+    if all(part.id != part_id for part in turn.parts):
+        raise NotFoundError("part", part_id)
+
+
+def title_from(text: str) -> str | None:
+    """A title made from a prompt: its first line, cut between words; None if it has no text."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), None)
+    if line is None or len(line) <= TITLE_LENGTH:
+        return line
+    return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip() + "…"
+
+
+def is_untitled(session: Session) -> bool:
+    """Whether nobody has given the session a title yet."""
+    return session.title.startswith(_NEW)

@@ -1,0 +1,1 @@
+"""Tokens and money: what was spent, and what may be."""

@@ -1,0 +1,373 @@
+"""What may be spent: limits on money, tokens, minutes, steps and tool calls.
+
+Before a request the most that it can cost is held, and afterwards what it did cost is counted,
+so that subagents which work at the same time cannot spend more together than there is.
+"""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Literal, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.providers import (
+    Call,
+    Content,
+    ModelRequest,
+    Provider,
+    ReasoningDelta,
+    Result,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    ToolInputDelta,
+    Usage,
+)
+from pegboard.engine.spending.usage import cost_of, tokens_of, total
+from pegboard.engine.stream import closing
+from pegboard.errors import BudgetError, ToolError
+from pegboard.policy.clock import Clock, current_clock
+from pegboard.schema.config import Limits, RunLimits
+from pegboard.schema.model import ModelCost
+from pegboard.schema.session import Tokens
+
+CHARS_PER_TOKEN = 3
+"""Fewer than in most texts, so that a request is thought too long rather than too short."""
+MEDIA_TOKENS = 1500
+"""About what providers count for a picture of full size."""
+LONGEST_ANSWER_TOKENS = 32_000
+"""What is held for an answer whose length nobody limits."""
+SHORTEST_ANSWER_TOKENS = 256
+"""With less room than this an answer is not worth its request."""
+WARNED_SHARE = 0.8
+"""People are told when so much of the steps is taken."""
+_MILLION = 1_000_000
+_KEYS = {
+    "this run": "budget.run.steps",
+    "this session": "budget.steps",
+    "this subagent": "budget.subagent.steps",
+}
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that a request can take: US dollars and tokens."""
+
+    read_tokens: int
+    read_usd: float
+    answer_tokens: int
+    token_usd: float
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> "Need":
+        """The need of this request, by the length of its texts."""
+        price = request.model.cost
+        read = estimated_tokens(request)
+        read_usd = cost_of(Tokens(input=read), price)
+        million_usd = cost_of(Tokens(input=read, output=_MILLION), price) - read_usd
+        longest = request.max_output_tokens or request.model.limit.output
+        return cls(
+            read_tokens=read,
+            read_usd=read_usd,
+            answer_tokens=longest or LONGEST_ANSWER_TOKENS,
+            token_usd=million_usd / _MILLION,
+        )
+
+
+class Account(msgspec.Struct, kw_only=True):
+    """What may be spent for one purpose, what has been, and what is held for requests that run.
+
+    `clock` times the run, which began at its instant `began_at`; `seconds` are those of earlier
+    runs. No time passes while a person is asked.
+    `refused` is the reason why a tool call was not made.
+    """
+
+    purpose: str
+    limits: Limits
+    clock: Clock = msgspec.field(default_factory=Clock)
+    began_at: float = 0.0
+    usd: float = 0.0
+    tokens: int = 0
+    seconds: float = 0.0
+    steps: int = 0
+    tool_calls: int = 0
+    held_usd: float = 0.0
+    held_tokens: int = 0
+    holds: int = 0
+    refused: str = ""
+
+    def weighs(self) -> bool:
+        """Whether it matters how long requests and answers are."""
+        return self.limits.usd is not None or self.limits.tokens is not None
+
+    def answer_room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
+        """How many tokens the answer may have, and the limit that says so."""
+        return min(self._rooms(need, with_held=with_held), default=(math.inf, ""))
+
+    def _rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
+        limits = self.limits
+        if limits.usd is not None:
+            left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
+            room = left / need.token_usd if need.token_usd else math.copysign(math.inf, left)
+            yield room, f"${limits.usd:g} for {self.purpose}: ${self.usd:.4f} are spent"
+        if limits.tokens is not None:
+            left = limits.tokens - self.tokens - need.read_tokens - self.held_tokens * with_held
+            yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
+
+    def change_held(self, hold: "Hold", sign: Literal[1, -1]) -> None:
+        """Hold room for a request (1), or give it back (-1)."""
+        self.holds += sign
+        self.held_tokens += sign * hold.tokens
+        # What floats leave over must not look like somebody's hold.
+        self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
+
+    def check_step(self) -> None:
+        """Nothing, if another step may be taken.
+
+        :raises BudgetError: when it may not.
+        """
+        if self.refused:
+            raise BudgetError(self.refused)
+        left_s = self.left_s()
+        if left_s is not None and left_s <= 0:
+            raise self.too_late()
+        if self.limits.steps is not None and self.steps >= self.limits.steps:
+            raise _over(f"steps than {self.limits.steps:,} for {self.purpose}; {self._way_on()}")
+
+    def nears_its_end(self) -> str:
+        """A warning at the step with which `WARNED_SHARE` of the steps are taken; else nothing."""
+        most = self.limits.steps
+        if most is None or self.steps != math.ceil(most * WARNED_SHARE):
+            return ""
+        return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
+
+    def _way_on(self) -> str:
+        """How a person gets more steps."""
+        return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
+
+    def check_call(self) -> None:
+        """Nothing, if another tool may be called; a refusal ends the turn before its next step.
+
+        :raises BudgetError: when it may not.
+        """
+        if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
+            error = _over(f"tool calls than {self.limits.tool_calls} for {self.purpose}")
+            self.refused = str(error)
+            raise error
+
+    def too_late(self) -> BudgetError:
+        """The error when the minutes are over."""
+        return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
+
+    def spent_s(self) -> float:
+        """How long it has run, earlier runs included."""
+        return self.seconds + self.clock.now() - self.began_at
+
+    def left_s(self) -> float | None:
+        """How long it may run on."""
+        minutes = self.limits.minutes
+        return None if minutes is None else minutes * 60 - self.spent_s()
+
+
+class Hold(msgspec.Struct, frozen=True, kw_only=True):
+    """What is held for a request, which may have to be shorter than it was."""
+
+    request: ModelRequest
+    need: Need
+    usd: float
+    tokens: int
+
+
+class Subagents(msgspec.Struct, kw_only=True):
+    """How many subagents may be begun for a run, at any depth, and how many have been."""
+
+    most: int = RunLimits().subagents
+    begun: int = 0
+
+    def take(self) -> None:
+        """Count one that is begun.
+
+        :raises ToolError: when it is one too many.
+        """
+        if self.begun >= self.most:
+            raise ToolError(
+                f"no more subagents can be begun: there were {self.begun} for this prompt, those"
+                " that subagents began among them. Do what is left yourself, or say what is not"
+                " done. A subagent that has ended can go on with its session_id."
+            )
+        self.begun += 1
+
+
+class Budget(msgspec.Struct):
+    """The accounts that a session's run spends from: its own and those of who called it.
+
+    `subagents` are those of the run that nobody called, and of all below it.
+    """
+
+    accounts: tuple[Account, ...] = ()
+    subagents: Subagents = msgspec.field(default_factory=Subagents)
+    _freed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+
+    def below(self, *accounts: Account) -> Self:
+        """The budget of a subagent, which spends from these accounts too."""
+        return replace(self, accounts=(*accounts, *self.accounts))
+
+    def take_step(self) -> list[str]:
+        """Count a step; warnings, each told once, of limits on steps that come near.
+
+        :raises BudgetError: when no other step may be taken.
+        """
+        for account in self.accounts:
+            account.check_step()
+        for account in self.accounts:
+            account.steps += 1
+        return [warning for account in self.accounts if (warning := account.nears_its_end())]
+
+    def take_call(self) -> None:
+        """Count a tool call.
+
+        :raises BudgetError: when no other call may be made.
+        """
+        for account in self.accounts:
+            account.check_call()
+        for account in self.accounts:
+            account.tool_calls += 1
+
+    @asynccontextmanager
+    async def in_time(self) -> AsyncIterator[None]:
+        """A block that ends when the minutes are over.
+
+        :raises BudgetError: when they are.
+        """
+        limits: list[tuple[asyncio.Timeout, Account]] = []
+        try:
+            async with AsyncExitStack() as stack:
+                for account in self.accounts:
+                    stack.enter_context(current_clock().awaited_by(account.clock))
+                    if (left_s := account.left_s()) is not None:
+                        limit = await stack.enter_async_context(account.clock.limit(left_s))
+                        limits.append((limit, account))
+                yield
+        except TimeoutError as error:
+            late = [account for limit, account in limits if limit.expired()]
+            if not late:
+                raise
+            raise late[0].too_late() from error
+
+    async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The provider's stream, once there is room for the request; its cost is counted.
+
+        :raises BudgetError: when there is not enough.
+        """
+        if not any(account.weighs() for account in self.accounts):
+            return provider.stream(request)
+        hold = await self.hold(request)
+        return self.metered(provider.stream(hold.request), hold)
+
+    async def hold(self, request: ModelRequest) -> Hold:
+        """Room for a request; it waits while others hold what would be enough.
+
+        The last request before a limit gets a shorter answer. What others hold is free again
+        when their answers end, which the limit on silence sees to.
+
+        :raises BudgetError: when there is not enough, whatever the others leave.
+        """
+        need = Need.of(request)
+        while True:
+            best, reason = self._room(need, with_held=False)
+            if best < min(SHORTEST_ANSWER_TOKENS, need.answer_tokens):
+                raise _over(f"than {reason}")
+            room, _ = self._room(need, with_held=True)
+            if room >= need.answer_tokens:
+                return self._held(request, need, need.answer_tokens)
+            if not any(account.holds for account in self.accounts):
+                return self._held(replace(request, max_output_tokens=int(room)), need, int(room))
+            self._freed.clear()
+            await self._freed.wait()
+
+    async def metered(
+        self, answer: AsyncIterator[StreamEvent], hold: Hold
+    ) -> AsyncIterator[StreamEvent]:
+        """The answer as it is; what it cost is counted when it ends, and the rest set free.
+
+        An answer whose provider does not say what it cost is counted by its length.
+        """
+        written, ended = 0, False
+        try:
+            async with closing(answer):
+                async for event in answer:
+                    match event:
+                        case TextDelta(text=text) | ReasoningDelta(text=text):
+                            written += len(text)
+                        case ToolInputDelta(text=text):
+                            written += len(text)
+                        case StreamFinish() if not ended:
+                            ended = True
+                            self._settle(hold, _counted(event.usage, hold, written))
+                        case _:
+                            pass
+                    yield event
+        finally:
+            if not ended:
+                self._settle(hold, _counted(None, hold, written) if written else Tokens())
+
+    def _room(self, need: Need, *, with_held: bool) -> tuple[float, str]:
+        rooms = (account.answer_room(need, with_held=with_held) for account in self.accounts)
+        return min(rooms, default=(math.inf, ""))
+
+    def _held(self, request: ModelRequest, need: Need, answer_tokens: int) -> Hold:
+        hold = Hold(
+            request=request,
+            need=need,
+            usd=need.read_usd + answer_tokens * need.token_usd,
+            tokens=need.read_tokens + answer_tokens,
+        )
+        for account in self.accounts:
+            account.change_held(hold, 1)
+        return hold
+
+    def _settle(self, hold: Hold, spent: Tokens) -> None:
+        price: ModelCost = hold.request.model.cost
+        for account in self.accounts:
+            account.change_held(hold, -1)
+            account.usd += cost_of(spent, price)
+            account.tokens += total(spent)
+        self._freed.set()
+
+
+def estimated_tokens(request: ModelRequest) -> int:
+    """About how many tokens a request has, rather too many than too few."""
+    chars = sum(len(piece) for piece in request.system)
+    chars += sum(len(each.description) + len(str(each.parameters)) for each in request.tools)
+    pictures = 0
+    for message in request.messages:
+        for content in message.content:
+            length = _chars(content)
+            chars += length or 0
+            pictures += length is None
+    return chars // CHARS_PER_TOKEN + pictures * MEDIA_TOKENS
+
+
+def _chars(content: Content) -> int | None:
+    """The length of a piece of a message, None for a medium."""
+    match content:
+        case Call(name=name, input=value):
+            return len(name) + len(json.dumps(value, default=str))
+        case Result(output=output):
+            return len(output)
+        case _:
+            text: str | None = getattr(content, "text", None)
+            return None if text is None else len(text)
+
+
+def _counted(usage: Usage | None, hold: Hold, written: int) -> Tokens:
+    if usage is not None:
+        return tokens_of(usage)
+    return Tokens(input=hold.need.read_tokens, output=written // CHARS_PER_TOKEN)
+
+
+def _over(limit: str) -> BudgetError:
+    return BudgetError(f"the budget allows no more {limit}")

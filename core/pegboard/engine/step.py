@@ -1,0 +1,343 @@
+"""One request to the model, with the tool calls of its answer, as one message."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import DropMessage, DropPart, Emit, PutMessage
+from pegboard.contract.context import SessionView
+from pegboard.contract.providers import (
+    ModelRequest,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolInputStart,
+)
+from pegboard.engine.ending.attempts import Attempts
+from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.ending.finish import (
+    CUT_OFF,
+    MAY_BE_EMPTY,
+    PROMISED,
+    TOO_LONG,
+    answers_to,
+    ending,
+)
+from pegboard.engine.ending.retry import EmptyAnswerError
+from pegboard.engine.processor import Processor
+from pegboard.engine.run import Run
+from pegboard.engine.spending.accounts import counts_of
+from pegboard.engine.spending.usage import cost_of, tokens_of
+from pegboard.engine.stream import run_step, within_bounds
+from pegboard.engine.toolcall import STOPPED, Caller
+from pegboard.errors import BudgetError, PegboardError, ProviderError
+from pegboard.schema.event import SessionFailed, SessionWarned
+from pegboard.schema.message import (
+    APIFailure,
+    AssistantMessage,
+    Failure,
+    MessagePath,
+    MessageTime,
+    Turn,
+    UserMessage,
+)
+from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPart
+from pegboard.schema.session import Busy, Retry, Tokens
+from pegboard.schema.wire import to_json
+
+Outcome = Literal["ended", "overflow"]
+"""`overflow`: the request was too long for the model; nothing of the step is left."""
+
+
+class Step:
+    """A message of the model's in the making; making one announces the message.
+
+    With `summary` the message is a summary of the session and not an answer in it.
+    """
+
+    def __init__(
+        self, run: Run, view: SessionView, user: UserMessage, *, summary: bool = False
+    ) -> None:
+        engine = run.engine
+        self._run = run
+        self._view = view
+        self._said = False
+        self._heard: StreamFinish | None = None
+        self._paid = (0.0, Tokens())
+        self._message = AssistantMessage(
+            id=run.ids.message(),
+            session_id=run.session.id,
+            parent_id=user.id,
+            model_id=view.model.id,
+            provider_id=view.model.provider_id,
+            mode=view.agent.name,
+            agent=view.agent.name,
+            path=MessagePath(cwd=str(view.directory), root=str(view.worktree)),
+            cost=0.0,
+            tokens=Tokens(),
+            time=MessageTime(created=engine.now()),
+            variant=user.variant,
+            summary=summary,
+        )
+        self._processor = Processor(
+            self._message, sink=run.writer, new_id=run.ids.part, now=engine.now
+        )
+        run.writer.change(PutMessage(self._message))
+        run.writer.dirty = self._processor.dirty
+        run.put(Turn(info=self._message, parts=()))  # its place among prompts that come meanwhile
+        self._processor.put(
+            StepStartPart(
+                id=run.ids.part(),
+                session_id=run.session.id,
+                message_id=self._message.id,
+                snapshot=run.trail.known(user.id),
+            )
+        )
+
+    @property
+    def message_id(self) -> str:
+        """The message that is made."""
+        return self._message.id
+
+    async def play(
+        self, request: Callable[[], Awaitable[ModelRequest]], *, may_overflow: bool = False
+    ) -> Outcome:
+        """Ask the model what `request` makes, and store what becomes of it, whatever that is.
+
+        With `may_overflow` a request that is too long leaves no message, only the outcome: the
+        caller makes it shorter. Otherwise that is a failure like any other.
+        """
+        try:
+            self._run.trail.begin(self._message, self._processor)
+            self._take_step()
+            async with self._run.budget.in_time():
+                return await self._ask(await request(), may_overflow=may_overflow)
+        except BudgetError as error:
+            await self._end(failure_of(error), STOPPED)
+            return "ended"
+        except BaseException as error:  # an abort, or what a plugin raised: the message ends
+            await self._end(failure_of(error), STOPPED)
+            if isinstance(error, PegboardError):
+                error.told = True
+            raise
+
+    def _take_step(self) -> None:
+        """Count the step.
+
+        :raises BudgetError: when no other step may be taken.
+        """
+        for warning in self._run.budget.take_step():
+            self._warn(warning)
+
+    def _warn(self, text: str) -> None:
+        session_id = self._message.session_id
+        self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
+
+    async def _ask(self, request: ModelRequest, *, may_overflow: bool) -> Outcome:
+        """Ask the model as often as that may help.
+
+        Behind a call the next step is the next attempt: nothing that a tool did is done again.
+        """
+        progress = self._run.progress
+        attempts = Attempts(self._run.engine.config.retry, made=progress.cuts)
+        offered = frozenset(tool.name for tool in request.tools)
+        caller = Caller(self._run, self._view, self._processor, offered=offered)
+        while (error := await self._attempt(request, caller)) is not None:
+            decision = attempts.failed(error)
+            if may_overflow and decision.kind == "overflow" and not caller.started:
+                return self._overflowed()
+            if decision.wait_s is None:
+                await self._end(failure_of(error, decision.note), CUT_OFF)
+                break
+            if not caller.started:
+                await self._take_back()
+            await self._wait(error, attempts.made, decision.wait_s)
+            if caller.started:
+                progress.cuts = attempts.made
+                await self._finish(StreamFinish("error"), caller)
+                break
+        return "ended"
+
+    async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
+        """Ask the model once; the failure, if that was worth nothing."""
+        self._said, self._heard, self._paid = False, None, (0.0, Tokens())
+        try:
+            finish = await run_step(
+                within_bounds(await self._answer(request), caller.refuse),
+                on_event=self._take,
+                run_tool=caller,
+                idle_timeout_s=request.idle_timeout_s,
+            )
+        except ProviderError as error:
+            return error
+        except BaseExceptionGroup as group:
+            raise group.exceptions[0] from group
+        finally:
+            self._pay()
+        if finish.reason == "error":
+            return ProviderError("the provider ended the answer with an error", retryable=True)
+        if finish.reason in MAY_BE_EMPTY and not (self._said or self._processor.calls()):
+            return EmptyAnswerError("the model's answer was empty", retryable=True)
+        if not self._message.summary:
+            self._run.progress.cuts = 0
+        await self._finish(finish, caller)
+        return None
+
+    async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The provider's stream, once the budget has room for it."""
+        provider = self._run.engine.providers[request.model.provider_id]
+        return await self._run.budget.answer(provider, request)
+
+    async def _take_back(self) -> None:
+        """Remove what the attempt has left."""
+        run, message = self._run, self._message
+        await run.writer.barrier()  # else a delta would be published behind its part's removal
+        gone = self._processor.drop()
+        run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
+
+    async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
+        """Note the failed attempt, and let the time pass."""
+        run, message = self._run, self._message
+        failure = failure_of(error)
+        now = run.engine.now()
+        if isinstance(failure, APIFailure):
+            self._processor.put(
+                RetryPart(
+                    id=run.ids.part(),
+                    session_id=message.session_id,
+                    message_id=message.id,
+                    attempt=attempt,
+                    error=to_json(failure),
+                    time=Instant(created=now),
+                )
+            )
+        await run.writer.barrier()
+        run.say(Retry(attempt=attempt, message=str(error), next=now + round(wait_s * 1000)))
+        await asyncio.sleep(wait_s)
+        run.say(Busy())
+
+    def _overflowed(self) -> Outcome:
+        run, message = self._run, self._message
+        self._processor.close(CUT_OFF)
+        run.writer.dirty = tuple
+        run.writer.change(DropMessage(message.session_id, message.id))
+        run.history.drop(message.id)
+        return "overflow"
+
+    def _take(self, event: StreamEvent) -> Awaitable[None] | None:
+        processor = self._processor
+        match event:
+            case TextDelta():
+                self._said = self._said or not event.text.isspace()
+                processor.text_delta(event)
+            case ReasoningDelta():
+                processor.reasoning_delta(event)
+            case TextStart():
+                processor.text_start(event)
+            case TextEnd():
+                return self._text_end(event)
+            case ReasoningStart():
+                processor.reasoning_start(event)
+            case ReasoningEnd():
+                processor.reasoning_end(event)
+            case ToolInputStart():
+                processor.tool_input_start(event)
+            case StreamFinish():
+                self._heard = event
+            case _:
+                pass  # the pieces of a call's arguments come again, whole, with the call
+        return None
+
+    async def _text_end(self, event: TextEnd) -> None:
+        part = self._processor.text(event.id)
+        if part is None:
+            return
+        text = await self._run.engine.hooks.fold(
+            hookspecs.text_complete, session=self._view, part=part, text=part.text
+        )
+        self._processor.text_end(event.id, text, event.metadata)
+
+    async def _finish(self, finish: StreamFinish, caller: Caller) -> None:
+        await self._end_texts()
+        answers = answers_to(self._run.history.turns, self._message.parent_id)
+        reason, failure = ending(finish, self._processor.calls(), answers)
+        self._processor.close(TOO_LONG if finish.reason == "length" else CUT_OFF)
+        calls = self._processor.calls()
+        if finish.reason == "tool-calls" and not calls:
+            self._warn(PROMISED)
+        if failure is None and not self._run.blocked:
+            failure = self._run.progress.stalled(
+                calls,
+                made=bool(caller.made),
+                denied=caller.denied,
+                refusing=self._run.engine.called("refused_calls"),
+            )
+        cost, tokens = self._paid
+        self._processor.put(
+            StepFinishPart(
+                id=self._run.ids.part(),
+                session_id=self._message.session_id,
+                message_id=self._message.id,
+                reason=reason,
+                cost=cost,
+                tokens=tokens,
+                snapshot=self._run.trail.known(self._message.parent_id),
+            )
+        )
+        if failure is not None:
+            self._tell(failure)
+        await self._store(
+            replace(
+                self._message,
+                finish=reason,
+                error=failure,
+                cost=cost,
+                tokens=tokens,
+                metadata=finish.metadata,
+            )
+        )
+
+    def _pay(self) -> None:
+        """Count what the attempt has cost, whatever becomes of it, if its answer came to an end."""
+        if self._heard is not None:
+            tokens = tokens_of(self._heard.usage)
+            self._paid = (cost_of(tokens, self._view.model.cost), tokens)
+            self._run.charge(*self._paid)
+
+    async def _end_texts(self) -> None:
+        """Close texts that the provider left open, through the same hook as all others."""
+        for block_id in self._processor.open_texts():
+            await self._text_end(TextEnd(block_id))
+
+    async def _end(self, failure: Failure, reason: str) -> None:
+        self._processor.close(reason)
+        self._tell(failure)
+        cost, tokens = self._paid
+        await self._store(replace(self._message, error=failure, cost=cost, tokens=tokens))
+
+    def _tell(self, failure: Failure) -> None:
+        self._run.writer.change(
+            Emit(SessionFailed(session_id=self._message.session_id, error=failure))
+        )
+
+    async def _store(self, message: AssistantMessage) -> None:
+        run = self._run
+        time = replace(message.time, completed=run.engine.now())
+        message = replace(message, time=time)
+        run.writer.change(PutMessage(message))
+        run.writer.change(*counts_of(run.budget, run.session))
+        run.writer.dirty = tuple
+        run.put(Turn(info=message, parts=tuple(self._processor.parts.values())))
+        if message.summary:
+            run.settle()  # the agent and the model of a summary are not the session's
+        else:
+            run.touch(self._view.agent, self._view.model)
+        await run.writer.barrier()

@@ -1,0 +1,320 @@
+"""One tool call: repair, validate, doom loop, hooks, time limit, run, cut."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract import hookspecs
+from pegboard.contract.context import SessionView
+from pegboard.contract.providers import ToolCall, ToolInputStart
+from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.contract.tools import Tool, serving
+from pegboard.engine.asking.decision import make_request, settle
+from pegboard.engine.calls.repeats import digest, digest_of_call
+from pegboard.engine.content.sanitise import kept_error, kept_result
+from pegboard.engine.ending.failures import denial
+from pegboard.engine.processor import Processor
+from pegboard.engine.run import Run
+from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
+from pegboard.engine.toolcontext import CallContext, CallTool
+from pegboard.engine.tracking.fileledger import STAMPS
+from pegboard.errors import (
+    BudgetError,
+    PermissionCorrectedError,
+    PermissionDeniedError,
+    PermissionRejectedError,
+    QuestionRejectedError,
+    ToolError,
+)
+from pegboard.schema.part import Completed, Failed, ToolState
+from pegboard.schema.permission import ToolReference
+
+DOOM_LOOP_CALLS = 3
+"""A call that came to the same twice, without news in between, asks before it runs once more.
+
+opencode `session/processor.ts` asks at the third equal call in a row, whatever came of them.
+"""
+MOST_NESTED = 500
+"""Levels of arguments: what is nearly twice as deep could be read, but not stored."""
+MOST_NAMED = 5
+"""Errors of a task group that a failed call tells of."""
+NOT_WHOLE = "Do not read that file whole."
+_REFUSED: Final = "refused_calls"
+STOPPED = "The call was stopped before it ended."
+
+
+class _Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A call after its repair: what runs, and with which arguments."""
+
+    tool: Tool
+    input: Mapping[str, Any]
+
+
+class Caller:
+    """Runs the calls of one step; it answers every call exactly once and never raises.
+
+    `made` are the ids of calls whose tool got to work, `denied` says that a call was denied.
+    """
+
+    def __init__(
+        self, run: Run, view: SessionView, processor: Processor, *, offered: frozenset[str]
+    ) -> None:
+        self._run = run
+        self._view = view
+        self._processor = processor
+        self._offered = offered
+        self.started = 0
+        self.made: set[str] = set()
+        self.denied = False
+
+    async def __call__(self, call: ToolCall) -> None:
+        """Run a call; its outcome goes to the processor."""
+        await self._answered(call, call_tool=partial(self._called, call.id))
+
+    def refuse(self, call: ToolInputStart, reason: str) -> None:
+        """Tell the model why a call that it has begun is not made."""
+        if all(part.call_id != call.id for part in self._processor.calls()):
+            self._processor.tool_input_start(call)
+        self._processor.tool_failed(ToolFailed(id=call.id, error=reason))
+
+    async def _called(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What a tool answers to the call `by`, in a call of its own that makes no further ones."""
+        self.made.discard(by)  # it comes to what its calls come to
+        call_id = self._run.engine.ids.new("tool")
+        arguments = json.dumps(dict(args), ensure_ascii=False)
+        call = ToolCall(call_id, name, arguments)
+        state = await self._answered(call, call_tool=None)
+        if isinstance(state, Failed):
+            raise ToolError(state.error)
+        assert isinstance(state, Completed)
+        if self._repaired(call).tool.serves == _REFUSED:
+            raise ToolError(state.output)
+        return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
+
+    async def _answered(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
+        self.started += 1
+        plan = self._repaired(call)
+        part = self._processor.tool_running(
+            ToolRunning(id=call.id, name=plan.tool.id, input=plan.input, metadata=call.metadata)
+        )
+        try:
+            result = await self._ran(call, plan, part.message_id, call_tool)
+            self._processor.tool_done(ToolDone(id=call.id, result=result))
+        except asyncio.CancelledError as error:
+            self._processor.tool_failed(ToolFailed(id=call.id, error=_stopped(error)))
+            raise
+        except (PermissionDeniedError, QuestionRejectedError) as error:
+            if isinstance(error, PermissionRejectedError | QuestionRejectedError):
+                self._run.blocked = True
+            if isinstance(error, PermissionCorrectedError):
+                self.made.add(call.id)  # the user is there and says how to go on
+            else:
+                self.made.discard(call.id)
+                self.denied = True
+            await self._failed(call, _said(error), metadata=denial(error))
+        except (ToolError, BudgetError) as error:
+            await self._failed(call, _said(error))
+        except Exception as error:  # noqa: BLE001 - a tool is foreign code
+            text = f"{plan.tool.id} failed: {type(error).__name__}: {_said(error)}"
+            await self._failed(call, text)
+        return self._processor.tool_state(call.id)
+
+    async def _failed(
+        self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Tell the model why."""
+        outputs = self._run.engine.outputs(self._view.id)
+        cut = await kept_error(text, output_dir=outputs, hint=self._hint())
+        self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
+
+    def _repaired(self, call: ToolCall) -> _Plan:
+        """The call, with the case of its name mended; what cannot be mended is refused."""
+        tools = self._run.engine.tools
+        tool = tools.get(call.name) or tools.get(call.name.lower())
+        if tool is None or tool.id not in self._offered:
+            names = ", ".join(sorted(self._offered))
+            return self._invalid(call, f"there is no tool {call.name!r}; there are: {names}")
+        try:
+            value = msgspec.json.decode(call.input.encode(errors="replace") or b"{}")
+        except (msgspec.DecodeError, RecursionError) as error:
+            return self._invalid(call, f"the arguments are not valid JSON: {error}")
+        if not isinstance(value, dict):
+            return self._invalid(call, "the arguments must be a JSON object")
+        brackets = call.input.count("{") + call.input.count("[")
+        if brackets > MOST_NESTED and _nesting(value) > MOST_NESTED:
+            return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
+        return _Plan(tool=tool, input=dict(tool.own_names(value)))
+
+    def _invalid(self, call: ToolCall, reason: str) -> _Plan:
+        tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(
+            _REFUSED, "", {"type": "object"}, _refuse, serves=_REFUSED
+        )
+        return _Plan(tool=tool, input={"tool": call.name, "error": reason})
+
+    async def _ran(
+        self, call: ToolCall, plan: _Plan, message_id: str, call_tool: CallTool | None
+    ) -> ToolResult:
+        run, tool = self._run, plan.tool
+        run.budget.take_call()
+        context = CallContext(
+            run, self._view, self._processor, call.id, message_id, call_tool=call_tool
+        )
+        run.trail.expect(tool)
+        await run.writer.barrier()  # the call is stored before it can have an effect
+        values = await _values(tool, plan.input)
+        if tool.serves == _REFUSED:  # it does nothing, and who writes it again is told so
+            return await self._done(call, plan, context, values)
+        key = digest_of_call(tool.id, plan.input)
+        await self._not_in_a_loop(call, plan, key, message_id)
+        try:
+            result = await self._done(call, plan, context, values)
+        except Exception as error:  # it is noted and goes on
+            run.calls.ended(key, digest(_said(error)))
+            raise
+        run.calls.ended(key, _digest_of(result))
+        return result
+
+    async def _done(
+        self, call: ToolCall, plan: _Plan, context: CallContext, values: Mapping[str, Any]
+    ) -> ToolResult:
+        run, engine, tool = self._run, self._run.engine, plan.tool
+        before = PendingCall(
+            id=call.id, tool=tool.id, input=plan.input, message_id=context.message_id
+        )
+        pending = await engine.hooks.fold(
+            hookspecs.tool_execute_before, session=self._view, call=before
+        )
+        if pending.input != plan.input:
+            values = await _values(tool, pending.input)
+        await engine.audit.write(
+            "call",
+            {
+                "session": run.session.id,
+                "agent": self._view.agent.name,
+                "tool": tool.id,
+                "id": call.id,
+                "by": "model",
+            },
+        )
+        if tool.serves != _REFUSED:
+            self.made.add(call.id)
+        async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
+            result = await self._within_limit(tool, context, values)
+            result = await engine.hooks.fold(
+                hookspecs.tool_execute_after,
+                session=self._view,
+                call=pending,
+                result=result,
+                context=context,
+            )
+        outputs = engine.outputs(self._view.id)
+        kept = await kept_result(result, output_dir=outputs, hint=self._hint())
+        seen = {STAMPS: context.stamps} if context.stamps else {}
+        return replace(kept, metadata={**kept.metadata, **seen})
+
+    def _hint(self) -> str:
+        tools = self._run.engine.tools.values()
+        return cut_hint(tool for tool in tools if tool.id in self._offered)
+
+    async def _within_limit(
+        self, tool: Tool, context: CallContext, values: Mapping[str, Any]
+    ) -> ToolResult:
+        limit_s = tool.timeout_s or self._run.engine.config.tool_timeout_s
+        limit: asyncio.Timeout | None = None
+        try:
+            async with context.clock.running(limit_s) as limit:
+                with self._run.engine.hooks.calling(tool.id):
+                    return await tool.call(context, values)
+        except TimeoutError as error:
+            if limit is None or not limit.expired():
+                raise
+            text = f"{tool.id} did not end within {limit_s:g} s."
+            raise ToolError(" ".join((text, *_stands(error.__cause__)))) from error
+
+    async def _not_in_a_loop(
+        self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
+    ) -> None:
+        run = self._run
+        if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
+            return
+        await run.trail.looked()  # files that have changed are news
+        if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
+            return
+        request = make_request(
+            run.engine,
+            session_id=run.session.id,
+            permission="doom_loop",
+            patterns=(plan.tool.id,),
+            always=(plan.tool.id,),
+            metadata={"tool": plan.tool.id, "input": dict(plan.input)},
+            tool=ToolReference(message_id=message_id, call_id=call.id),
+        )
+        try:
+            await settle(run.engine, self._view, request, run.writer)
+        except PermissionDeniedError as error:
+            raise type(error)(
+                f"the same call of {plan.tool.id} has come to the same {times} times,"
+                f" and nothing has changed: {error}"
+            ) from error
+
+
+async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
+    if tool.quick:
+        return tool.validate(args)
+    return await asyncio.to_thread(tool.validate, args)
+
+
+def cut_hint(tools: Iterable[Tool]) -> str:
+    """What a model can do with the file of an output that was cut, by the tools that it has."""
+    return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
+
+
+def _digest_of(result: ToolResult) -> bytes:
+    """That of the answer; the name of the file that has the whole of it is another each time."""
+    path = str(result.metadata.get("outputPath") or "\0")
+    files = (each.url for each in result.attachments)
+    return digest(result.output.replace(path, ""), *files)
+
+
+def _said(error: BaseException) -> str:
+    """The text of an error, which may fail to make one; of a task group's, its tasks' errors."""
+    if isinstance(error, BaseExceptionGroup):
+        named = (f"{type(each).__name__}: {_said(each)}" for each in error.exceptions[:MOST_NAMED])
+        return "; ".join(named)
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - a tool's exceptions are foreign code
+        return "its text cannot be had"
+
+
+def _stopped(error: BaseException) -> str:
+    """That the call was stopped, with what the tool says of how things stand."""
+    return " ".join((STOPPED, *_stands(error)))
+
+
+def _stands(error: BaseException | None) -> tuple[str, ...]:
+    """What a tool has said when it was cancelled, by the text of its own `CancelledError`."""
+    own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
+    return (str(error),) if own and error is not None and error.args else ()
+
+
+def _nesting(value: object) -> int:
+    """How many levels of objects and arrays there are."""
+    depth, level = 0, [value]
+    while level := [each for each in level if isinstance(each, dict | list)]:
+        depth += 1
+        level = [item for each in level for item in _items(each)]
+    return depth
+
+
+def _items(value: Any) -> Iterable[object]:  # noqa: ANN401 - JSON
+    return value.values() if isinstance(value, dict) else value
+
+
+async def _refuse(_: object, args: Mapping[str, Any]) -> ToolResult:
+    raise ToolError(str(args["error"]))

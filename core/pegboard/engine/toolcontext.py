@@ -1,0 +1,362 @@
+"""The context of a running tool call: what the contract promises, over the parts of the App."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.contract import hookspecs
+from pegboard.contract.changes import Emit, PutMessage, PutPart, PutState, PutTodos
+from pegboard.contract.context import (
+    BackgroundAccess,
+    ChildResult,
+    FileAccess,
+    ProcessResult,
+    SessionView,
+)
+from pegboard.contract.results import ToolResult
+from pegboard.contract.stash import Stash
+from pegboard.engine.asking.decision import make_request, settle
+from pegboard.engine.asking.external_directory import asked_path
+from pegboard.engine.asking.toolquestion import ask_user
+from pegboard.engine.calls.children import take_subagent
+from pegboard.engine.content.sanitise import kept_facts, kept_text, kept_title
+from pegboard.engine.input.usermessage import Prompt, stored
+from pegboard.engine.parts import ChildRequest, Engine
+from pegboard.engine.processor import Processor
+from pegboard.engine.run import Run
+from pegboard.engine.stream import ToolProgress
+from pegboard.errors import ToolError
+from pegboard.kit.programs import ProgramSearch
+from pegboard.policy.clock import Clock
+from pegboard.processes.process import child_env, run_process, service_process
+from pegboard.schema.event import FileEdited
+from pegboard.schema.permission import ToolReference
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.question import Answers, Question
+from pegboard.schema.session import Todo
+from pegboard.storage.records import to_row
+
+CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
+
+
+async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
+    """What the processes of a session's tools find in their environment."""
+    secrets = [name for provider in engine.providers.values() for name in provider.env]
+    return await engine.hooks.fold(
+        hookspecs.shell_env, session=view, env=child_env(engine.env, secrets=secrets)
+    )
+
+
+class CallContext:
+    """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
+
+    `clock` times the call. It stands while the call asks, from whatever task it does.
+    """
+
+    def __init__(  # noqa: PLR0913 - the facts of a call
+        self,
+        run: Run,
+        view: SessionView,
+        processor: Processor,
+        call_id: str,
+        message_id: str,
+        *,
+        call_tool: CallTool | None = None,
+    ) -> None:
+        self._run = run
+        self._engine = run.engine
+        self._view = view
+        self._processor = processor
+        self._call_id = call_id
+        self._message_id = message_id
+        self._call_tool = call_tool
+        self._changed: dict[Path, None] = {}
+        self._noted: set[str] = set()
+        self.clock = Clock()
+
+    @property
+    def session(self) -> SessionView:
+        """The session of the call."""
+        return self._view
+
+    @property
+    def message_id(self) -> str:
+        """The assistant message that the call belongs to."""
+        return self._message_id
+
+    @property
+    def call_id(self) -> str:
+        """The call, by the provider's id."""
+        return self._call_id
+
+    @property
+    def agent(self) -> str:
+        """The name of the agent that calls."""
+        return self._view.agent.name
+
+    @property
+    def directory(self) -> Path:
+        """Where the session works."""
+        return self._view.directory
+
+    @property
+    def worktree(self) -> Path:
+        """The root of the repository."""
+        return self._view.worktree
+
+    @property
+    def cancelled(self) -> bool:
+        """The turn is being stopped."""
+        task = self._run.task
+        return task is not None and task.cancelling() > 0
+
+    @property
+    def files(self) -> FileAccess:
+        """Read stamps and writer locks."""
+        announce = partial(self._run.trail.intends, self._call_id)
+        return self._engine.files.view(self._view.id, announce=announce, noted=self._noted)
+
+    @property
+    def stamps(self) -> dict[str, str]:
+        """What the call has seen of files, as it is kept with it."""
+        return self._engine.files.stamps(self._view.id, self._noted)
+
+    @property
+    def background(self) -> BackgroundAccess:
+        """Processes that go on after the call."""
+        engine = self._engine
+        self._say_level()
+        return engine.background.view(
+            self._view.id,
+            output_dir=engine.outputs(self._view.id),
+            enclosure=engine.enclosure,
+            bounds=engine.bounds,
+        )
+
+    @property
+    def trusted(self) -> bool:
+        """The user lets the project's own code run, or it brings none."""
+        return self._engine.decision.trusted
+
+    def programs(self, env: Mapping[str, str]) -> ProgramSearch:
+        """Where a plugin finds the programs that it starts by itself."""
+        decision = self._engine.decision
+        return ProgramSearch(
+            root=self.worktree,
+            directory=self.directory,
+            vouched=decision.vouched,
+            env=env,
+            allowed=decision.allowed,
+        )
+
+    @property
+    def stash(self) -> Stash:
+        """What plugins keep in memory for the life of the App."""
+        return self._engine.stash
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that this call has changed so far."""
+        return tuple(self._changed)
+
+    async def todos(self) -> tuple[Todo, ...]:
+        """The session's list."""
+        return await self._engine.storage.todos(self._view.id)
+
+    async def set_todos(self, todos: Sequence[Todo]) -> None:
+        """Replace the session's list, durably, with its event."""
+        # What cannot be stored and read again must fail this call, and not the turn.
+        msgspec.json.decode(to_row(list(todos)), type=list[Todo])
+        self._run.writer.change(PutTodos(self._view.id, tuple(todos)))
+        await self._run.writer.barrier()
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Nothing, once all patterns are allowed by rule, plugin or user."""
+        request = make_request(
+            self._engine,
+            session_id=self._view.id,
+            permission=permission,
+            patterns=patterns,
+            always=always,
+            metadata=metadata or {},
+            tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
+        )
+        with self._run.trail.asking(self._call_id), self.clock.timing():
+            await settle(self._engine, self._view, request, self._run.writer)
+
+    async def ask_path(self, path: Path) -> Path:
+        """The path with symlinks resolved, once it is inside the worktree or allowed outside."""
+        absolute = path if path.is_absolute() else self.directory / path
+        if absolute == self.directory:
+            return absolute  # resolved when the App was opened
+        return await asked_path(self._engine, absolute, self.ask)
+
+    async def ask_user(self, questions: Sequence[Question]) -> Answers:
+        """The user's answers, in the order of the questions."""
+        call = ToolReference(message_id=self._message_id, call_id=self._call_id)
+        with self._run.trail.asking(self._call_id), self.clock.timing():
+            return await ask_user(self._run, questions, call)
+
+    def progress(
+        self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+    ) -> None:
+        """Show how far the tool is."""
+        self._processor.tool_progress(
+            ToolProgress(
+                id=self._call_id,
+                title=None if title is None else kept_title(title),
+                metadata=None if metadata is None else kept_facts(metadata),
+            )
+        )
+
+    async def env(self) -> Mapping[str, str]:
+        """The environment of `run`'s processes."""
+        folded = await process_env(self._engine, self._view)
+        return {**folded, **self._engine.lifeline.hold()}
+
+    async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout_s: float = 120.0,
+        limit_bytes: int = 1 << 20,
+        on_output: Callable[[str], None] | None = None,
+        reads: Sequence[Path] = (),
+    ) -> ProcessResult:
+        """How the process ended; with its group it never outlives the call."""
+        where, variables = cwd or self.directory, {**await self.env(), **(env or {})}
+        outputs = self._engine.outputs(self._view.id)
+        seen = (*reads, outputs)
+        async with self._enclosed(argv, cwd=where, env=variables, reads=seen) as command:
+            return await run_process(
+                command,
+                cwd=where,
+                env=variables,
+                timeout_s=timeout_s,
+                limit_bytes=limit_bytes,
+                on_output=on_output,
+                spill_dir=outputs,
+                bounds=self._engine.bounds,
+            )
+
+    @asynccontextmanager
+    async def enclosed(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
+    ) -> AsyncIterator[Sequence[str]]:
+        """The command line in the user's sandbox, if there is one, and within the limits."""
+        async with (
+            self._enclosed(argv, cwd=cwd, env=env) as command,
+            service_process(command, cwd=cwd, env=env, bounds=self._engine.bounds) as bound,
+        ):
+            yield bound
+
+    def _enclosed(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        reads: Sequence[Path] = (),
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        enclosure = self._engine.enclosure
+        if enclosure is None:
+            return nullcontext(argv)
+        self._say_level()
+        return enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), reads=reads)
+
+    def _say_level(self) -> None:
+        """The call's part tells how tightly its processes are enclosed, where they are."""
+        enclosure = self._engine.enclosure
+        if enclosure is not None:
+            hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
+            self.progress(metadata={"sandbox": enclosure.level, **hosts})
+
+    async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
+        """What a plugin stored under this key in the session, None if nothing."""
+        return await self._engine.storage.state(self._view.id, key)
+
+    async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
+        """Store a JSON value under this key in the session, durably."""
+        to_row({key: value})  # as for `set_todos`
+        self._run.writer.change(PutState(self._view.id, key, value))
+        await self._run.writer.barrier()
+
+    async def edited(self, path: Path) -> None:
+        """Say that the call changed this file."""
+        self._run.trail.edited(self._call_id, path)
+        self._changed[path] = None
+        self._run.writer.change(Emit(FileEdited(file=kept_text(str(path)))))
+
+    async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """What another tool answers: a call of its own, with its part, permission and hooks."""
+        if self._call_tool is None:
+            raise ToolError("a tool that another one has called cannot call tools itself")
+        with self.clock.timing():
+            return await self._call_tool(name, args)
+
+    async def follow_up(self, text: str, *, agent: str) -> None:
+        """Add a prompt to this session that `agent` answers once this step has ended."""
+        found = self._engine.agents.get(agent)
+        if found is None or found.mode == "subagent":
+            names = ", ".join(each.name for each in self._view.agents if each.mode != "subagent")
+            raise ToolError(f"no agent {agent!r} talks to the user; these do: {names}")
+        run = self._run
+        said = TextInput(text=kept_text(text), synthetic=True)
+        prompt = Prompt(parts=(said,), agent=agent)
+        turn, change = stored(self._engine, run.session, prompt, run.ids)
+        puts = [PutPart(part) for part in turn.parts]
+        run.writer.change(PutMessage(turn.info), *puts, change)
+        await run.writer.barrier()
+        run.put(turn)
+
+    async def prompt_child(  # noqa: PLR0913 - the facts of a subagent, all keyword-only
+        self,
+        agent: str,
+        prompt: str,
+        *,
+        description: str,
+        session_id: str | None = None,
+        timeout_s: float = 3600.0,
+        on_start: Callable[[str], None] | None = None,
+    ) -> ChildResult:
+        """How a subagent answered in a session of its own, or in the one named."""
+        found = self._engine.agents.get(agent)
+        if found is None or found.mode == "primary":
+            names = ", ".join(a.name for a in self._view.agents if a.mode != "primary")
+            raise ToolError(f"there is no subagent {agent!r}; there are: {names}")
+        take_subagent(self._run, resumed=session_id is not None)
+        model = found.model
+        chosen = f"{model.provider_id}/{model.model_id}" if model else _name(self._view)
+        request = ChildRequest(
+            parent=self._view.info,
+            agent=found,
+            rulesets=self._view.rulesets,
+            prompt=prompt,
+            description=description,
+            session_id=session_id,
+            model=chosen,
+            timeout_s=timeout_s,
+            on_start=on_start,
+            on_cost=self._run.charge_child,
+        )
+        with self.clock.timing():
+            async with self._run.width.taken():
+                return await self._engine.run_child(request)
+
+
+def _name(view: SessionView) -> str:
+    return f"{view.model.provider_id}/{view.model.id}"

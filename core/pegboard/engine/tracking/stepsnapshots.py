@@ -1,0 +1,281 @@
+"""What a run's steps do to files: a snapshot beside each request, and the parts that tell of it.
+
+The snapshot at the start of a step is also the one at the end of the step before, so a step
+costs one at most. It waits until the request is on its way, and a tool that may write waits
+for it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from msgspec.structs import replace
+
+from pegboard.contract.changes import Emit, PutPart
+from pegboard.contract.snapshots import Snapshots, Way, Writing
+from pegboard.contract.tools import Tool
+from pegboard.engine.calls.repeats import Repeats
+from pegboard.engine.history import History
+from pegboard.engine.parts import Engine
+from pegboard.engine.processor import Processor
+from pegboard.engine.tracking.patches import bounded, split, summary_of, total, ways_of
+from pegboard.engine.writer import Writer
+from pegboard.schema.event import SessionDiffed
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
+from pegboard.schema.session import Session, SessionSummary
+
+HEAD_START_S = 0.05
+"""How long the request may have the machine for itself before files are looked at."""
+CLOSE_LIMIT_S = 10.0
+"""How long the end of a run waits for its last snapshot."""
+STOP_LIMIT_S = 2.0
+"""How long when somebody has stopped the run, and waits for that."""
+
+
+class PartIds(Protocol):
+    """Gives ids for new parts."""
+
+    def part(self) -> str:
+        """An id for a new part."""
+        ...
+
+
+class Followed(Protocol):
+    """What a trail follows: a run, as far as it is about the steps of a session."""
+
+    engine: Engine
+    session: Session
+    history: History
+    writer: Writer
+    calls: Repeats
+
+    @property
+    def ids(self) -> PartIds:
+        """The ids of the session."""
+        ...
+
+    def change(self, *, summary: SessionSummary) -> None:
+        """Store what the session has changed in all."""
+        ...
+
+
+@dataclass(slots=True)
+class _Step:
+    """A step's message, with the tree at its start once that is known."""
+
+    message: AssistantMessage
+    processor: Processor
+    tree: str | None = None
+
+
+class Trail:
+    """The snapshots of one run; without snapshots it does nothing."""
+
+    def __init__(self, run: Followed) -> None:
+        self._run = run
+        self._snapshots = run.engine.snapshots
+        self._owners: tuple[str, ...] = ()
+        if self._snapshots is not None:
+            self._owners = self._snapshots.lineage(run.session.id, run.session.parent_id)
+        self._step: _Step | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._go = asyncio.Event()
+        self._wrote = False
+        self._writings: dict[str, Writing] = {}
+        self._patches: list[PatchPart] = []
+
+    def known(self, prompt_id: str) -> str | None:
+        """The tree as it is, if that is known without a look; a new prompt wants one."""
+        snapshots, step = self._snapshots, self._step
+        if snapshots is None or step is None or step.message.parent_id != prompt_id:
+            return None
+        return snapshots.current if not self._writings else None
+
+    def begin(self, message: AssistantMessage, processor: Processor) -> None:
+        """A step begins: its snapshot is taken beside its request."""
+        if self._snapshots is None:
+            return
+        known = self.known(message.parent_id)
+        earlier, self._step = self._step, _Step(message, processor, known)
+        before = self._task
+        self._go.clear()
+        self._task = asyncio.create_task(
+            self._taken(self._snapshots, self._step, earlier, before), name="snapshot"
+        )
+        self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+
+    def expect(self, tool: Tool) -> None:
+        """A call is going to come: the snapshot has no more time to lose."""
+        if tool.effect != "reads":
+            self._go.set()
+
+    @asynccontextmanager
+    async def calling(self, call_id: str, tool: Tool) -> AsyncIterator[None]:
+        """A tool call; one that may write begins when the step's snapshot is taken."""
+        if self._snapshots is None or tool.effect == "reads":
+            yield
+            return
+        await self.looked()
+        if tool.effect == "delegates":
+            yield
+            return
+        self._wrote = True
+        with self._snapshots.writing(self._owners, tells=tool.effect == "edits") as writing:
+            self._writings[call_id] = writing
+            try:
+                yield
+            finally:
+                del self._writings[call_id]
+
+    async def looked(self) -> None:
+        """Wait until the step's snapshot is taken: what the calls before it changed is known."""
+        if self._task is not None:
+            self._go.set()
+            await asyncio.wait((self._task,))  # git has a time limit of its own
+
+    def intends(self, call_id: str, path: Path) -> None:
+        """A call is about to change a file: whoever sees the change knows whose it is."""
+        writing = self._writings.get(call_id)
+        if writing is not None:
+            writing.intend(path)
+
+    def edited(self, call_id: str, path: Path) -> None:
+        """A call says that it has changed a file."""
+        writing = self._writings.get(call_id)
+        if writing is not None:
+            writing.tell(path)
+
+    @contextmanager
+    def asking(self, call_id: str) -> Iterator[None]:
+        """A call waits for the user, who may edit files meanwhile."""
+        writing = self._writings.get(call_id)
+        if writing is None:
+            yield
+            return
+        with writing.paused():
+            yield
+
+    async def close(self) -> None:
+        """Take the last step's changes in, if it may have made any; the run's end waits for it."""
+        task, snapshots, step = self._task, self._snapshots, self._step
+        if task is None or snapshots is None or step is None:
+            return
+        if self._patches or self._owes(snapshots):
+            self._go.set()
+        else:
+            task.cancel()
+        own = asyncio.current_task()
+        stopped = own is not None and own.cancelling()
+        try:
+            async with asyncio.timeout(STOP_LIMIT_S if stopped else CLOSE_LIMIT_S):
+                await asyncio.wait((task,))
+                tree = None if task.cancelled() else await snapshots.track()
+                if tree is not None:
+                    await self._settle(snapshots, step, tree)
+                if self._patches:
+                    await self._tell(snapshots)
+        except TimeoutError:
+            return
+
+    async def _tell(self, snapshots: Snapshots) -> None:
+        """Say what the session has changed in all, once per run."""
+        run = self._run
+        before, _ = split(run.history.turns, None)
+        diffs = bounded(await snapshots.diff(total((*before, *self._patches))))
+        run.change(summary=summary_of(diffs))
+        run.writer.change(Emit(SessionDiffed(session_id=run.session.id, diff=diffs)))
+
+    def _owes(self, snapshots: Snapshots) -> bool:
+        """Whether there may be changes that no step has told of."""
+        return self._wrote or snapshots.claimed(self._run.session.id)
+
+    async def _taken(
+        self,
+        snapshots: Snapshots,
+        step: _Step,
+        earlier: _Step | None,
+        before: "asyncio.Task[None] | None",
+    ) -> None:
+        if before is not None:
+            await asyncio.wait((before,))  # git has a time limit of its own
+        fresh = earlier is None or earlier.message.parent_id != step.message.parent_id
+        if fresh or snapshots.current is None:
+            await self._head_start()
+        tree = await snapshots.track(fresh=fresh)
+        if tree is None:
+            return
+        step.tree = tree
+        self._run.calls.found(tree)
+        start = _part(step.processor, StepStartPart)
+        if start is not None and start.snapshot != tree and self._is_there(step):
+            self._amend(step, replace(start, snapshot=tree))
+        if earlier is not None:
+            await self._settle(snapshots, earlier, tree)
+
+    async def _head_start(self) -> None:
+        try:
+            async with asyncio.timeout(HEAD_START_S):
+                await self._go.wait()
+        except TimeoutError:
+            return
+
+    async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
+        """Tell what a step has done, with the tree that it has left."""
+        self._wrote = False
+        copied = await snapshots.copied(self._run.session.id)
+        changed = snapshots.take(self._run.session.id)
+        left = snapshots.unkept(changed)
+        if not self._is_there(step):
+            return
+        finish = _part(step.processor, StepFinishPart)
+        if finish is not None and finish.snapshot != tree:
+            self._amend(step, replace(finish, snapshot=tree))
+        index = snapshots.take_staged(self._run.session.id)
+        if not (changed or index) or step.tree is None:
+            return
+        kept = tuple(path for path in left if path in copied)
+        others = tuple(path for path in changed if path not in left)
+        named = {str(path): reason for path, reason in left.items() if path not in copied}
+        patches = []
+        if others or named or index:
+            way = Way(before=step.tree, after=tree)
+            patches.append(replace(self._patch(step, way, others), left=named, staged=index))
+        if kept:
+            patches.append(self._patch(step, copied[kept[0]], kept))
+        # Nothing waits since `take`: from here on nobody cancels this.
+        self._patches += patches
+        for patch in patches:
+            step.processor.put(patch)
+        for name, way in ((n, w) for patch in patches for n, w in ways_of(patch).items()):
+            await snapshots.keep(self._run.session.id, name, way)
+
+    def _patch(self, step: _Step, way: Way, files: Iterable[Path]) -> PatchPart:
+        return PatchPart(
+            id=self._run.ids.part(),
+            session_id=step.message.session_id,
+            message_id=step.message.id,
+            hash=way.before,
+            files=tuple(map(str, files)),
+            after=way.after,
+        )
+
+    def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
+        """Store what is known late; clients count steps, and their costs, by the events."""
+        step.processor.parts[part.id] = part
+        self._run.writer.change(PutPart(part, told=False))
+
+    def _is_there(self, step: _Step) -> bool:
+        """Whether the message is still there: one whose request was too long is dropped."""
+        turns = reversed(self._run.history.turns)
+        return any(turn.info.id == step.message.id for turn in turns)
+
+
+_P = TypeVar("_P", StepStartPart, StepFinishPart)
+
+
+def _part(processor: Processor, kind: type[_P]) -> _P | None:
+    return next((part for part in processor.parts.values() if isinstance(part, kind)), None)

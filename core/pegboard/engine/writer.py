@@ -1,0 +1,285 @@
+"""The one writer of a turn: what happened goes to the database first, then to who watches."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Protocol, Self
+
+from pegboard.contract.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
+from pegboard.contract.storage import Fence, Storage
+from pegboard.schema.event import Event, PartDelta, Properties
+from pegboard.schema.part import Part
+
+FRAME_S = 1 / 60
+"""What happens is published at most this often: once per frame of a screen."""
+STORE_S = 0.25
+"""Streamed text is stored at most this often."""
+STORE_SHARE = 0.1
+"""Text is stored once it is this share of what is stored: more of it is not lost in a crash."""
+
+
+@dataclass(slots=True)
+class _Added:
+    """The text that was added to a part since its last publishing."""
+
+    part: Part
+    pieces: list[str] = field(default_factory=list)
+
+    def told(self) -> PartDelta:
+        """The event that says so."""
+        return PartDelta(
+            session_id=self.part.session_id,
+            message_id=self.part.message_id,
+            part_id=self.part.id,
+            field="text",
+            delta="".join(self.pieces),
+        )
+
+
+@dataclass(slots=True)
+class _Growing:
+    """The text of a part that is not stored yet, and how much of it is; in letters."""
+
+    part: Part
+    pieces: list[str] = field(default_factory=list)
+    letters: int = 0
+    stored: int = 0
+
+    def taken(self) -> AddText:
+        """The change that stores it."""
+        text = "".join(self.pieces)
+        self.pieces.clear()
+        self.stored += self.letters
+        self.letters = 0
+        return AddText(self.part.session_id, self.part.id, text)
+
+
+_Item = Change | Properties | _Added | asyncio.Future[None]
+
+
+class Sink(Protocol):
+    """Where the processor puts what has become of the parts."""
+
+    def put(self, part: Part) -> None:
+        """A part is new or different: store it and say so."""
+        ...
+
+    def delta(self, part: Part, text: str) -> None:
+        """Text was added to a part that has been put before: store it before long and say so."""
+        ...
+
+    def touch(self) -> None:
+        """Something is different that may wait for the next time of storing."""
+        ...
+
+
+class Writer:
+    """Commits changes in order; the database publishes their events with the commit.
+
+    What comes within a frame goes into one commit, unless somebody waits at a barrier: a step
+    with one tool call costs two commits when the model is quick. An event that is not
+    stored (a delta, a status) is published after the changes that came before it. Text that is
+    added to a part is stored alone, every `STORE_S` at most and when it is `STORE_SHARE` of what
+    the part has; the part is stored whole at its end. `dirty` gives the parts that are different
+    but for that; it is asked every `STORE_S`.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        publish: Callable[[Sequence[Event]], None],
+        *,
+        fence: Fence | None,
+        dirty: Callable[[], tuple[Part, ...]] = tuple,
+    ) -> None:
+        self._storage = storage
+        self._publish = publish
+        self._fence = fence
+        self.dirty = dirty
+        self._items: list[_Item] = []
+        self._deltas: dict[str, _Added] = {}
+        self._growing: dict[str, _Growing] = {}
+        self._wake = asyncio.Event()
+        self._urgent = asyncio.Event()
+        self._touched = False
+        self._published_at = 0.0
+        self._stored_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._stored_at = asyncio.get_running_loop().time()
+        self._task = asyncio.create_task(self._run(), name="pegboard-writer")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._task is not None
+        try:
+            await self.barrier()
+        finally:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def change(self, *changes: Change) -> None:
+        """Store these, in this order, within a frame."""
+        self._items.extend(changes)
+        for change in changes:
+            if isinstance(change, DropPart):
+                self._growing.pop(change.part_id, None)
+        self._wake.set()
+
+    def say(self, properties: Properties) -> None:
+        """Publish an event that is not stored, after all that came before."""
+        self._items.append(properties)
+        self._wake.set()
+
+    def put(self, part: Part) -> None:
+        """Store a part; text that was added before is published before it."""
+        # Clients that follow the deltas alone miss nothing, and none comes after what contains it.
+        self._deltas.pop(part.id, None)
+        self._growing.pop(part.id, None)
+        self._items.append(PutPart(part))
+        self._wake.set()
+
+    def delta(self, part: Part, text: str) -> None:
+        """Publish added text with the next frame."""
+        added = self._deltas.get(part.id)
+        if added is None:
+            added = self._deltas[part.id] = _Added(part)
+            self._items.append(added)
+            self._touched = True
+            self._wake.set()
+        added.pieces.append(text)
+        growing = self._growing.setdefault(part.id, _Growing(part))
+        growing.pieces.append(text)
+        growing.letters += len(text)
+
+    def touch(self) -> None:
+        """Ask `dirty` when the next time of storing has come."""
+        if not self._touched:
+            self._touched = True
+            asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
+
+    @property
+    def owes(self) -> bool:
+        """Whether a message has not been handed to the database yet."""
+        return any(isinstance(item, PutMessage) for item in self._items)
+
+    async def barrier(self) -> None:
+        """Return when all that came before is durable and published.
+
+        :raises StorageError: when it could not be stored.
+        """
+        assert self._task is not None
+        done = await self._written()
+        if not done.done():
+            await self._task
+        done.result()
+
+    async def store(self) -> bool:
+        """Whether all that has come by now is stored; else the turn says what is wrong.
+
+        The wait ends with the turn at the latest, whose writer stores what is left.
+        """
+        self._store_text(share=0)
+        done = await self._written()
+        return done.done() and not done.cancelled() and done.exception() is None
+
+    async def _written(self) -> asyncio.Future[None]:
+        """A future that is done with all that came before, unless the writer has ended."""
+        assert self._task is not None
+        done = asyncio.get_running_loop().create_future()
+        self._items.append(done)
+        self._urgent.set()
+        self._wake.set()
+        await asyncio.wait((done, self._task), return_when=asyncio.FIRST_COMPLETED)
+        return done
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._wake.wait()  # the turn ends it by cancelling
+            if not self._urgent.is_set():
+                await self._frame_end(self._published_at + FRAME_S - loop.time())
+            self._store_dirty(loop)
+            self._wake.clear()
+            self._urgent.clear()
+            await self._flush()
+            self._published_at = loop.time()
+
+    def _store_dirty(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._touched:
+            return
+        if loop.time() - self._stored_at < STORE_S:
+            loop.call_at(self._stored_at + STORE_S, self._wake.set)
+            return
+        self._touched = False
+        self._stored_at = loop.time()
+        self._store_text(share=STORE_SHARE)
+        for part in self.dirty():
+            self.put(part)
+
+    def _store_text(self, *, share: float) -> None:
+        for growing in self._growing.values():
+            if growing.letters and growing.letters >= share * growing.stored:
+                self._items.append(growing.taken())
+
+    async def _frame_end(self, delay_s: float) -> None:
+        if delay_s <= 0:
+            return
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._urgent.wait()
+        except TimeoutError:
+            return
+
+    async def _flush(self) -> None:
+        items, self._items = self._items, []
+        self._deltas.clear()
+        places = [at for at, item in enumerate(items) if isinstance(item, Change)] or [len(items)]
+        first, end = places[0], places[-1] + 1
+        self._say(items[:first])
+        try:
+            if items[first:end]:
+                await self._storage.commit(*_changes(items[first:end]), fence=self._fence)
+        except BaseException as error:
+            _fail(items, error)
+            raise
+        self._say(items[end:])
+        for item in items:
+            if isinstance(item, asyncio.Future) and not item.done():
+                item.set_result(None)
+
+    def _say(self, items: Sequence[_Item]) -> None:
+        self._publish([Event(properties=each) for each in _told(items)])
+
+
+def _told(items: Sequence[_Item]) -> Iterable[Properties]:
+    for item in items:
+        if isinstance(item, _Added):
+            yield item.told()
+        elif not isinstance(item, asyncio.Future | Change):
+            yield item
+
+
+def _changes(items: Sequence[_Item]) -> Iterable[Change]:
+    """The changes, with what is only told in its place between them."""
+    for item in items:
+        if isinstance(item, Change):
+            yield item
+        else:
+            yield from (Tell(each) for each in _told([item]))
+
+
+def _fail(items: list[_Item], error: BaseException) -> None:
+    for item in items:
+        if isinstance(item, asyncio.Future) and not item.done():
+            if isinstance(error, asyncio.CancelledError):
+                item.cancel()
+            else:
+                item.set_exception(error)

@@ -1,0 +1,1 @@
+"""How hooks are called: answers combined, within time limits, with failures noted."""

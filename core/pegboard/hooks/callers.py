@@ -1,0 +1,129 @@
+"""The callers of hooks, one for each kind: a call is typed by the hook's own specification.
+
+`await hooks.fold(hookspecs.text_complete, session=..., part=..., text=...)` asks every plugin.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import ParamSpec, TypeVar
+
+from pegboard.contract.checks import check_of
+from pegboard.contract.marks import Answer, mark_of
+from pegboard.hooks.dispatch import Dispatch, Implementation
+from pegboard.hooks.health import Timing
+from pegboard.hooks.stalls import Holder
+from pegboard.hooks.trace import Step
+from pegboard.schema.event import PluginFailed
+from pegboard.schema.permission import Verdict
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Hooks:
+    """The hooks of one App.
+
+    `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
+    raises, hangs or answers with the wrong type; it must not raise.
+    """
+
+    def __init__(
+        self,
+        implementations: Mapping[str, Sequence[Implementation]],
+        *,
+        on_failure: Callable[[PluginFailed], None],
+        trace: bool = False,
+    ) -> None:
+        self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
+        self._owners: Mapping[str, str] = {}
+
+    def has(self, spec: Callable[..., object]) -> bool:
+        """Whether any plugin implements the hook."""
+        return bool(self._dispatch.implementations(spec.__name__))
+
+    async def collect(
+        self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> tuple[Answer[_T], ...]:
+        """The items of all answers in one row, oldest plugin first, each with its plugin."""
+        found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
+        return tuple(
+            Answer(answer.plugin, answer.origin, item) for answer in found for item in answer.value
+        )
+
+    async def tables(
+        self, spec: Callable[_P, Mapping[str, _T] | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> Mapping[str, _T]:
+        """The entries of all answers in one table; the newest plugin's entry counts."""
+        found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
+        return {name: entry for answer in found for name, entry in answer.value.items()}
+
+    async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
+        """The subject as the newest plugin left it.
+
+        :raises Exception: what the hook's specification says that a plugin may raise.
+        """
+        mark = mark_of(spec)
+        check: Callable[[object, _T], _T] = check_of(spec)  # type: ignore[assignment]  # by its annotation
+        return await self._dispatch.fold(
+            spec.__name__, mark.subject, named, check, passing=mark.raises
+        )
+
+    async def first(
+        self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> _T | None:
+        """The answer of the newest plugin that has one."""
+        return await self._dispatch.first(spec.__name__, named, _unary(spec))
+
+    async def strictest(
+        self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> Verdict | None:
+        """The strictest opinion, None when nobody has one."""
+        return await self._dispatch.strictest(spec.__name__, named, _unary(spec))
+
+    async def opinions(
+        self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
+    ) -> tuple[Answer[Verdict], ...]:
+        """What each plugin that has an opinion says, oldest plugin first."""
+        return await self._dispatch.opinions(spec.__name__, named, _unary(spec))
+
+    def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
+        """Queue the news for every plugin that listens; it never blocks."""
+        self._dispatch.notify(spec.__name__, named)
+
+    async def notify_last(
+        self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs
+    ) -> None:
+        """Let all plugins hear what still waits for them, then this, within their limits."""
+        await self._dispatch.notify_last(spec.__name__, named)
+
+    def quarantined(self, key: str) -> bool:
+        """Whether the plugin with this key is no longer called."""
+        return self._dispatch.quarantined(key)
+
+    def timings(self) -> tuple[Timing, ...]:
+        """What each implementation has cost until this moment; `plugin` is a plugin's key."""
+        return self._dispatch.timings()
+
+    def steps(self, session_id: str | None = None) -> tuple[Step, ...]:
+        """What each plugin changed, oldest first; empty unless tracing is on."""
+        return self._dispatch.steps(session_id)
+
+    def set_owners(self, owners: Mapping[str, str]) -> None:
+        """Say which plugin each tool is of, by the tool's id."""
+        self._owners = owners
+
+    def calling(self, tool: str) -> AbstractContextManager[None]:
+        """While this lasts, what the current task does is done by the tool of this id."""
+        holder = Holder(self._owners.get(tool, tool), f"tool {tool}")
+        return self._dispatch.stalls.running(asyncio.current_task(), holder)
+
+    async def aclose(self) -> None:
+        """End what plugins still do; called after `shutdown`."""
+        await self._dispatch.aclose()
+
+
+def _unary(spec: Callable[..., _T | None]) -> Callable[[object], _T]:
+    """The check of answers that replace nothing."""
+    check = check_of(spec)
+    return lambda answer: check(answer, None)  # type: ignore[return-value]  # by its annotation

@@ -1,0 +1,1 @@
+"""What tools for files and the web are made with: paths, texts, patterns, addresses."""

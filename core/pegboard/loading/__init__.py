@@ -1,0 +1,1 @@
+"""Plugins from their sources to the register: found, loaded, checked, told about."""

@@ -1,0 +1,129 @@
+"""The tools of all plugins under the ids that the model sees: names, origins, replacements."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from types import ModuleType
+
+import msgspec
+
+from pegboard.contract.marks import Origin
+from pegboard.contract.tools import Tool, checked_id
+from pegboard.errors import InvalidInputError
+from pegboard.loading.discovery import LoadFailure, attempt
+from pegboard.loading.registration import Problem, ProblemKind
+from pegboard.trust.projectcode import CodeFile
+
+ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embedded")
+"""Oldest first: a later origin's tool replaces an earlier one's of the same id."""
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool that a plugin offers; `place` is the file and function that it comes from."""
+
+    plugin: str
+    origin: Origin
+    tool: Tool
+    place: str
+
+
+class Toolset(msgspec.Struct, frozen=True, kw_only=True):
+    """The offers that count, by id, and what is wrong with the others."""
+
+    offers: dict[str, Offer]
+    problems: tuple[Problem, ...]
+
+
+def tools_of_file(
+    file: CodeFile, module: ModuleType, origin: Origin
+) -> tuple[tuple[Offer, ...], tuple[Problem, ...]]:
+    """The tools of a file: NAME or `default` in `tool/NAME.py` is NAME, any other NAME_other.
+
+    A tool that was given an `id` keeps it. What the file imports is none of its tools.
+    """
+    offers: list[Offer] = []
+    problems: list[Problem] = []
+    for attribute, tool in _own_tools(module):
+        place = f"{file.name}, {attribute}"
+        try:
+            named = tool.renamed(_id(file.path.stem, attribute, tool))
+        except InvalidInputError as error:
+            problems.append(_problem("name", file.name, f"{place}: {error}"))
+            continue
+        offers.append(Offer(plugin=file.name, origin=origin, tool=named, place=place))
+    return tuple(offers), tuple(problems)
+
+
+def toolset(offers: Sequence[Offer]) -> Toolset:
+    """The tools by id; within an origin the first offer of an id counts, later ones clash.
+
+    What takes the place of another origin's tool serves as that one did.
+    """
+    chosen: dict[str, Offer] = {}
+    problems: list[Problem] = []
+    for offer in sorted(offers, key=lambda each: ORIGINS.index(each.origin)):
+        earlier = chosen.get(offer.tool.id)
+        flaw = _flaw(offer) or _clash(offer, earlier)
+        if flaw is not None:
+            problems.append(flaw)
+            continue
+        if earlier is not None:
+            problems.append(_replacement(offer, earlier))
+            offer = _in_place_of(offer, earlier)  # noqa: PLW2901 - the same offer, and more of it
+        chosen[offer.tool.id] = offer
+    return Toolset(offers=chosen, problems=tuple(problems))
+
+
+def _flaw(offer: Offer) -> Problem | None:
+    """Why the tool cannot be offered at all."""
+    try:
+        checked_id(offer.tool.id)
+    except InvalidInputError as error:
+        return _problem("name", offer.plugin, f"{offer.place}: {error}")
+    described = attempt(lambda: (offer.tool.parameters, offer.tool.description), offer.place)
+    if isinstance(described, LoadFailure):
+        return _problem("signature", offer.plugin, described.text, described.traceback)
+    return None
+
+
+def _clash(offer: Offer, earlier: Offer | None) -> Problem | None:
+    if earlier is None or earlier.origin != offer.origin:
+        return None
+    text = (
+        f"two tools have the id {offer.tool.id}: {earlier.place} keeps it,"
+        f" {offer.place} is left out; rename one of them"
+    )
+    return _problem("clash", offer.plugin, text)
+
+
+def _in_place_of(offer: Offer, earlier: Offer) -> Offer:
+    serves = offer.tool.serves or earlier.tool.serves
+    return msgspec.structs.replace(offer, tool=replace(offer.tool, serves=serves))
+
+
+def _replacement(offer: Offer, earlier: Offer) -> Problem:
+    text = (
+        f"the tool {offer.tool.id} of {offer.place} ({offer.origin}) replaces that of"
+        f" {earlier.place} ({earlier.origin})"
+    )
+    return _problem("replaced", offer.plugin, text)
+
+
+def _id(stem: str, attribute: str, tool: Tool) -> str:
+    if tool.id != getattr(tool, "__name__", tool.id):
+        return tool.id
+    return stem if attribute in (stem, "default") else f"{stem}_{attribute}"
+
+
+def _own_tools(module: ModuleType) -> Iterator[tuple[str, Tool]]:
+    """The module's tools by name, each once, without those that belong to another module."""
+    seen: set[int] = set()
+    for name, value in tuple(vars(module).items()):
+        if not isinstance(value, Tool) or id(value) in seen:
+            continue
+        if getattr(value, "__module__", None) == module.__name__:
+            seen.add(id(value))
+            yield name, value
+
+
+def _problem(kind: ProblemKind, plugin: str, text: str, detail: str = "") -> Problem:
+    return Problem(kind=kind, plugin=plugin, text=text, detail=detail)

@@ -1,0 +1,171 @@
+"""Which agents there are, what the user made of them, and the rules that each is bound by."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from pegboard.contract.context import Ruleset
+from pegboard.contract.tools import Tool
+from pegboard.errors import ConfigError, NotFoundError
+from pegboard.kit.suggestions import nearest_names
+from pegboard.policy.permissions import matches
+from pegboard.schema.agent import Agent, AgentWork
+from pegboard.schema.config import AgentConfig, Config
+from pegboard.schema.part import ModelChoice
+from pegboard.schema.permission import Rule
+
+_TAKEN_AS_IT_IS = (
+    "variant",
+    "temperature",
+    "top_p",
+    "prompt",
+    "prompt_append",
+    "description",
+    "mode",
+    "hidden",
+    "color",
+    "steps",
+)
+
+
+def agents_from(
+    config: Config, registered: Iterable[Agent], tools: Iterable[Tool] = ()
+) -> Mapping[str, Agent]:
+    """The agents by name: the registered ones as the user changed them, then the user's own.
+
+    Of two registered agents with one name the later counts, and serves as the earlier did. A new
+    agent is of mode `all`. Tools that need the user are closed to it, and to registered subagents
+    that have no rule about them.
+
+    :raises ConfigError: for a model that is not `provider/model` and for steps below one.
+    """
+    closed = tuple(dict.fromkeys(tool.permission for tool in tools if tool.needs_user))
+    agents: dict[str, Agent] = {}
+    for agent in registered:
+        agents[agent.name] = _by_itself(_in_place_of(agents.get(agent.name), agent), closed)
+    for name, settings in config.agent.items():
+        if settings.disable:
+            agents.pop(name, None)
+        elif name in agents or not _only_tightens(settings):
+            agents[name] = _changed(agents.get(name) or _new(name, closed), settings)
+    return agents
+
+
+def _only_tightens(settings: AgentConfig) -> bool:
+    """Whether this is all that an untrusted project may say of an agent; it makes none."""
+    return settings == AgentConfig(project_permission=settings.project_permission)
+
+
+def _in_place_of(earlier: Agent | None, agent: Agent) -> Agent:
+    if earlier is None or agent.serves is not None:
+        return agent
+    return msgspec.structs.replace(agent, serves=earlier.serves)
+
+
+def _new(name: str, closed: Iterable[str]) -> Agent:
+    rules = tuple(Rule(permission, "*", "deny") for permission in closed)
+    return Agent(name=name, mode="all", permission=rules, options={})
+
+
+def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
+    """The agent; for a subagent, what needs the user is closed unless its rules speak of it."""
+    if agent.mode != "subagent":
+        return agent
+    rules = tuple(
+        Rule(permission, "*", "deny")
+        for permission in closed
+        if not any(matches(rule.permission, permission) for rule in agent.permission)
+    )
+    return msgspec.structs.replace(agent, permission=rules + agent.permission)
+
+
+def _changed(agent: Agent, settings: AgentConfig) -> Agent:
+    if settings.steps is not None and settings.steps < 1:
+        raise ConfigError("must be at least 1", key=f"agent.{agent.name}.steps")
+    changes = {
+        name: getattr(settings, name)
+        for name in _TAKEN_AS_IT_IS
+        if getattr(settings, name) is not None
+    }
+    if settings.model is not None:
+        changes["model"] = _choice(settings.model, f"agent.{agent.name}.model")
+    return msgspec.structs.replace(
+        agent,
+        permission=agent.permission + settings.permission,
+        options={**agent.options, **settings.options},
+        **changes,
+    )
+
+
+def _choice(name: str, key: str) -> ModelChoice:
+    provider_id, _, model_id = name.partition("/")
+    if not (provider_id and model_id):
+        raise ConfigError(f'must be "provider/model", not "{name}"', key=key)
+    return ModelChoice(provider_id=provider_id, model_id=model_id)
+
+
+def agent_for(agents: Mapping[str, Agent], work: AgentWork) -> Agent | None:
+    """The agent that does this work of the engine's; of several the newest."""
+    return next((each for each in reversed([*agents.values()]) if each.serves == work), None)
+
+
+def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
+    """The agent of this name.
+
+    :raises NotFoundError: when there is none, with the nearest names.
+    """
+    if name not in agents:
+        raise NotFoundError("agent", name, suggestions=nearest_names(name, agents))
+    return agents[name]
+
+
+def default_agent(config: Config, agents: Mapping[str, Agent]) -> Agent:
+    """The agent that talks to the user when none is named.
+
+    That is `default_agent`, else the first that is neither hidden nor a subagent.
+
+    :raises NotFoundError: when the one of the configuration does not exist.
+    :raises ConfigError: when it cannot talk to the user, or no agent can.
+    """
+    if config.default_agent is not None:
+        agent = find_agent(agents, config.default_agent)
+        if not _talks(agent):
+            raise ConfigError(
+                f"the agent {agent.name} is hidden or a subagent; name a primary one",
+                key="default_agent",
+            )
+        return agent
+    for agent in agents.values():
+        if _talks(agent):
+            return agent
+    raise ConfigError("every agent is disabled, hidden or a subagent; enable one", key="agent")
+
+
+def _talks(agent: Agent) -> bool:
+    return agent.mode != "subagent" and not agent.hidden
+
+
+def rulesets_for(
+    config: Config,
+    agent: Agent,
+    *,
+    session: Sequence[Rule] = (),
+    parent: Sequence[Ruleset] = (),
+) -> tuple[Ruleset, ...]:
+    """The rules that bind an agent in a session, source by source; the strictest source wins.
+
+    `config` is all that the user said, for all agents and then for this one. `agent` is what
+    the agent's author said, and then the user once more: so the author can forbid what the
+    user allows to all, never allow what the user forbids, and the user's word about this very
+    agent is the last. `session` is what came with the session, `parent` the rulesets of the
+    session that a subagent works for.
+    """
+    settings = config.agent.get(agent.name, AgentConfig())
+    sources = (
+        ("config", config.permission + settings.permission),
+        ("agent", agent.permission),
+        ("project", config.project_permission + settings.project_permission),
+        ("session", tuple(session)),
+        *(("parent", ruleset.rules) for ruleset in parent),
+    )
+    return tuple(Ruleset(source=source, rules=rules) for source, rules in sources if rules)

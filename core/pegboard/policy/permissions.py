@@ -1,0 +1,302 @@
+"""What a session may do: rules and verdicts as pure functions.
+
+Within one source of rules the last that fits speaks; across sources deny beats ask beats allow.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import get_args
+
+from pegboard.contract.context import Ruleset
+from pegboard.errors import ConfigError
+from pegboard.policy.sensitive import secret_path
+from pegboard.schema.permission import READ, Action, Rule, Verdict
+
+_STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
+_ANYTHING = ("*",)
+UNCLEAR = "[unclear] "
+"""Begins the pattern of what nobody can know before it happens, such as a line with `$CMD`.
+
+A rule about `*`, about all that is unclear, or about this very pattern speaks of it. One that asks
+for less than everything, or denies it, asks: what is unclear may be what it is about.
+"""
+_ALL_UNCLEAR = f"{UNCLEAR}*"
+_UNCLEAR_KEY = "unclear"
+"""In a table of rules: all that is unclear."""
+
+
+@lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern as an expression whose time is bounded by its length times the text's.
+
+    Each piece between two stars is taken at its first place and kept (an atomic group): that
+    is enough for wildcards, and it is what rules out exponential backtracking.
+    """
+    first, *others = (
+        "".join("." if character == "?" else re.escape(character) for character in piece)
+        for piece in pattern.split("*")
+    )
+    if not others:
+        return re.compile(first, re.DOTALL)
+    middle = "".join(f"(?>.*?{piece})" for piece in others[:-1] if piece)
+    return re.compile(f"{first}{middle}.*{others[-1]}", re.DOTALL)
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Whether the whole text fits: `*` is any characters, `?` is one, all else is literal.
+
+    A pattern that ends in a blank and `*` fits without that tail too: `ls *` fits `ls`.
+    """
+    if pattern == "*" or _compiled(pattern).fullmatch(text):
+        return True
+    return pattern.endswith(" *") and _compiled(pattern[:-2]).fullmatch(text) is not None
+
+
+def is_unclear(pattern: str) -> bool:
+    """Whether nobody can say of what is asked for what it comes to."""
+    return pattern.startswith(UNCLEAR)
+
+
+def literally(text: str) -> str:
+    """A pattern for a text: its own `*`, of which a file's name may have some, are any letter."""
+    return text if text == "*" else text.replace("*", "?")
+
+
+def _below_home(pattern: str) -> str | None:
+    """What stands behind `~` or `$HOME` at the start of a pattern, None for other patterns."""
+    for sign in ("~", "$HOME"):
+        if pattern == sign or pattern.startswith(f"{sign}/"):
+            return pattern.removeprefix(sign)
+    return None
+
+
+def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
+    """The rules with `~` and `$HOME` at the start of a pattern written out, to be shown.
+
+    `judge` wants the rules as they are: it takes the home folder's own `*` and `?` literally.
+    """
+    tails = ((rule, _below_home(rule.pattern)) for rule in rules)
+    return tuple(
+        rule if tail is None else Rule(rule.permission, f"{home}{tail}", rule.action)
+        for rule, tail in tails
+    )
+
+
+def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
+    if not matches(rule.permission, permission):
+        return False
+    if is_unclear(text) and rule.action == "allow":
+        return rule.pattern in ("*", _ALL_UNCLEAR, text)
+    tail = None if home is None else _below_home(rule.pattern)
+    if home is None or tail is None:
+        return matches(rule.pattern, text)
+    return text.startswith(home) and matches(tail, text[len(home) :])
+
+
+def _sentence(rule: Rule, source: str) -> str:
+    name = f'rule {rule.permission} "{rule.pattern}" ({source})'
+    match rule.action:
+        case "deny":
+            return f"denied by {name}"
+        case "ask":
+            return f"asked because of {name}"
+        case "allow":
+            return f"allowed by {name}"
+
+
+def deciding(
+    ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
+) -> Rule | None:
+    """The rule of one source that speaks about a pattern: the last that fits.
+
+    What is unclear may fit each rule that is narrower than `*`: one that denies or asks is
+    given as a rule that asks.
+    """
+    return _last(ruleset, permission, text, None if home is None else str(home))
+
+
+def _last(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Rule | None:
+    unclear = is_unclear(text)
+    for rule in reversed(ruleset.rules):
+        if _fits(rule, permission, text, home):
+            return rule
+        if unclear and rule.action != "allow" and matches(rule.permission, permission):
+            return Rule(rule.permission, rule.pattern, "ask")
+    return None
+
+
+def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> Verdict | None:
+    rule = _last(ruleset, permission, text, home)
+    if rule is None:
+        return None
+    reason = _sentence(rule, ruleset.source)
+    return Verdict(action=rule.action, reason=reason, source=ruleset.source, rule=rule)
+
+
+def strictest(verdicts: Iterable[Verdict | None]) -> Verdict | None:
+    """The first of the strictest verdicts, None when nobody has an opinion."""
+    opinions = [verdict for verdict in verdicts if verdict is not None]
+    return max(
+        opinions, key=lambda verdict: (_STRICTNESS[verdict.action], verdict.firm), default=None
+    )
+
+
+def opinion(
+    rulesets: Sequence[Ruleset],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    home: Path | None = None,
+) -> Verdict | None:
+    """What the rules say of the request as a whole, None when they are silent about a part of it.
+
+    A request without patterns is judged as the pattern `*`. `home` is what `~` and `$HOME` at
+    the start of a rule's pattern stand for; without it they are plain characters.
+    """
+    folder = None if home is None else str(home)
+    verdicts = [
+        strictest(_spoken(ruleset, permission, text, folder) for ruleset in rulesets)
+        for text in patterns or _ANYTHING
+    ]
+    verdict = strictest(verdicts)
+    if verdict is not None and verdict.action == "allow" and None in verdicts:
+        return None
+    return verdict
+
+
+def unapproved(
+    approvals: Sequence[Rule],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    home: Path | None = None,
+) -> tuple[str, ...]:
+    """The patterns of a request that no approval covers.
+
+    When the strictest verdict on a request is ask, its approved patterns are settled and only
+    these have to be judged once more.
+    """
+    folder = None if home is None else str(home)
+    granted = [rule for rule in approvals if rule.action == "allow"]
+    return tuple(
+        text
+        for text in patterns or _ANYTHING
+        if not any(_fits(rule, permission, text, folder) for rule in granted)
+    )
+
+
+def judge(
+    rulesets: Sequence[Ruleset],
+    permission: str,
+    patterns: Sequence[str],
+    *,
+    approvals: Sequence[Rule] = (),
+    home: Path | None = None,
+) -> Verdict:
+    """The verdict on a request: the strictest of all sources over all patterns.
+
+    No opinion about a pattern means ask. An approval answers an ask, pattern by pattern, and
+    never a deny. Patterns and `home` are as for `opinion`.
+    """
+    unasked = Verdict(action="ask", reason=f"no rule speaks of {permission}")
+    verdict = opinion(rulesets, permission, patterns, home=home) or unasked
+    if verdict.action != "ask":
+        return verdict
+    rest = unapproved(approvals, permission, patterns, home=home)
+    if not rest:
+        return Verdict(action="allow", reason="approved before", source="approvals")
+    if not approvals:
+        return verdict
+    return opinion(rulesets, permission, rest, home=home) or unasked
+
+
+def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether the rules let a tool read this file without asking.
+
+    For a file of secrets only rules that are narrower than `*` count, for another no rule at
+    all is as good as one that allows it. Without that a search does not show the file.
+    """
+    if not secret_path(Path(path)):
+        verdict = opinion(rulesets, READ, [path], home=home)
+        return verdict is None or verdict.action == "allow"
+    narrow = tuple(
+        rule
+        for ruleset in rulesets
+        for rule in ruleset.rules
+        if rule.permission == READ and rule.pattern != "*"
+    )
+    verdict = opinion([Ruleset(source="config", rules=narrow)], READ, [path], home=home)
+    return verdict is not None and verdict.action == "allow"
+
+
+def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
+    """Whether a listing shows this file: not one of secrets that may not be read unasked."""
+    return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
+
+
+def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
+    """The names of the tools (name to permission) that some source forbids whatever they do.
+
+    That is so when the source's last rule for the permission denies the pattern `*`.
+    """
+    return frozenset(
+        name
+        for name, permission in tools.items()
+        if any(_forbids(ruleset, permission) for ruleset in rulesets)
+    )
+
+
+def _forbids(ruleset: Ruleset, permission: str) -> bool:
+    for rule in reversed(ruleset.rules):
+        if matches(rule.permission, permission):
+            return rule.action == "deny" and rule.pattern == "*"
+    return False
+
+
+def rules_from_config(value: object) -> tuple[Rule, ...]:
+    """The rules that a `permission` of a config file stands for, in the file's order.
+
+    An action alone is for everything; a table maps a permission to an action, or to a table
+    from pattern to action. In that the key `unclear` is about all that is unclear; rules about
+    what is unclear count as the last of their table.
+
+    :raises ConfigError: for any other value; its key starts below `permission`.
+    """
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (Rule("*", "*", _action(value, "")),)
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"must be an action or a table, not {_kind(value)}")
+    return tuple(
+        rule for permission, entry in value.items() for rule in _entry(str(permission), entry)
+    )
+
+
+def _entry(permission: str, entry: object) -> tuple[Rule, ...]:
+    if isinstance(entry, Mapping):
+        rules = (
+            Rule(permission, _pattern(str(key)), _action(action, f"{permission}.{key}"))
+            for key, action in entry.items()
+        )
+        return tuple(sorted(rules, key=lambda rule: is_unclear(rule.pattern)))
+    return (Rule(permission, "*", _action(entry, permission)),)
+
+
+def _pattern(key: str) -> str:
+    return _ALL_UNCLEAR if key == _UNCLEAR_KEY else key
+
+
+def _action(value: object, key: str) -> Action:
+    for action in get_args(Action):
+        if value == action:
+            return action  # type: ignore[no-any-return]  # get_args loses the literal's type
+    shown = json.dumps(value) if isinstance(value, str) else _kind(value)
+    raise ConfigError(f'must be "allow", "ask" or "deny", not {shown}', key=key)
+
+
+def _kind(value: object) -> str:
+    return f"a value of type {type(value).__name__}"

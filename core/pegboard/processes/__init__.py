@@ -1,0 +1,1 @@
+"""Programs that tools start: run, heard, bounded, and ended with all they started."""

@@ -1,0 +1,228 @@
+"""What the processes of one tool call may take of the machine, and who holds them to it.
+
+A limit that the kernel keeps is set before the program starts, by a shell that then becomes the
+program. What the kernel does not keep for a whole family of processes is watched from outside:
+ten times a second or more, and by two small reads as long as the machine has not lost that much.
+"""
+
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+import msgspec
+
+from pegboard.errors import ToolError
+from pegboard.processes.cgroups import Group, Groups
+from pegboard.schema.config import ProcessLimits
+
+TICK_S = 0.1
+"""How often a family of processes is looked at, where the kernel holds it, too."""
+ALONE_TICK_S = 0.02
+"""How often where it does not: root without a control group."""
+SACRIFICE = 500
+"""How much sooner (of 1,000) the kernel ends a command than us when memory runs out."""
+LOOK_S = 5.0
+"""How often each process of a family is looked at, whatever the machine has lost."""
+MEMORY_SHARE = 0.75
+"""Of the machine's memory, for a family of processes, where nothing else is said."""
+TASKS = 4
+"""The kernel counts threads: it refuses more than so many for each process that is allowed."""
+_WORST_SCORE = 1000
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """What the machine has at a moment: all its threads, and its free memory in bytes."""
+
+    threads: int
+    free: int
+
+
+class Bounds:
+    """The limits of an App's tools, ready to be put around commands."""
+
+    def __init__(self, limits: ProcessLimits) -> None:
+        self._limits = limits
+        self._groups = Groups(limits.processes * TASKS)
+
+    @property
+    def processes(self) -> int:
+        """How many a family may have, 0 without a limit."""
+        return self._limits.processes
+
+    @cached_property
+    def memory(self) -> int:
+        """The bytes that a family may have, 0 without a limit."""
+        said = self._limits.memory_mb
+        return int(_machine_memory() * MEMORY_SHARE) if said is None else said << 20
+
+    @contextmanager
+    def group(self) -> Iterator[Group | None]:
+        """A group of the kernel's for one family, where other means do not bind: for root."""
+        wanted = self.processes and os.geteuid() == 0
+        group = self._groups.new() if wanted else None
+        try:
+            yield group
+        finally:
+            if group is not None:
+                self._groups.remove(group)
+
+    def around(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        group: Group | None = None,
+        seal: int = 0,
+    ) -> Sequence[str]:
+        """The command line of a shell that takes on the limits and becomes `argv`.
+
+        `seal` is that of the process's family.
+
+        :raises ToolError: when there is no such program or directory, which the shell would tell
+            as if the program had.
+        """
+        script = f"{self._fixed} {self._most_of_the_user()} {_sealed(seal)}".strip()
+        if group is not None:
+            script = f"{{ echo 0 >{group.door}; }} 2>/dev/null; {script}"
+        if not script:
+            return argv
+        if not cwd.is_dir():
+            raise ToolError(f"cannot run {argv[0]!r} in {cwd}: there is no such directory")
+        name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
+        if "\0" in name or shutil.which(name, path=env.get("PATH", os.defpath)) is None:
+            raise ToolError(f"cannot run {argv[0]!r} in {cwd}: there is no such program")
+        # A shell drops variables that it cannot name, such as exported functions.
+        odd = [f"{name}={value}" for name, value in env.items() if not _NAME.fullmatch(name)]
+        through = ["/usr/bin/env", *odd] if odd else []
+        return ["/bin/sh", "-c", f'{script} exec "$@"', "sh", *through, *argv]
+
+    def close(self) -> None:
+        """Remove what is left of the groups."""
+        self._groups.close()
+
+    @cached_property
+    def _fixed(self) -> str:
+        """What is the same for all commands, as lines of a shell; never looser than our own."""
+        import resource  # the first process pays, not the start of the program
+
+        parts = []
+        if own := _read("/proc/self/oom_score_adj").strip():
+            score = min(int(own) + SACRIFICE, _WORST_SCORE)
+            parts.append(f"{{ echo {score} >/proc/self/oom_score_adj; }} 2>/dev/null;")
+        most = self._limits.open_files
+        for letter, limit in zip("SH", resource.getrlimit(resource.RLIMIT_NOFILE), strict=True):
+            if most and not 0 <= limit <= most:
+                parts.append(f"ulimit -{letter}n {most};")
+        return " ".join(parts)
+
+    def _most_of_the_user(self) -> str:
+        """The kernel counts all threads of the user: at most those that there are, and our share.
+
+        Nothing where it holds nobody to it: root has no such limit, and not every system counts.
+        """
+        if not self.processes or os.geteuid() == 0 or not (threads := machine().threads):
+            return ""
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+        most = threads + self.processes * TASKS
+        # -u is bash's letter, -p that of smaller shells.
+        known = f"{{ ulimit -u {most} || ulimit -p {most}; }} 2>/dev/null;"
+        return "" if 0 <= limit <= most else known
+
+
+def _sealed(seal: int) -> str:
+    """-w is the letter of smaller shells for the limit of file locks, -x that of bash."""
+    if not seal or not sys.platform.startswith("linux"):
+        return ""
+    return f"{{ ulimit -w {seal} || ulimit -x {seal}; }} 2>/dev/null;"
+
+
+class Watch:
+    """The look at one family of processes, from before its start; it keeps count limits whole."""
+
+    def __init__(
+        self,
+        bounds: Bounds,
+        members: Callable[[], set[int] | None],
+        group: Group | None = None,
+    ) -> None:
+        self._bounds = bounds
+        self._members = members
+        self._group = group
+        self._least = machine()
+        self._looked_at = time.monotonic()
+        alone = bounds.processes and group is None and os.geteuid() == 0
+        self.tick_s = ALONE_TICK_S if alone else TICK_S
+
+    def exceeded(self) -> str:
+        """What was exceeded, as a text for people; empty while all is within its limits.
+
+        Two reads of the kernel's counts as long as the machine has not lost as many threads, or
+        half as much memory, as the family may take; else a look at each process, and such a look
+        every `LOOK_S` in any case: what others give back meanwhile hides what is taken.
+        """
+        bounds, now = self._bounds, machine()
+        if self._group is not None and self._group.was_full():
+            return f"more than {bounds.processes} processes"
+        least = self._least = Machine(
+            min(self._least.threads, now.threads), max(self._least.free, now.free)
+        )
+        many = bool(bounds.processes) and now.threads - least.threads >= bounds.processes
+        much = bool(bounds.memory) and least.free - now.free >= bounds.memory // 2
+        if time.monotonic() - self._looked_at >= LOOK_S:
+            many, much = bool(bounds.processes), bool(bounds.memory)
+        if not (many or much):
+            return ""
+        self._looked_at = time.monotonic()
+        pids = self._members()
+        if pids is None:
+            return ""
+        if many and len(pids) > bounds.processes:
+            return f"more than {bounds.processes} processes"
+        if much and _anonymous(pids) > bounds.memory and _own(pids) > bounds.memory:
+            return f"more than {bounds.memory >> 20} MB of memory"
+        return ""
+
+
+def machine() -> Machine:
+    """What the kernel counts; zeros where it does not tell."""
+    threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
+    free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
+    return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)
+
+
+def _machine_memory() -> int:
+    """The memory of the machine, or of the container; 0 where nobody tells."""
+    total = re.search(rb"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
+    files = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+    allowed = [int(text) for path in files if (text := _read(path).strip()).isdigit()]
+    return min([int(total[1]) << 10, *allowed]) if total else 0
+
+
+def _anonymous(pids: Iterable[int]) -> int:
+    """The bytes of memory that is in no file, pages counted once for each that shares them."""
+    counts = (_read(f"/proc/{pid}/statm").split() for pid in pids)
+    pages = sum(int(count[1]) - int(count[2]) for count in counts if count)
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _own(pids: Iterable[int]) -> int:
+    """The same with shared pages counted once; slow, for the kernel walks through all of them."""
+    found = (re.search(rb"Pss_Anon:\s+(\d+)", _read(f"/proc/{pid}/smaps_rollup")) for pid in pids)
+    return sum(int(each[1]) << 10 for each in found if each)
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""

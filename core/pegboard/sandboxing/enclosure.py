@@ -1,0 +1,239 @@
+"""The sandbox of one App: what its tools' processes may reach, and the way into it."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import msgspec
+
+from pegboard.contract import hookspecs
+from pegboard.contract.sandbox import Enclosing, Sandbox, SandboxPolicy
+from pegboard.errors import ConfigError, ToolError
+from pegboard.hooks.callers import Hooks
+from pegboard.kit.shielded import shielded
+from pegboard.paths import Places
+from pegboard.policy.autorun import autorun_files
+from pegboard.policy.sensitive import home_secrets
+from pegboard.sandboxing.proxy import Proxy
+from pegboard.schema.config import Config
+from pegboard.trust.projectcode import read_bounded, way_down
+from pegboard.workspace import Workspace
+
+WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
+_PROTECTED = (".pegboard", ".opencode", "pegboard.toml", "opencode.json", "opencode.jsonc")
+"""In every folder from the worktree's root to the directory: what is read from there."""
+_PROTECTED_AT_THE_ROOT = (".git", ".gitmodules", ".envrc", ".mcp.json", ".vscode")
+_TOOLS = "tool"
+_MACHINE_SECRETS = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-")
+_SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
+
+
+class Enclosure:
+    """Where the processes of an App's tools run; made by `enclosure_for`."""
+
+    def __init__(
+        self,
+        box: Sandbox,
+        policy: SandboxPolicy,
+        *,
+        secrets: Sequence[Path] = (),
+        proxy: Proxy | None = None,
+    ) -> None:
+        self._box = box
+        self._secrets = tuple(secrets)
+        self._policy = policy
+        self._proxy = proxy
+
+    @property
+    def level(self) -> Enclosing:
+        """How far it reaches."""
+        return self._policy.level
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that it lets through; none where it lets through all, or nothing."""
+        return self._policy.hosts
+
+    @property
+    def described(self) -> str:
+        """The level with who holds it and what it means for the network, on one line."""
+        network = "network" if self._policy.network else "no network"
+        if count := len(self.hosts):
+            network = f"network to {count} host{'s' if count > 1 else ''}"
+        caveat = f"; {self._box.caveat}" if self._box.caveat else ""
+        return f"{self.level} ({self._box.name}, {network}{caveat})"
+
+    @asynccontextmanager
+    async def around(
+        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+    ) -> AsyncIterator[Sequence[str]]:
+        """The command line that runs `argv` enclosed; the context lasts as long as the process.
+
+        `search` is the PATH on which the program is looked for. `reads` are files and folders
+        that it has to see wherever they are; what is missing is made as a folder.
+
+        :raises ToolError: when there is no such program, or the policy cannot be held.
+        """
+        with ExitStack() as stack:
+            # Milliseconds: what a thread has begun has to be known before it can be undone.
+            yield await shielded(
+                asyncio.to_thread(self._entered, stack, argv, cwd, search, tuple(reads))
+            )
+
+    async def aclose(self) -> None:
+        """End what goes to the network, and remove the processes' temporary files."""
+        if self._proxy is not None:
+            await self._proxy.aclose()
+        await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
+
+    def _entered(
+        self, stack: ExitStack, argv: Sequence[str], cwd: Path, search: str, reads: Iterable[Path]
+    ) -> Sequence[str]:
+        name = argv[0] if "/" in argv[0] else shutil.which(argv[0], path=search)
+        if name is None or not cwd.is_dir():
+            why = "there is no such program" if name is None else "there is no such directory"
+            raise ToolError(f"cannot run {argv[0]!r} in {cwd}: {why}")
+        program = cwd / name
+        seen = (*self._policy.visible, *map(_made, reads), program, program.resolve())
+        hidden = (*self._policy.hidden, *_there(self._secrets))  # a key may have come since
+        policy = msgspec.structs.replace(
+            self._policy,
+            visible=tuple(dict.fromkeys(seen)),
+            hidden=tuple(dict.fromkeys(hidden)),
+        )
+        return stack.enter_context(self._box.enclose((str(program), *argv[1:]), cwd, policy))
+
+
+def _made(path: Path) -> Path:
+    """The path with links resolved, as a folder if there is nothing."""
+    with suppress(OSError):  # what cannot be made is not seen
+        if not path.exists():
+            path.mkdir(parents=True, mode=0o700)
+    return path.resolve()
+
+
+async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
+    """The first sandbox of the plugins that can hold the level which the configuration names.
+
+    :raises ConfigError: when none can.
+    """
+    policy = await asyncio.to_thread(policy_of, site)
+    proxy = Proxy(policy.hosts) if policy.hosts else None
+    try:
+        if proxy is not None:
+            policy = msgspec.structs.replace(policy, proxy=await proxy.open())
+        box = await _able(hooks, policy)
+        return Enclosure(box, policy, secrets=_secrets(site, site.home.resolve()), proxy=proxy)
+    except BaseException:
+        if proxy is not None:
+            await proxy.aclose()
+        shutil.rmtree(policy.temp, ignore_errors=True)
+        raise
+
+
+async def _able(hooks: Hooks, policy: SandboxPolicy) -> Sandbox:
+    reasons = []
+    for answer in await hooks.collect(hookspecs.register_sandboxes):
+        reason = await asyncio.to_thread(answer.value.why_not, policy)
+        if reason is None:
+            return answer.value
+        reasons.append(f"{answer.value.name}: {reason}")
+    why = "; ".join(reasons) or "no plugin brings a sandbox"
+    raise ConfigError(f'"{policy.level}" cannot be held here ({why}): {WAY_OUT}', key="sandbox")
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy is made of; `private` is what no tool may change unasked."""
+
+    config: Config
+    workspace: Workspace
+    places: Places
+    home: Path
+    private: tuple[Path, ...]
+
+
+def policy_of(site: Site) -> SandboxPolicy:
+    """What processes may reach; the folder for their temporary files is made, and Pegboard's own.
+
+    What is not there yet could not be hidden from a process that lives when it comes to be.
+
+    :raises ConfigError: when the project holds the home folder, which then could not be guarded.
+    """
+    level, root, home = site.config.sandbox, site.workspace.worktree, site.home.resolve()
+    assert level != "off"
+    if home.is_relative_to(root):
+        raise ConfigError(
+            f'the project {root} holds your home folder, so "{level}" would protect nothing:'
+            ' work in a folder of its own, or set sandbox = "off"',
+            key="sandbox",
+        )
+    for folder in site.places.kept:
+        with suppress(OSError):  # then nobody can keep anything there
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    hidden = _there(_secrets(site, home))
+    network = site.config.sandbox_network
+    return SandboxPolicy(
+        level=level,
+        worktree=root,
+        protected=_protected(site),
+        hidden=hidden,
+        visible=_our_code(home, hidden),
+        home=home,
+        temp=Path(tempfile.mkdtemp(prefix="pegboard-sandbox-")).resolve(),
+        keep=site.places.state.resolve() / "sandbox",
+        network=network is True and level != "strict",
+        hosts=() if isinstance(network, bool) else network,
+    )
+
+
+def _protected(site: Site) -> tuple[Path, ...]:
+    """What decides what runs here: there or not, no process may write it."""
+    root, directory = site.workspace.worktree, site.workspace.directory
+    found = [root / name for name in _PROTECTED_AT_THE_ROOT]
+    found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
+    found += [root / _TOOLS, directory / _TOOLS, *autorun_files(root)]
+    named = (Path(path).resolve() for path in site.config.plugin_paths)
+    found += [path for path in named if os.path.exists(path)]  # noqa: PTH110 - likewise below
+    found += [root / path / ".git" for path in _submodules(root)]
+    found += [path for path in site.private if path.exists()]
+    inside = (path for path in found if path != root and path.is_relative_to(root))
+    return tuple(dict.fromkeys(inside))
+
+
+def _submodules(root: Path) -> list[str]:
+    """The folders that `.gitmodules` names and that are there."""
+    text = read_bounded(root / ".gitmodules")[0].decode(errors="replace")
+    named = (path.strip() for path in _SUBMODULE.findall(text))
+    return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long
+
+
+def _secrets(site: Site, home: Path) -> tuple[Path, ...]:
+    """What is nobody's business, there or not: keys, and all that Pegboard keeps."""
+    own = [path for path in site.private if path not in site.workspace.git_dirs]
+    machine = (Path(path) for path in _MACHINE_SECRETS)
+    return (*home_secrets(home), *own, *machine)
+
+
+def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
+    """Those that are there now, with links resolved."""
+    found = (path.resolve() for path in paths)
+    return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))  # noqa: PTH110 - no error where it may not look
+
+
+def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
+    """Where Pegboard's own programs are installed, which may be below the home folder."""
+    places = (sys.prefix, sys.base_prefix, *(path for path in sys.path[1:] if path.startswith("/")))
+    found = dict.fromkeys(Path(path).resolve() for path in places)
+    return tuple(
+        path
+        for path in found
+        if os.path.exists(path)  # noqa: PTH110 - likewise
+        and not home.is_relative_to(path)
+        and not any(each.is_relative_to(path) for each in hidden)
+    )

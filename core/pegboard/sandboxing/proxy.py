@@ -1,0 +1,185 @@
+"""The one way into the network for processes that have a list of hosts: a proxy for HTTP.
+
+It listens at a socket in the file system, which a sandbox makes reachable from inside. It looks
+up the names of the list alone, and connects to the very address that it has checked, which is
+one of the public internet unless the list has the address itself. What runs inside a tunnel is
+not looked at.
+"""
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from pegboard.kit.addresses import is_public_address
+from pegboard.kit.hosts import KEY, host_pattern, is_allowed, is_literal
+from pegboard.kit.threads import Threads
+from pegboard.sandboxing.flow import Carrying, Line
+from pegboard.sandboxing.proxyrequest import HEAD_LIMIT_BYTES, RefusedError, Request, read_request
+
+MOST_CONNECTIONS = 64
+HEAD_S = 10.0
+LOOKUP_S = 20.0
+CONNECT_S = 10.0
+IDLE_S = 600.0
+MOST_ADDRESSES = 3
+"""How many of a host's addresses are tried."""
+_SOCKETS = Path("/tmp")  # noqa: S108 - the folder in it is the user's; sandboxes have their own
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""The addresses of a name, in the order in which they are to be tried; OSError if it has none."""
+
+
+class Proxy:
+    """A proxy that carries HTTP and tunnels to the hosts of a list; `open` starts it."""
+
+    def __init__(
+        self,
+        hosts: Sequence[str],
+        *,
+        resolve: Resolve | None = None,
+        idle_s: float = IDLE_S,
+        head_s: float = HEAD_S,
+    ) -> None:
+        """`resolve` stands for the system's way to look names up.
+
+        :raises ConfigError: when one of the hosts is none.
+        """
+        self._hosts = [host_pattern(each) for each in hosts]
+        self._threads = Threads("pegboard-lookup")
+        self._resolve = resolve or self._looked_up
+        self._idle_s = idle_s
+        self._head_s = head_s
+        self._serving: set[asyncio.Task[None]] = set()
+        self._server: asyncio.AbstractServer | None = None
+        self._folder: Path | None = None
+
+    async def open(self) -> Path:
+        """The socket at which it listens from here on; only the user may call it."""
+        self._folder = await asyncio.to_thread(_private_folder)
+        path = self._folder / "s"
+        self._server = await asyncio.start_unix_server(
+            self._accept, path, limit=HEAD_LIMIT_BYTES, backlog=MOST_CONNECTIONS
+        )
+        path.chmod(0o600)
+        return path
+
+    async def aclose(self) -> None:
+        """End every connection, and remove the socket."""
+        if self._server is not None:
+            self._server.close()
+        for task in self._serving:
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving)  # each ends at its next await
+        self._threads.close()
+        if self._folder is not None:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._serving) >= MOST_CONNECTIONS:
+            writer.write(_refusal(503, f"more than {MOST_CONNECTIONS} connections at once"))
+            writer.close()
+            return
+        task = asyncio.create_task(self._serve(Line(reader, writer)), name="proxy")
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
+
+    async def _serve(self, near: Line) -> None:
+        try:
+            await self._carry_out(near)
+        except RefusedError as error:
+            near.writer.write(_refusal(error.status, str(error)))
+        except OSError:
+            pass  # who called is gone
+        finally:
+            await near.close()
+
+    async def _carry_out(self, near: Line) -> None:
+        try:
+            async with asyncio.timeout(self._head_s):
+                request = await read_request(near.reader)
+        except TimeoutError as error:
+            raise RefusedError(408, f"no request within {self._head_s:g} s") from error
+        if request is None:
+            return
+        far = await self._reached(request)
+        try:
+            carrying = Carrying(near, far, idle_s=self._idle_s)
+            if request.head is None:
+                near.writer.write(_ESTABLISHED)
+                await carrying.tunnel()
+            else:
+                far.writer.write(request.head)
+                await carrying.exchange(request.body)
+        finally:
+            await far.close()
+
+    async def _reached(self, request: Request) -> Line:
+        """A connection to where the request goes, at an address that was checked.
+
+        :raises RefusedError: when it may not be, or cannot be.
+        """
+        host, port = request.host, request.port
+        place = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
+        if not is_allowed(self._hosts, host, port):
+            raise RefusedError(403, f"{place} is not in {KEY}; the user can add it to the list")
+        failure = "no address"
+        for address in (await self._addresses(host, port, place))[:MOST_ADDRESSES]:
+            try:
+                async with asyncio.timeout(CONNECT_S):
+                    return Line(*await asyncio.open_connection(address, port))
+            except OSError as error:
+                failure = str(error) or f"no answer within {CONNECT_S:g} s"
+        raise RefusedError(502, f"{place} cannot be reached: {failure}")
+
+    async def _addresses(self, host: str, port: int, place: str) -> Sequence[str]:
+        if is_literal(host):
+            return (host,)
+        try:
+            async with asyncio.timeout(LOOKUP_S):
+                found = await self._resolve(host, port)
+        except OSError as error:
+            why = str(error) or f"no answer within {LOOKUP_S:g} s"
+            raise RefusedError(502, f"{place} cannot be resolved: {why}") from error
+        for each in found:
+            if not is_public_address(each) and not is_allowed(self._hosts, each, port):
+                raise RefusedError(
+                    403,
+                    f"{place} has the address {each}, which is not on the public internet:"
+                    f" the user can add the address itself to {KEY}",
+                )
+        return found
+
+    async def _looked_up(self, host: str, port: int) -> Sequence[str]:
+        # Threads of its own: slow names hold up nobody else's work, nor the end of the program.
+        found = await self._threads.run(lambda: _system_addresses(host, port))
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+
+def _system_addresses(host: str, port: int) -> tuple[str, ...] | OSError:
+    try:
+        found = socket.getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        return error
+    return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _private_folder() -> Path:
+    """A folder that only the user reads, with a short path: a socket's has 107 bytes at most."""
+    short = _SOCKETS if _SOCKETS.is_dir() and not _SOCKETS.is_symlink() else None
+    return Path(tempfile.mkdtemp(prefix=f"pegboard-proxy-{os.getpid()}-", dir=short))
+
+
+def _refusal(status: int, text: str) -> bytes:
+    """The answer; most programs show the reason of a tunnel that they do not get, not its body."""
+    body = f"{text}\n".encode()
+    reason = text.encode("ascii", "replace").decode()
+    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body

@@ -1,0 +1,149 @@
+"""The health and the size of a database: what `pegboard session repair|gc|du` look at."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from pegboard.contract.storage import Hit, SessionSize
+from pegboard.errors import StorageError
+from pegboard.schema.message import Message
+from pegboard.schema.part import Part
+from pegboard.schema.session import Session
+from pegboard.storage import records
+
+_PROBLEMS_SHOWN = 100
+_BUSY_LIMIT_MS = 5000
+_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_SNIPPET_LENGTH = 120
+
+_SIZES = """
+SELECT session.id, session.project_id, session.title, session.directory,
+    length(session.data)
+    + coalesce((SELECT sum(length(data)) FROM message WHERE session_id = session.id), 0)
+    + coalesce((SELECT sum(length(data)) FROM part WHERE session_id = session.id), 0)
+    + coalesce((SELECT sum(length(data)) FROM part_text WHERE session_id = session.id), 0)
+    + coalesce((SELECT sum(length(data)) FROM state WHERE session_id = session.id), 0)
+FROM session ORDER BY 5 DESC
+"""
+
+_SAID = """
+SELECT session.data, session.id, session.project_id, session.directory, session.updated,
+    part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') || coalesce((
+        SELECT group_concat(CAST(data AS TEXT), '' ORDER BY ordinal) FROM part_text
+        WHERE part.state = 'open' AND session_id = session.id AND part_id = part.id
+    ), '') AS text
+FROM part JOIN session ON session.id = part.session_id
+WHERE session.project_id = ?1 AND json_valid(CAST(part.data AS TEXT))
+    AND json_extract(CAST(part.data AS TEXT), '$.type') = 'text'
+    AND coalesce(json_extract(CAST(part.data AS TEXT), '$.synthetic'), 0) = 0
+    AND text LIKE ?2 ESCAPE '\\'
+ORDER BY session.updated DESC, session.ordinal DESC, part.ordinal
+"""
+
+_TITLED = """
+SELECT data, id, project_id, directory, updated FROM session
+WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordinal DESC
+"""
+
+
+class Problems(msgspec.Struct, frozen=True):
+    """What is wrong with the file itself, and with what its rows hold."""
+
+    damaged: tuple[str, ...]
+    rows: tuple[str, ...]
+
+    def all(self) -> tuple[str, ...]:
+        """The first of all of them."""
+        return (*self.damaged, *self.rows)[:_PROBLEMS_SHOWN]
+
+
+def problems(db: apsw.Connection) -> Problems:
+    """What is wrong with the file, its references and its rows; nothing for a sound database.
+
+    It reads everything: a second for each gigabyte or so.
+    """
+    damaged = _damages(db)
+    if damaged:
+        return Problems(damaged, ())
+    orphans = [
+        f"row {rowid} of {table} belongs to no row of {owner}"
+        for table, rowid, owner, _ in db.execute("PRAGMA foreign_key_check")
+    ]
+    return Problems((), (*orphans, *_unreadable(db)))
+
+
+def _damages(db: apsw.Connection) -> tuple[str, ...]:
+    try:
+        found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({_PROBLEMS_SHOWN})")]
+    except apsw.CorruptError as error:  # some damage ends even the check
+        return (str(error),)
+    return tuple(text for text in found if text != "ok")
+
+
+def _unreadable(db: apsw.Connection) -> Iterator[str]:
+    """The rows that are shown as damaged wherever they are listed."""
+    kinds: dict[str, msgspec.json.Decoder[object]] = {
+        "SELECT 'session', id, data FROM session": msgspec.json.Decoder(Session),
+        "SELECT 'message', id, data FROM message": msgspec.json.Decoder(Message),
+        "SELECT 'part', id, data FROM part": msgspec.json.Decoder(Part),
+    }
+    for query, decoder in kinds.items():
+        for kind, id_, data in db.execute(query):
+            try:
+                decoder.decode(data)
+            except _UNREADABLE as error:
+                yield f"{kind} {id_} cannot be read: {error}"
+
+
+def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
+    """The sessions of all projects with what they take, the largest first."""
+    return tuple(SessionSize(*row) for row in db.execute(_SIZES))
+
+
+def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[Hit, ...]:
+    """Where a project's sessions have the text: each session once, titles first.
+
+    Case is ignored for the letters A to Z.
+    """
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    key = (project_id, f"%{escaped}%")
+    hits: dict[str, Hit] = {}
+    for row in db.execute(_TITLED, key):
+        session = records.to_session(*row)
+        hits[session.id] = Hit(session=session)
+    for *columns, message_id, said in db.execute(_SAID, key):
+        session = records.to_session(*columns)
+        if session.id not in hits:
+            excerpt = _around(said, text)
+            hits[session.id] = Hit(session=session, message_id=message_id, excerpt=excerpt)
+        if len(hits) >= limit:
+            break
+    return tuple(hits.values())[:limit]
+
+
+def _around(said: str, text: str) -> str:
+    """The line of `said` that has the text, cut to what fits on a screen."""
+    place = max(said.lower().find(text.lower()), 0)
+    start = said.rfind("\n", 0, place) + 1
+    line = said[max(start, place - _SNIPPET_LENGTH // 2) :].split("\n", 1)[0]
+    return line[:_SNIPPET_LENGTH].strip()
+
+
+def vacuum(path: Path) -> int:
+    """How many bytes the file is smaller, once all that it holds is written anew.
+
+    :raises StorageError: when another process uses the database, or the disk is too full.
+    """
+    before = path.stat().st_size
+    db = apsw.Connection(str(path))
+    try:
+        db.set_busy_timeout(_BUSY_LIMIT_MS)
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except apsw.Error as error:
+        raise StorageError(f"cannot compact the database {path}: {error}") from error
+    finally:
+        db.close()
+    return before - path.stat().st_size

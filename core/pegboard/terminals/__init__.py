@@ -1,0 +1,1 @@
+"""Programs at a pseudo-terminal, for a person and not for a model."""

@@ -1,0 +1,103 @@
+"""A terminal in the project's folder, for a person and not for a model."""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from pegboard.contract import hookspecs
+from pegboard.engine.parts import Engine
+from pegboard.engine.run import make_view
+from pegboard.errors import InvalidInputError, PermissionDeniedError
+from pegboard.policy.agents import default_agent
+from pegboard.processes.process import without_secrets
+from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.session import Session, SessionTime
+from pegboard.terminals.terminal import Terminal, TerminalSize
+
+SHELLS = ("/bin/bash", "/bin/sh")
+"""Tried in this order where `SHELL` names none."""
+_KIND = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+_NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
+
+
+class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What runs: the user's shell where no command is named, in the project's folder.
+
+    `env` is added to the environment, which has no keys of providers in it.
+    """
+
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: Mapping[str, str] = {}
+    size: TerminalSize = TerminalSize()
+
+
+async def open_terminal(
+    engine: Engine, order: TerminalOrder, on_output: Callable[[bytes], None]
+) -> Terminal:
+    """The program at its terminal; who opens it closes it.
+
+    Nobody is asked: it is the user who works there.
+
+    :raises PermissionDeniedError: for a folder outside of the project.
+    :raises InvalidInputError: when there is no such program or folder.
+    """
+    env = {**await _environment(engine), **_KIND, **order.env}
+    command = order.command or shell(env)
+    return await Terminal.open(
+        (command, *order.args),
+        cwd=await asyncio.to_thread(_folder, engine, order.cwd),
+        env=env,
+        size=order.size,
+        on_output=on_output,
+    )
+
+
+def shell(env: Mapping[str, str]) -> str:
+    """The user's shell."""
+    named = (env.get("SHELL", ""), *SHELLS)
+    return next((path for path in named if path and os.access(path, os.X_OK)), SHELLS[-1])
+
+
+async def _environment(engine: Engine) -> dict[str, str]:
+    """The user's environment as the plugins want it for processes, less the keys."""
+    secrets = [name for provider in engine.providers.values() for name in provider.env]
+    clean = without_secrets(engine.env, secrets)
+    agent = default_agent(engine.config, engine.agents)
+    now = engine.now()
+    session = Session(
+        id=engine.ids.new("session"),
+        slug="",
+        project_id=engine.workspace.project_id,
+        directory=str(engine.workspace.directory),
+        title="terminal",
+        version="",
+        time=SessionTime(created=now, updated=now),
+    )
+    view = make_view(engine, session, agent, _NO_MODEL)
+    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=clean)
+    return {**folded, **engine.lifeline.hold()}
+
+
+def _folder(engine: Engine, named: str | None) -> Path:
+    """The folder to begin in.
+
+    :raises PermissionDeniedError: when it is outside of the project.
+    """
+    workspace = engine.workspace
+    if named is None:
+        return workspace.directory
+    if "\0" in named:
+        raise InvalidInputError("the name of a folder has a NUL in it")
+    try:
+        real = (workspace.directory / named).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise InvalidInputError(f"no such folder: {named[:200]}") from error
+    if not any(real.is_relative_to(top) for top in (workspace.directory, workspace.worktree)):
+        raise PermissionDeniedError(f"outside of the project: {named[:200]}")
+    return real

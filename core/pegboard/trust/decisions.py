@@ -1,0 +1,229 @@
+"""May this project's code run? What its owner allowed, by path and by content.
+
+Trust is for the files as they were shown: the store keeps the digest of each, and a copy, so
+that a changed file asks again and its difference can be shown. A decision holds the bytes that
+it is about, and those bytes are what is run: a file changed in between changes nothing.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.errors import TrustError
+from pegboard.kit.openat import temporary_beside
+from pegboard.trust.file import Trusted, TrustFile
+from pegboard.trust.projectcode import CodeFile, plugin_files, project_code, read_bounded
+
+if TYPE_CHECKING:
+    from pegboard.trust.scan import ScanReport
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a project's code may run, and the code that the decision is about.
+
+    `files` maps each file that needs trust to the bytes that were read: code, and files of the
+    configuration that set more than an untrusted project may. `named` is where these say that
+    plugins are. `vouched`: somebody has said yes; a project without such files is trusted without
+    that, and yet its own programs are strangers'. `allowed` has the digests that the user vouches
+    for, those of the project's programs too. `changed` are the files that were allowed with other
+    content, `reason` is one line for the user.
+    """
+
+    trusted: bool
+    vouched: bool = False
+    root: Path
+    files: Mapping[Path, bytes] = {}
+    code: tuple[CodeFile, ...] = ()
+    named: tuple[Path, ...] = ()
+    allowed: Mapping[str, str] = {}
+    changed: tuple[Path, ...] = ()
+    reason: str = ""
+
+    @property
+    def key(self) -> str:
+        """One text for just these files with this content; empty without files."""
+        digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
+        return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
+
+    def scans(self) -> "dict[Path, ScanReport]":
+        """What each Python file imports and does, without running it."""
+        from pegboard.trust.scan import scan  # 1 ms that only who decides pays
+
+        return {path: scan(content) for path, content in self.files.items() if path.suffix == ".py"}
+
+
+class TrustStore:
+    """What the user has allowed, in one file of the state folder, with copies beside it.
+
+    Reading never fails: a damaged store is set aside and counts as empty.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = TrustFile(path)
+
+    def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
+        self,
+        *,
+        directory: Path,
+        worktree: Path,
+        config_files: Sequence[Path] = (),
+        plugin_paths: Sequence[Path] = (),
+        answer: "bool | Decision | None" = None,
+        lock: Path | None = None,
+    ) -> Decision:
+        """The decision about all that the project would run from this directory.
+
+        `config_files` are the project's files of configuration of which something needs trust;
+        the plugins at the `plugin_paths` that they name belong to the set. `answer` is the
+        user's word for this time only, about whatever is there, or for the files of an earlier
+        decision as they were then. `lock` is a file of digests, made by `write_lock`, which the
+        user vouches for.
+
+        :raises TrustError: when the lock file cannot be used.
+        """
+        root = worktree.resolve()
+        code = _code(directory.resolve(), root, plugin_paths)
+        files = {file.path: file.content for file in code}
+        files |= {path: read_bounded(path)[0] for path in config_files}
+        decision = Decision(
+            trusted=answer is True, root=root, files=files, code=code, named=tuple(plugin_paths)
+        )
+        known = self._file.project(root)
+        allowed = dict(known.files if known else {})
+        if lock and answer is not False:
+            allowed |= _read_lock(lock, root)
+        if isinstance(answer, Decision) and answer.root == root:
+            allowed |= {**answer.allowed, **{name: sha for _, name, sha in _digests(answer)}}
+        decision = replace(decision, allowed=allowed)
+        if isinstance(answer, bool):
+            reason = "trusted for this time" if answer else "not trusted this time"
+            return replace(decision, vouched=answer, reason=reason)
+        if not files:
+            reason = "the project brings no code"
+            return replace(decision, trusted=True, vouched=known is not None, reason=reason)
+        return _by_digest(decision)
+
+    def allow(self, decision: Decision) -> None:
+        """Trust exactly the bytes of this decision; files that are gone are forgotten.
+
+        :raises TrustError: when the store cannot be written.
+        """
+        digests = {name: digest for _, name, digest in _digests(decision)}
+        before = self._file.project(decision.root)
+        kept = {
+            name: digest
+            for name, digest in (before.files if before else {}).items()
+            if (decision.root / name).is_file()
+        }
+        copies = [*decision.files.values()]
+        self._file.put(decision.root, {**kept, **digests}, copies)
+
+    def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
+        """Vouch for programs of a trusted project: the digests by their paths from its root.
+
+        :raises TrustError: when the project is not trusted, or the store cannot be written.
+        """
+        known = self._file.project(root)
+        if known is None:
+            raise TrustError(f"{root} is not trusted yet; `pegboard trust allow` comes first")
+        self._file.put(root, {**known.files, **digests}, ())
+
+    def revoke(self, worktree: Path) -> bool:
+        """Trust the project no longer; False if it was not trusted.
+
+        :raises TrustError: when the store cannot be written.
+        """
+        return self._file.remove(worktree.resolve())
+
+    def projects(self) -> tuple[Trusted, ...]:
+        """The projects that are trusted, by path."""
+        return self._file.projects()
+
+    def difference(self, decision: Decision) -> str:
+        """The unified diff from what was allowed to what is there; whole files where new."""
+        known = self._file.project(decision.root)
+        allowed = known.files if known else {}
+        pieces: list[str] = []
+        for path, name, digest in _digests(decision):
+            if allowed.get(name) == digest:
+                continue
+            before = self._file.copy(allowed[name]) if name in allowed else b""
+            pieces.extend(_diff(name, before, decision.files[path]))
+        return "\n".join(pieces)
+
+
+def write_lock(decision: Decision, path: Path) -> None:
+    """Write the digests of the decision's files, for runs where nobody can be asked.
+
+    Those of the programs that are vouched for are in it as well.
+
+    :raises TrustError: when the file cannot be written.
+    """
+    digests = {**decision.allowed, **{name: digest for _, name, digest in _digests(decision)}}
+    content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
+    draft = temporary_beside(path)
+    try:
+        draft.write_text(f"{content}\n", encoding="utf-8")
+        draft.replace(path)  # one that is a link of the project's leads nowhere
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise TrustError(f"the lock file {path} cannot be written: {error.strerror}") from error
+
+
+def _by_digest(decision: Decision) -> Decision:
+    """The decision by the digests that are allowed."""
+    allowed = decision.allowed
+    differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
+    if not differing:
+        reason = "trusted: nothing has changed"
+        return replace(decision, trusted=True, vouched=True, reason=reason)
+    changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
+    what = "changed since it was trusted" if changed else "is not trusted yet"
+    names = ", ".join(_key(path, decision.root) for path in changed or differing)
+    return replace(decision, changed=changed, reason=f"{names} {what}")
+
+
+def _read_lock(path: Path, root: Path) -> dict[str, str]:
+    try:
+        value = json.loads((root / path).read_bytes())
+        files = value["files"]
+        return {str(name): str(digest) for name, digest in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TrustError(f"the lock file {path} cannot be used ({error}); write it anew") from error
+
+
+def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[CodeFile, ...]:
+    """The project's code, each file once."""
+    # `os.path`: a name that is too long for one is that of nothing, and no error.
+    there = (path for path in plugin_paths if os.path.exists(path))  # noqa: PTH110
+    named = (file for path in there for file in plugin_files(path))
+    found: dict[Path, CodeFile] = {}
+    for file in (*project_code(directory, root), *named):
+        found.setdefault(file.path, file)
+    return tuple(found.values())
+
+
+def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:
+    """Each file with its name in the store and the digest of its content."""
+    for path, content in decision.files.items():
+        yield path, _key(path, decision.root), hashlib.sha256(content).hexdigest()
+
+
+def _key(path: Path, root: Path) -> str:
+    """The path below the root, or all of it for a file elsewhere."""
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _diff(name: str, before: bytes, after: bytes) -> Iterator[str]:
+    import difflib  # 1 ms that only a person who looks at a change pays
+
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, after))
+    yield from difflib.unified_diff(old, new, f"trusted/{name}", f"project/{name}", lineterm="")

@@ -1,0 +1,188 @@
+"""An abort ends the run that it was meant for, and nothing that comes later."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pegboard import App, hookimpl, tool
+from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
+from pegboard.errors import AbortedError
+from pegboard.schema.event import SessionIdle
+from pegboard.schema.message import AbortedFailure
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.session import Busy, Idle
+from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
+
+pytestmark = pytest.mark.usefixtures("each_store")
+
+LIMIT_S = 30
+
+
+async def until_turns(app: App, session_id: str, number: int) -> None:
+    async with asyncio.timeout(LIMIT_S):
+        while len(await app.turns(session_id)) < number:  # noqa: ASYNC110 - the database has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: Path) -> None:
+    started, ending, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def ends_slowly() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(LIMIT_S)
+        finally:
+            ending.set()
+            await go.wait()
+        return "never"
+
+    provider = Played(calls(call("ends_slowly", "{}")), text("again"))
+    async with opened(tmp_path, provider, ToolsPlugin(ends_slowly)) as app:
+        session = await app.create_session()
+        first = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(started.wait(), LIMIT_S)
+        abort = asyncio.create_task(app.abort(session.id))
+        await asyncio.wait_for(ending.wait(), LIMIT_S)
+        second = asyncio.create_task(app.prompt(session.id, (TextInput(text="go on"),)))
+        await until_turns(app, session.id, 3)
+        go.set()
+        await abort
+        stopped, answered = await first, await second
+
+    assert isinstance(assistant(stopped).error, AbortedFailure)
+    assert texts(answered) == ["again"]
+    assert len(provider.requests) == 2
+
+
+async def test_a_stale_abort_does_not_end_a_newer_run(tmp_path: Path) -> None:
+    started, ending, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    running, finish = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def ends_slowly() -> str:
+        """Wait."""
+        started.set()
+        try:
+            await asyncio.sleep(LIMIT_S)
+        finally:
+            ending.set()
+            await go.wait()
+        return "never"
+
+    async def newer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        running.set()
+        await finish.wait()
+        yield TextDelta("t", "newer")
+        yield StreamFinish("stop")
+
+    provider = Played(calls(call("ends_slowly", "{}")), newer)
+    async with opened(tmp_path, provider, ToolsPlugin(ends_slowly)) as app:
+        session = await app.create_session()
+        first = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(started.wait(), LIMIT_S)
+        aborts = [asyncio.create_task(app.abort(session.id)) for _ in range(3)]
+        await asyncio.wait_for(ending.wait(), LIMIT_S)
+        second = asyncio.create_task(app.prompt(session.id, HI))
+        await until_turns(app, session.id, 3)
+        go.set()
+        await asyncio.wait_for(running.wait(), LIMIT_S)
+        assert await asyncio.gather(*aborts) == [True] * 3
+        assert isinstance(app.status(session.id), Busy)
+        finish.set()
+        await first
+        answered = await second
+
+    assert texts(answered) == ["newer"]
+    assert assistant(answered).error is None
+
+
+async def test_a_run_that_is_aborted_before_its_first_step_leaves_the_session_free(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path, Played(text("fine"))) as app:
+        session = await app.create_session()
+        first = asyncio.create_task(app.prompt(session.id, HI))
+        async with asyncio.timeout(LIMIT_S):
+            while isinstance(app.status(session.id), Idle):  # noqa: ASYNC110 - the very next moment
+                await asyncio.sleep(0)
+        assert await app.abort(session.id)
+        with pytest.raises(AbortedError):
+            await first
+
+        assert isinstance(app.status(session.id), Idle)
+        answered = await asyncio.wait_for(app.prompt(session.id, HI), LIMIT_S)
+
+    assert texts(answered) == ["fine"]
+
+
+async def test_the_status_is_idle_once_when_an_aborted_run_has_ended(tmp_path: Path) -> None:
+    async def silent(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "half")
+        await asyncio.sleep(LIMIT_S)
+
+    async with opened(tmp_path, Played(silent)) as app:
+        session = await app.create_session()
+        listening = asyncio.create_task(
+            heard(app, lambda event: isinstance(event.properties, SessionIdle))
+        )
+        running = asyncio.create_task(app.prompt(session.id, HI))
+        await until_turns(app, session.id, 2)
+        await app.abort(session.id)
+        events = await asyncio.wait_for(listening, LIMIT_S)
+        stopped = await running
+
+    assert texts(stopped) == ["half"]
+    assert sum(isinstance(event.properties, SessionIdle) for event in events) == 1
+
+
+async def test_a_prompt_that_plugins_still_look_at_is_work_and_can_be_aborted(
+    tmp_path: Path,
+) -> None:
+    looking = asyncio.Event()
+
+    class Looks:
+        @hookimpl
+        async def chat_message(self) -> None:
+            looking.set()
+            await asyncio.sleep(1)
+
+    provider = Played(text("never"))
+    async with opened(tmp_path, provider, Looks()) as app:
+        session = await app.create_session()
+        prompt = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(looking.wait(), LIMIT_S)
+        assert isinstance(app.status(session.id), Busy)
+        assert await app.abort(session.id)
+        with pytest.raises(AbortedError):
+            await prompt
+        assert isinstance(app.status(session.id), Idle)
+
+    assert provider.requests == []
+
+
+async def test_a_prompt_that_comes_while_the_app_is_closed_waits_for_the_next_one(
+    tmp_path: Path,
+) -> None:
+    refused: list[str] = []
+
+    class Late:
+        @hookimpl
+        async def shutdown(self, app: App) -> None:
+            try:
+                await app.prompt(session.id, (TextInput(text="late"),))
+            except AbortedError as error:
+                refused.append(str(error))
+
+    provider = Played(text("never"))
+    async with opened(tmp_path, provider, Late()) as app:
+        session = await app.create_session()
+
+    assert refused == [f"the program ends, and session {session.id} waits for the next"]
+    assert provider.requests == []
+    async with opened(tmp_path, provider) as app:
+        [prompt] = await app.turns(session.id)
+        assert texts(prompt) == ["late"]

@@ -1,0 +1,354 @@
+"""How the answers of plugins combine, what is told about them, and who hears events."""
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+
+import msgspec
+import pytest
+
+from dispatching import (
+    HOOK,
+    VALUE,
+    Plugins,
+    adds,
+    fails,
+    hangs,
+    implementation,
+    opinion,
+    says,
+    text,
+)
+from hook_samples import VIEW
+from pegboard.contract.context import Ruleset
+from pegboard.contract.marks import Answer
+from pegboard.errors import ToolError
+from pegboard.hooks.dispatch import Dispatch, Implementation
+from pegboard.hooks.listeners import LIMIT
+from pegboard.policy.clock import Clock
+from pegboard.schema.event import PluginFailed
+from pegboard.schema.permission import Rule, Verdict
+
+MOST_CALLS_OF_A_HOOK = 80
+"""Of functions of Python, the event loop's own included."""
+
+
+async def test_collect_gives_the_answers_oldest_first() -> None:
+    plugins = Plugins(implementation("a", adds("a")), implementation("b", adds("b")))
+
+    async with plugins as dispatch:
+        found = await dispatch.collect(HOOK, VALUE, text)
+
+    assert found == (Answer("a", "installed", "-a"), Answer("b", "installed", "-b"))
+
+
+async def test_collect_leaves_out_who_fails_and_who_has_nothing() -> None:
+    plugins = Plugins(
+        implementation("bad", fails),
+        implementation("none", lambda value: None),
+        implementation("good", adds("g")),
+    )
+
+    async with plugins as dispatch:
+        found = await dispatch.collect(HOOK, VALUE, text)
+
+    assert [answer.plugin for answer in found] == ["good"]
+    assert len(plugins.told) == 1
+
+
+async def test_fold_hands_each_plugin_what_the_one_before_left() -> None:
+    plugins = Plugins(
+        implementation("a", adds("a")),
+        implementation("none", lambda value: None),
+        implementation("b", adds("b")),
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+
+
+async def test_fold_keeps_the_value_of_a_plugin_that_fails() -> None:
+    plugins = Plugins(
+        implementation("a", adds("a")), implementation("bad", fails), implementation("b", adds("b"))
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-ab"
+
+    assert plugins.told[0].startswith("plugin bad: hook hook raised ValueError: no luck")
+    assert "dispatching.py:" in plugins.told[0]
+
+
+async def test_fold_raises_the_errors_that_are_answers() -> None:
+    def refuse(value: str) -> str:
+        raise ToolError("not today")
+
+    plugins = Plugins(implementation("guard", refuse), implementation("b", adds("b")))
+
+    async with plugins as dispatch:
+        for _ in range(5):
+            with pytest.raises(ToolError, match="not today"):
+                await dispatch.fold(HOOK, "value", VALUE, text, passing=(ToolError,))
+
+    assert plugins.failures == []
+
+
+async def test_first_asks_the_newest_and_stops_at_an_answer() -> None:
+    asked = []
+
+    def answers(name: str, answer: str | None) -> Implementation:
+        def ask(value: str) -> str | None:
+            asked.append(name)
+            return answer
+
+        return implementation(name, ask)
+
+    plugins = Plugins(answers("old", "old"), answers("middle", "middle"), answers("new", None))
+
+    async with plugins as dispatch:
+        assert await dispatch.first(HOOK, VALUE, text) == "middle"
+
+    assert asked == ["new", "middle"]
+
+
+async def test_first_asks_the_next_when_one_fails() -> None:
+    plugins = Plugins(implementation("old", adds("o")), implementation("bad", fails))
+
+    async with plugins as dispatch:
+        assert await dispatch.first(HOOK, VALUE, text) == "-o"
+
+
+@pytest.mark.parametrize(
+    ("actions", "expected"),
+    [
+        (["allow", "ask", "deny"], "deny"),
+        (["deny", "allow"], "deny"),
+        (["allow", "ask", None], "ask"),
+        (["allow"], "allow"),
+        ([None, None], None),
+        ([], None),
+    ],
+)
+async def test_strictest_is_deny_then_ask_then_allow(actions, expected) -> None:
+    plugins = Plugins(
+        *(implementation(str(number), says(action)) for number, action in enumerate(actions))
+    )
+
+    async with plugins as dispatch:
+        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+
+    assert (verdict.action if verdict else None) == expected
+
+
+@pytest.mark.parametrize("function", [fails, hangs, lambda value: "yes"])
+async def test_strictest_takes_a_failure_for_deny(function) -> None:
+    plugins = Plugins(
+        implementation("bad", function, timeout_s=0.05), implementation("kind", says("allow"))
+    )
+
+    async with plugins as dispatch:
+        verdicts = [await dispatch.strictest(HOOK, VALUE, opinion) for _ in range(5)]
+
+    assert {verdict.action for verdict in verdicts if verdict} == {"deny"}
+    assert all("plugin bad" in verdict.reason for verdict in verdicts if verdict)
+    assert all(verdict.source == "bad" for verdict in verdicts if verdict)
+
+
+async def test_try_first_and_last_move_within_the_order_of_the_kind() -> None:
+    plugins = Plugins(
+        implementation("l", adds("l"), position=1),
+        implementation("a", adds("a")),
+        implementation("f", adds("f"), position=-1),
+        implementation("b", adds("b")),
+    )
+
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "-fabl"
+        assert await dispatch.first(HOOK, VALUE, text) == "-f"
+
+
+@pytest.mark.parametrize("origin", ["builtin", "installed"])
+async def test_an_opinion_has_the_source_of_the_session_s_rule_or_the_plugin_s_name(
+    origin: str,
+) -> None:
+    rule, other = Rule("shout", "*", "ask"), Rule("shout", "loud*", "ask")
+    session = msgspec.structs.replace(VIEW, rulesets=(Ruleset(source="config", rules=(rule,)),))
+
+    def says(source: str, by: Rule | None) -> Callable[..., Verdict]:
+        return lambda: Verdict(action="ask", source=source, rule=by)
+
+    said = [says("config", rule), says("config", other), says("config", None), says("", None)]
+    plugins = Plugins(
+        *(implementation("it", each, origin=origin, arguments=(), key=str(each)) for each in said)
+    )
+    async with plugins as dispatch:
+        found = await dispatch.opinions(HOOK, {"session": session}, opinion)
+
+    assert [each.value.source for each in found] == ["config", "it: config", "it: config", "it"]
+
+
+async def test_each_implementation_is_timed() -> None:
+    plugins = Plugins(implementation("a", adds("a")), implementation("bad", fails))
+
+    async with plugins as dispatch:
+        for _ in range(2):
+            await dispatch.fold(HOOK, "value", VALUE, text)
+        good, bad = dispatch.timings()
+
+    assert (good.plugin, good.hook, good.calls, good.failures) == ("a", HOOK, 2, 0)
+    assert 0 < good.max_ms <= good.total_ms
+    assert (bad.calls, bad.failures) == (2, 2)
+
+
+async def test_a_call_that_ends_at_once_sets_no_timer_and_few_functions_are_called() -> None:
+    plugins = Plugins(*(implementation(name, adds(name)) for name in "abcdefgh"))
+    called: Counter[str] = Counter()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            called[frame.f_code.co_name] += 1
+
+    async with plugins as dispatch:
+        with Clock().timing():
+            await dispatch.fold(HOOK, "value", VALUE, text)  # what is found out once is known
+            sys.setprofile(note)
+            try:
+                assert await dispatch.fold(HOOK, "value", VALUE, text) == "-abcdefgh"
+            finally:
+                sys.setprofile(None)
+
+    assert called["call_at"] == 0
+    assert called.total() <= 8 * MOST_CALLS_OF_A_HOOK
+
+
+async def test_a_call_that_goes_on_is_in_a_task_of_its_own_and_within_its_limit() -> None:
+    tasks: list[asyncio.Task[object] | None] = [asyncio.current_task()]
+
+    async def looks(value: str) -> str:
+        tasks.append(asyncio.current_task())
+        async with asyncio.timeout(5):
+            await asyncio.sleep(0.01)
+        tasks.append(asyncio.current_task())
+        return "seen"
+
+    plugins = Plugins(
+        implementation("looks", looks), implementation("hangs", hangs, timeout_s=0.05)
+    )
+    async with plugins as dispatch:
+        assert await dispatch.fold(HOOK, "value", VALUE, text) == "seen"
+
+    assert tasks[0] is not tasks[1] is tasks[2]
+    assert plugins.told == ["plugin hangs: hook hook took longer than 0.05 s"]
+
+
+async def test_tracing_keeps_who_changed_which_line() -> None:
+    plugins = Plugins(
+        implementation("a", lambda value: (*value, "be kind")),
+        implementation("none", lambda value: None),
+        trace=True,
+    )
+
+    async with plugins as dispatch:
+        await dispatch.fold(
+            HOOK, "value", {"value": ("be brief",)}, lambda answer, _: tuple(answer)
+        )
+        changed, left = dispatch.steps()
+
+    assert "+be kind" in changed.diff.splitlines()
+    assert changed.before != changed.after == left.before == left.after
+    assert left.diff == ""
+    assert dispatch.steps("ses_other") == ()
+
+
+async def test_nothing_is_traced_unless_asked_for() -> None:
+    plugins = Plugins(implementation("a", adds("a")))
+
+    async with plugins as dispatch:
+        await dispatch.fold(HOOK, "value", VALUE, text)
+        assert dispatch.steps() == ()
+
+
+async def test_listeners_hear_everything_in_order_at_their_own_pace() -> None:
+    release = asyncio.Event()
+    slow, quick = [], []
+
+    async def hears_slowly(value: int) -> None:
+        await release.wait()
+        slow.append(value)
+
+    async def hears(value: int) -> None:
+        quick.append(value)
+
+    plugins = Plugins(implementation("slow", hears_slowly), implementation("quick", hears))
+
+    async with plugins as dispatch:
+        for number in range(5):
+            dispatch.notify(HOOK, {"value": number})
+        await asyncio.sleep(0.05)
+        assert (slow, quick) == ([], [0, 1, 2, 3, 4])
+        release.set()
+        await dispatch.notify_last(HOOK, {"value": 5})
+
+    assert slow == quick == [0, 1, 2, 3, 4, 5]
+
+
+async def test_a_listener_that_falls_behind_loses_the_oldest_and_is_reported_once() -> None:
+    release = asyncio.Event()
+    heard = []
+
+    async def hears(value: int) -> None:
+        await release.wait()
+        heard.append(value)
+
+    plugins = Plugins(implementation("slow", hears))
+
+    async with plugins as dispatch:
+        for number in range(LIMIT + 50):
+            dispatch.notify(HOOK, {"value": number})
+        release.set()
+        await dispatch.notify_last(HOOK, {"value": "end"})
+
+    assert heard == [*range(50, LIMIT + 50), "end"]
+    assert [told for told in plugins.told if "1,000 events behind" in told] == plugins.told
+    assert len(plugins.told) == 1
+
+
+async def test_a_report_that_is_an_event_itself_ends() -> None:
+    async def fail(value: object) -> None:
+        raise ValueError("each time")
+
+    plugins = Plugins(implementation("bad", fail))
+
+    async with plugins as dispatch:
+        plugins.failures = Echo(dispatch)
+        dispatch._on_failure = plugins.failures.append
+        dispatch.notify(HOOK, VALUE)
+        await asyncio.sleep(0.1)
+        assert dispatch.quarantined("bad")
+
+    assert len(plugins.failures) == 3
+
+
+class Echo(list[PluginFailed]):
+    """Failures that come back as events, as the App does it."""
+
+    def __init__(self, dispatch: Dispatch) -> None:
+        self._dispatch = dispatch
+
+    def append(self, failure: PluginFailed) -> None:
+        super().append(failure)
+        self._dispatch.notify(HOOK, {"value": failure})
+
+
+async def test_the_end_waits_for_a_listener_no_longer_than_its_limit() -> None:
+    plugins = Plugins(implementation("slow", hangs, timeout_s=0.05))
+
+    async with plugins as dispatch:
+        for _ in range(100):
+            dispatch.notify(HOOK, VALUE)
+        started = time.perf_counter()
+        await dispatch.notify_last(HOOK, VALUE)
+        assert time.perf_counter() - started < 0.5

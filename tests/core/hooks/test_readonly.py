@@ -1,0 +1,104 @@
+"""Read-only views: nobody changes what others see, and what comes back is plain."""
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from hook_samples import CALL, REQUEST, TURN, VIEW
+from pegboard.hooks.readonly import REMEMBERED, Shield
+
+VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "t": ({"x": 1},)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda value: value.update(x=1),
+        lambda value: value.pop("a"),
+        lambda value: value.clear(),
+        lambda value: value.setdefault("x", 1),
+        lambda value: value.__setitem__("a", 1),
+        lambda value: value.__delitem__("a"),
+        lambda value: value.popitem(),
+        lambda value: value.__ior__({"x": 1}),
+        lambda value: value["a"]["b"].append(1),
+        lambda value: value["a"]["b"].sort(),
+        lambda value: value["a"]["b"].__iadd__([1]),
+        lambda value: value["a"]["b"][1].update(c=3),
+        lambda value: value["t"][0].clear(),
+    ],
+)
+def test_a_view_refuses_every_change(change: Callable[[Any], object]) -> None:
+    before = copy.deepcopy(VALUE)
+
+    with pytest.raises(TypeError, match="read-only"):
+        change(Shield().view(VALUE))
+
+    assert before == VALUE
+
+
+def test_a_view_reads_and_encodes_like_the_value() -> None:
+    view = Shield().view(VALUE)
+
+    assert view == VALUE
+    assert json.dumps(view) == json.dumps(VALUE)
+    assert msgspec.json.encode(view) == msgspec.json.encode(VALUE)
+    assert {**view, "more": 1} == {**VALUE, "more": 1}
+
+
+@pytest.mark.parametrize("taken", [copy.deepcopy, lambda view: Shield().plain(view)])
+def test_a_copy_of_a_view_can_be_changed(taken: Callable[[Any], Any]) -> None:
+    mine = taken(Shield().view(VALUE))
+
+    mine["a"]["b"][1]["c"] = 3
+
+    assert VALUE["a"]["b"][1]["c"] == 2
+    assert type(mine["a"]["b"]) is list
+
+
+def test_structs_and_calls_are_looked_into() -> None:
+    shield = Shield()
+
+    with pytest.raises(TypeError):
+        shield.view(TURN).parts[0].metadata["a"].append(2)  # type: ignore[union-attr]
+    with pytest.raises(TypeError):
+        shield.view(CALL).input["x"] = 1  # type: ignore[index]
+    with pytest.raises(TypeError):
+        shield.view(VIEW).config.agent["x"] = 1  # type: ignore[assignment]
+
+
+def test_messages_of_a_request_stay_the_same_objects() -> None:
+    assert Shield().view(REQUEST).messages is REQUEST.messages
+
+
+def test_a_turn_is_copied_once_and_comes_back_itself() -> None:
+    shield = Shield()
+
+    view = shield.view((TURN,))
+
+    assert shield.view((TURN,))[0] is view[0] is not TURN
+    assert shield.view(view)[0] is view[0]
+    assert shield.plain(view)[0] is TURN
+
+
+@pytest.mark.parametrize("name", ["agent", "config"])
+def test_what_is_handed_out_with_every_session_is_copied_once(name: str) -> None:
+    shield = Shield()
+
+    views = [shield.view(msgspec.structs.replace(VIEW)) for _ in range(2)]
+
+    assert getattr(views[0], name) is getattr(views[1], name)
+    assert shield.plain(getattr(views[0], name)) is getattr(VIEW, name)
+
+
+def test_no_more_turns_are_remembered_than_the_limit() -> None:
+    shield = Shield()
+    turns = tuple(msgspec.structs.replace(TURN, parts=TURN.parts) for _ in range(REMEMBERED + 10))
+
+    shield.view(turns)
+
+    assert len(shield._views) == len(shield._values) == REMEMBERED

@@ -1,0 +1,138 @@
+"""Programs that we run by ourselves are never those of the project that we stand in."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from looks import counted_looks
+from pegboard.kit.programs import ProgramSearch, find_program, search_path
+from pegboard.kit.walk import ripgrep
+from pegboard.workspace import open_workspace
+from pegboard_plugins.snapshots.git import ShadowGit
+
+
+def program(path: Path, content: str = "#!/bin/sh\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with programs of its own, in which we stand."""
+    folder = tmp_path / "project"
+    for name in ("rg", "git", "bin/rg", "bin/git", "bin/bash", "bin/bwrap"):
+        program(folder / name, "#!/bin/sh\ntouch ran\n")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "path", ["bin:{}", ":{}", ".:./bin:{}:", "bin", "{here}/bin:{}", "{here}:{}:{here}/../project"]
+)
+def test_entries_of_the_path_that_lead_into_the_project_do_not_count(
+    project: Path, path: str
+) -> None:
+    env = {"PATH": path.format(os.defpath, here=project)}
+
+    assert search_path(env, root=project) == os.defpath
+    assert find_program("git", env, "/nowhere", root=project) in ("/bin/git", "/usr/bin/git")
+
+
+@pytest.mark.parametrize("way", ["folder", "link"])
+def test_a_link_into_the_project_is_in_the_project(project: Path, tmp_path: Path, way: str) -> None:
+    there = tmp_path / "there"
+    if way == "folder":
+        there.symlink_to(project / "bin")
+    else:
+        there.mkdir()
+        (there / "git").symlink_to(project / "bin" / "git")
+    env = {"PATH": f"{there}:{os.defpath}"}
+
+    assert find_program("git", env, root=project) in ("/bin/git", "/usr/bin/git")
+
+
+def test_entries_without_the_program_are_not_followed(project: Path, tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"none{number}").mkdir()
+    many = ":".join(f"{tmp_path}/none{number}" for number in range(40))
+
+    few_looks = counted_looks(lambda: find_program("git", {"PATH": os.defpath}, root=project))
+    env = {"PATH": f"{many}:{os.defpath}"}
+    many_looks = counted_looks(lambda: find_program("git", env, root=project))
+
+    assert many_looks["stat"] == few_looks["stat"] + 40
+    assert many_looks["lstat"] == few_looks["lstat"] > 0
+
+
+def test_a_project_that_is_the_whole_machine_has_its_programs() -> None:
+    assert find_program("git", os.environ, root=Path("/")) is not None
+
+
+@pytest.mark.parametrize("path", ["bin:.", "{here}/bin:{here}"])
+async def test_neither_the_search_nor_the_snapshots_run_a_program_of_the_project(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setenv("PATH", f"{path.format(here=project)}:{os.environ['PATH']}")
+    git = ShadowGit(open_workspace(project), tmp_path / "shadow", os.environ)
+
+    git.loop = asyncio.get_running_loop()
+    git.prepare()
+    found = await asyncio.to_thread(git.listing, whole=False)
+    search = ripgrep(project, root=project)
+
+    assert b"rg" in found.others
+    assert search is None or not Path(search[0]).is_relative_to(project)
+    assert not (project / "ran").exists()
+
+
+class TestVouched:
+    """A program of the project runs if all of it that we can see was vouched for."""
+
+    @staticmethod
+    def search(project: Path, **facts: object) -> ProgramSearch:
+        known = {"root": project, "directory": project, "vouched": True, "env": os.environ}
+        return ProgramSearch(**{**known, **facts})  # type: ignore[arg-type]  # as in the class
+
+    def test_what_changes_a_program_takes_its_word_back(self, project: Path) -> None:
+        python = project / ".venv/bin/python"
+        python.parent.mkdir(parents=True)
+        python.symlink_to(sys.executable)
+        black = program(project / ".venv/bin/black", f"#!{python}\n")
+        digests = self.search(project).digests(str(black))
+        allowed = self.search(project, allowed=digests)
+
+        assert sorted(digests) == [".venv/bin/black", ".venv/bin/python"]
+        assert allowed.find([str(black)]).path == str(black)
+
+        python.unlink()
+        program(python, "#!/bin/sh\n")
+        refused = allowed.find([str(black)])
+        assert refused.path is None
+        assert refused.refused.startswith(".venv/bin/python has changed since it was vouched for;")
+
+    def test_a_program_outside_that_runs_one_of_the_project_is_vouched_for_too(
+        self, project: Path, tmp_path: Path
+    ) -> None:
+        program(project / "bin/node")
+        outside = program(tmp_path / "prettier", "#!/usr/bin/env -S node --x\n")
+        env = {"PATH": f"{project}/bin:/usr/bin:/bin"}
+
+        found = self.search(project, env=env).find([str(outside)])
+
+        assert found.path is None
+        assert found.refused.startswith("bin/node is a program of the project that nobody has")
+
+    def test_a_link_out_of_the_project_says_where_it_leads(self, project: Path) -> None:
+        link = project / "bin/fmt"
+        link.symlink_to("/bin/true")
+        allowed = self.search(project, allowed=self.search(project).digests(str(link)))
+        assert allowed.find([str(link)]).path == str(link)
+
+        link.unlink()
+        link.symlink_to("/bin/sh")
+        assert allowed.find([str(link)]).path is None

@@ -1,0 +1,71 @@
+"""Worker threads: used again, daemons, and never in the way of the exit."""
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from pegboard.kit.threads import Threads
+
+
+async def test_a_thread_is_used_again() -> None:
+    threads = Threads()
+
+    first = await threads.run(threading.get_ident)
+    await asyncio.sleep(0.01)
+    second = await threads.run(threading.get_ident)
+    threads.close()
+
+    assert first == second != threading.get_ident()
+
+
+async def test_calls_run_beside_each_other() -> None:
+    threads = Threads()
+    barrier = threading.Barrier(3, timeout=5)
+
+    await asyncio.gather(*(threads.run(barrier.wait) for _ in range(3)))
+
+    threads.close()
+
+
+async def test_the_caller_s_context_is_there() -> None:
+    variable = contextvars.ContextVar("variable", default="unset")
+    variable.set("set")
+    threads = Threads()
+
+    assert await threads.run(variable.get) == "set"
+
+    threads.close()
+
+
+async def test_a_call_that_is_given_up_disturbs_nobody() -> None:
+    threads = Threads()
+    release = threading.Event()
+
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(threads.run(lambda: release.wait(5)), 0.02)
+    assert await threads.run(lambda: "next") == "next"
+
+    release.set()
+    threads.close()
+
+
+def test_a_hung_thread_does_not_hold_the_process() -> None:
+    code = (
+        "import asyncio, time\n"
+        "from pegboard.kit.threads import Threads\n"
+        "async def main():\n"
+        "    try:\n"
+        "        await asyncio.wait_for(Threads().run(lambda: time.sleep(60)), 0.05)\n"
+        "    except TimeoutError:\n"
+        "        print('given up')\n"
+        "asyncio.run(main())\n"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=10, check=True)
+
+    assert done.stdout == b"given up\n"
+    assert done.stderr == b""

@@ -1,0 +1,257 @@
+import asyncio
+import os
+import resource
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pegboard.errors import ToolError
+from pegboard.processes.family import MARK
+from pegboard.processes.process import child_env, run_process
+from processes import MARK as NAP
+from processes import alive
+
+
+def run(command, folder, *, timeout_s=20.0, limit_bytes=1 << 20, on_output=None, env=None):
+    return run_process(
+        ["bash", "-c", command],
+        cwd=Path(folder),
+        env=child_env(env or os.environ),
+        timeout_s=timeout_s,
+        limit_bytes=limit_bytes,
+        on_output=on_output,
+        spill_dir=Path(folder) / "spill",
+    )
+
+
+async def test_output_comes_in_order_with_the_exit_code(tmp_path):
+    result = await run("echo out; echo err >&2; echo more; exit 3", tmp_path)
+
+    assert (result.output, result.exit_code) == ("out\nerr\nmore\n", 3)
+    assert [result.timed_out, result.truncated, result.background_ended] == [False] * 3
+
+
+async def test_a_signal_is_a_negative_exit_code(tmp_path):
+    assert (await run("kill -9 $$", tmp_path)).exit_code == -9
+
+
+async def test_input_is_closed_and_there_is_no_terminal(tmp_path):
+    result = await run("cat; read x; : </dev/tty || echo none", tmp_path)
+
+    assert result.output.endswith("none\n")
+    assert result.duration_s < 5
+
+
+@pytest.mark.parametrize("argv", [["no-such-program"], ["./folder"], ["bash", "a\0b"]])
+async def test_a_program_that_cannot_run_is_an_error_for_the_model(tmp_path, argv):
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(ToolError, match="cannot run"):
+        await run_process(argv, cwd=tmp_path, env={}, timeout_s=1, limit_bytes=10)
+
+
+@pytest.mark.parametrize("again", [None, 0, 1, 2])
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
+    tmp_path, turns, again
+):
+    line = f"trap '' TERM; (exec -a '{NAP}' sleep 1000) & exec -a '{NAP}' sleep 1000"
+    call = asyncio.create_task(run(line, tmp_path))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - the process gets ahead of the event loop
+
+    call.cancel()
+    for _ in range(again or 0):
+        await asyncio.sleep(0)
+    if again is not None:
+        call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+    assert alive(NAP) == []
+
+
+async def test_a_call_that_is_cancelled_again_and_again_leaves_nothing(tmp_path):
+    line = f"trap '' TERM; while :; do (exec -a '{NAP}' sleep 1000) & sleep 0.001; done"
+    call = asyncio.create_task(run(line, tmp_path))
+    await asyncio.sleep(0.3)
+
+    while not call.done():
+        call.cancel()
+        await asyncio.sleep(0.001)
+
+    assert alive(NAP) == []
+
+
+async def test_a_directory_that_is_gone_is_an_error_and_the_next_call_works(tmp_path):
+    with pytest.raises(ToolError, match="gone"):
+        await run("true", tmp_path / "gone")
+
+    assert (await run("echo hi", tmp_path)).output == "hi\n"
+
+
+@contextmanager
+def no_file_longer_than(size):
+    """A disk that is full, as far as this process and its children can tell."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+ESCAPES = {
+    "background": "sleep {n} & sleep {n}",
+    "own session": "setsid sleep {n} & sleep {n}",
+    "two sessions deep": "setsid setsid bash -c 'sleep {n} & sleep {n}' & sleep {n}",
+    "daemon": "(setsid sleep {n} >/dev/null 2>&1 </dev/null &); sleep {n}",
+    "ignores SIGTERM": "trap '' TERM; sleep {n}; sleep {n}",
+    "job control": "set -m; sleep {n} & sleep {n}",
+    "spawner": "bash -c 'while :; do sleep {n} & sleep 0.01; done' & sleep {n}",
+}
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+async def test_nothing_survives_the_time_limit(tmp_path, kind):
+    number = str(70_000_000 + os.getpid())
+
+    result = await run(f"echo started; {ESCAPES[kind].format(n=number)}", tmp_path, timeout_s=0.3)
+
+    assert alive(number) == []
+    assert result.timed_out
+    assert result.exit_code is None
+    assert result.output.startswith("started")
+    assert result.duration_s < 2
+
+
+@pytest.mark.parametrize("kind", ESCAPES)
+async def test_nothing_survives_a_cancelled_call(tmp_path, kind):
+    number = str(71_000_000 + os.getpid())
+    task = asyncio.create_task(run(ESCAPES[kind].format(n=number), tmp_path))
+    await asyncio.sleep(0.15)
+    started = time.monotonic()
+
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert alive(number) == []
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize("left", ["sleep {n} &", "setsid sleep {n} >/dev/null 2>&1 &"])
+async def test_what_is_left_in_the_background_is_ended_with_the_call(tmp_path, left):
+    number = str(72_000_000 + os.getpid())
+
+    result = await run(f"{left.format(n=number)} echo x", tmp_path)
+
+    assert (result.output, result.exit_code) == ("x\n", 0)
+    assert result.background_ended
+    assert result.duration_s < 1
+    assert alive(number) == []
+
+
+async def test_of_a_long_output_head_and_tail_are_kept_and_a_file_has_all(tmp_path):
+    result = await run("seq 1 200000", tmp_path, limit_bytes=10_000)
+
+    assert result.truncated
+    assert result.output.startswith("1\n2\n")
+    assert result.output.endswith("199999\n200000\n")
+    assert len(result.output) < 10_200
+    assert result.output_path.read_text() == "".join(f"{n}\n" for n in range(1, 200_001))
+    assert result.output_path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("limit", [100, 101, 102, 103, 104, 106])
+async def test_no_letter_is_cut_in_two(tmp_path, limit):
+    result = await run("printf '€%.0s' $(seq 100)", tmp_path, limit_bytes=limit)
+
+    assert set(result.output) >= {"€", "["}
+    assert "\ufffd" not in result.output
+
+
+async def test_a_gigabyte_needs_little_memory(tmp_path):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    result = await run("head -c 1073741824 /dev/zero", tmp_path)
+
+    assert result.truncated
+    assert result.output_path.stat().st_size == 64 << 20
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
+
+
+async def test_bytes_that_are_no_text_become_replacement_characters(tmp_path):
+    heard: list[str] = []
+
+    result = await run(
+        r"printf 'a\xff\xc3'; sleep 0.05; printf '\xa9b'", tmp_path, on_output=heard.append
+    )
+
+    assert result.output == "a\ufffdéb"
+    assert "".join(heard) == result.output
+
+
+async def test_a_file_of_output_that_is_removed_costs_the_file_alone(tmp_path):
+    removal = "seq 1 200000; while ! rm spill/*; do sleep 0.01; done; echo gone"
+
+    result = await run(removal, tmp_path, limit_bytes=10_000)
+
+    assert result.output.endswith("gone\n")
+    assert (result.exit_code, result.output_path) == (0, None)
+
+
+async def test_a_file_that_cannot_be_finished_is_not_left_behind(tmp_path):
+    with no_file_longer_than(50_000):
+        result = await run("seq 1 200000", tmp_path, limit_bytes=10_000)
+
+    assert (result.truncated, result.output_path) == (True, None)
+    assert list((tmp_path / "spill").iterdir()) == []
+
+
+async def test_without_a_place_for_the_whole_output_the_rest_is_lost(tmp_path):
+    (tmp_path / "spill").write_text("a file where the folder should be")
+
+    result = await run("seq 1 10000", tmp_path, limit_bytes=100)
+
+    assert result.truncated
+    assert result.output_path is None
+
+
+async def test_many_processes_run_at_once(tmp_path):
+    results = await asyncio.gather(*(run(f"echo {n}", tmp_path) for n in range(20)))
+
+    assert [result.output for result in results] == [f"{n}\n" for n in range(20)]
+
+
+def test_the_environment_of_children_has_no_secrets():
+    env = {
+        "PATH": "/bin",
+        "HOME": "/home/u",
+        "LANG": "C",
+        "OPENAI_API_KEY": "x",
+        "GITHUB_TOKEN": "x",
+        "AWS_SECRET_ACCESS_KEY": "x",
+        "AWS_SESSION_TOKEN": "x",
+        "DB_PASSWORD": "x",
+        "PEGBOARD_DATA_DIR": "x",
+        "my_service_secret": "x",
+        "ODD_NAME": "x",
+        "SSH_AUTH_SOCK": "/run/ssh",
+        "TOKENIZERS": "1",
+    }
+
+    names = set(child_env(env, secrets=["odd_name"]))
+
+    assert names & set(env) == {"PATH", "HOME", "LANG", "SSH_AUTH_SOCK", "TOKENIZERS"}
+
+
+async def test_programs_do_not_wait_for_a_person(tmp_path):
+    result = await run("env; git config --get core.editor || true", tmp_path)
+
+    for setting in ("GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_EDITOR=true", "TERM=dumb"):
+        assert setting in result.output.splitlines()
+    assert MARK in result.output
