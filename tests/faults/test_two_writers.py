@@ -10,7 +10,7 @@ from pegboard.contract.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import apply_patch, edit, read, task
-from played import Played, call, calls, opened, text
+from played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = (TextInput(text="hi"),)
 LINES = [f"line {number}" for number in range(8)]
@@ -61,7 +61,8 @@ async def test_of_subagents_that_change_one_file_none_loses_its_change(tmp_path:
     path.parent.mkdir()
     path.write_text("\n".join(LINES) + "\n")
     path.chmod(0o640)
-    async with opened(tmp_path, Played(answer), read, edit, apply_patch, task) as app:
+    both = ToolsPlugin(edit.edit, apply_patch.apply_patch)  # no model is offered both
+    async with opened(tmp_path, Played(answer), read, both, task) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         sessions = await app.sessions(roots=False)
