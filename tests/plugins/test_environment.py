@@ -52,6 +52,19 @@ async def test_the_piece_stays_the_same_through_a_session(tmp_path: Path) -> Non
     assert await chat_system_transform(session, ()) == await chat_system_transform(session, ())
 
 
+async def test_the_steps_of_a_prompt_do_not_look_for_git(tmp_path: Path) -> None:
+    turns = tuple(Turn(info=info, parts=()) for info in (rows.question(), rows.answer()))
+    for session in (view(tmp_path, turns=turns[:1]), view(tmp_path, turns=turns)):
+        (piece,) = await chat_system_transform(session, ())
+        assert "Git repository: no" in piece
+        git(tmp_path, "init", "-q")
+
+    later = Turn(info=rows.question("msg_3"), parts=())
+    (piece,) = await chat_system_transform(view(tmp_path, turns=(*turns, later)), ())
+
+    assert "Git repository: yes" in piece
+
+
 async def test_without_git_it_says_so(tmp_path: Path) -> None:
     (piece,) = await chat_system_transform(view(tmp_path), ())
 

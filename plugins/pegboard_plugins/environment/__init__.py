@@ -3,6 +3,8 @@
 import os
 import sys
 from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
 
 from pegboard import SessionView, hookimpl
 from pegboard.schema.message import Turn
@@ -27,11 +29,11 @@ def surroundings(session: SessionView) -> str:
     """The session, its folders, git, platform, date, model, and who can answer.
 
     The same text all through a session, so that providers find their cached prefix again: the
-    date is that of the session's first moment, in local time.
+    date is that of the session's first moment, in local time. Git is looked for once per prompt.
     """
     began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
-    entry = session.worktree / ".git"  # an empty folder is none
-    git = "yes" if entry.is_file() or (entry / "HEAD").exists() else "no"
+    prompt_id = session.turns[-1].prompt_id if session.turns else session.id
+    git = "yes" if _is_repository(session.worktree, prompt_id) else "no"
     platform = f"{_PLATFORMS.get(sys.platform, sys.platform)} {os.uname().release}"
     return "\n".join(
         (
@@ -47,6 +49,12 @@ def surroundings(session: SessionView) -> str:
             f"- {_sandbox(session)}",
         )
     )
+
+
+@lru_cache(maxsize=128)
+def _is_repository(worktree: Path, prompt_id: str) -> bool:  # noqa: ARG001 - the key
+    entry = worktree / ".git"  # an empty folder is none
+    return entry.is_file() or (entry / "HEAD").exists()
 
 
 def _sandbox(session: SessionView) -> str:
