@@ -57,6 +57,7 @@ class Context:
             home=Path.home(),
             private=(),
             depth=0,
+            turns=(),
         )
         self.directory = self.worktree = Path(directory).resolve()
         self.files = (ledger or FileLedger()).view(session_id)

@@ -165,6 +165,8 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
     """
     if not context.changed or not context.trusted:
         return None
+    if (seen := _seen(context.session)) == [False]:
+        seen.clear()  # a file of another language may be there
     refused: list[str] = []
     found, broken = await _errors(context, refused)
     told = context.stash.setdefault(_TOLD, set)
@@ -270,13 +272,13 @@ def register_tools(config: Config) -> list[Tool]:
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """The request without the tool, where it could answer nothing.
 
-    The project is looked at once per prompt: what the model can do first in a turn it can do in
-    all of it, so that the provider's cache holds and a step waits for no disk.
+    The project is looked at once per prompt, and again when a tool has said that it has changed
+    files: so a step waits for no disk, and a tool that is there stays.
     """
     if all(tool.name != lsp.id for tool in request.tools):
         return None
     if session.trusted:
-        seen = _seen(session.id, session.turns[-1].prompt_id) if session.turns else []
+        seen = _seen(session)
         if not seen:
             seen.append(await asyncio.to_thread(_can_answer, session))
         if seen[-1]:
@@ -284,9 +286,13 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
     return request.without(lsp.id)
 
 
+def _seen(session: SessionView) -> list[bool]:
+    """Whether the tool can answer during the prompt that is answered, once it is known."""
+    return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
+
+
 @lru_cache(maxsize=128)
-def _seen(session_id: str, prompt_id: str) -> list[bool]:  # noqa: ARG001 - the key
-    """Whether the tool can answer during this prompt, once it is known."""
+def _seen_in(session_id: str, prompt_id: str) -> list[bool]:  # noqa: ARG001 - the key
     return []
 
 

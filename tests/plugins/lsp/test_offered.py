@@ -138,16 +138,21 @@ async def test_a_request_without_the_tool_costs_no_look(
 
 
 @tool(permission="read")
-async def make(context: ToolContext) -> str:
+async def make(context: ToolContext, says: bool) -> str:
     """Make a file of a language that has a server."""
-    (context.worktree / "a.t").touch()
+    path = context.worktree / "a.t"
+    path.touch()
+    if says:
+        await context.edited(path)
     return "made"
 
 
-async def test_in_an_app_each_prompt_has_the_tool_as_the_project_is_when_it_begins(
-    tmp_path: Path,
+@pytest.mark.parametrize("says", [False, True])
+async def test_in_an_app_the_tool_is_there_from_the_next_prompt_on_or_after_a_said_change(
+    tmp_path: Path, *, says: bool
 ) -> None:
-    provider = Played(calls(call("make", "{}")), text("done"))
+    arguments = '{"says": true}' if says else '{"says": false}'
+    provider = Played(calls(call("make", arguments)), text("done"))
     settings = config("none", tmp_path / "log").lsp["tests"]
     given = {"command": list(settings.command), "extensions": ["t"]}
     options = {"config": {"model": "played/m", "lsp": {"tests": given}}}
@@ -159,7 +164,8 @@ async def test_in_an_app_each_prompt_has_the_tool_as_the_project_is_when_it_begi
         await app.prompt(session.id, [TextInput(text="go")])
 
     offered_names = [[tool.name for tool in request.tools] for request in provider.requests]
-    assert offered_names == [["make"], ["make"], [lsp.id, "make"]]
+    both = [lsp.id, "make"]
+    assert offered_names == [["make"], both if says else ["make"], both]
 
 
 def test_the_text_says_what_each_operation_needs() -> None:
