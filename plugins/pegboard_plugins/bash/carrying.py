@@ -19,7 +19,7 @@ from pegboard_plugins.bash.programs import (
     read_options,
 )
 from pegboard_plugins.bash.source import DEVICE
-from pegboard_plugins.bash.syntax import Feed, Statement, Word, lone
+from pegboard_plugins.bash.syntax import Statement, Word, lone
 from pegboard_plugins.bash.tables import pattern, words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
@@ -121,7 +121,7 @@ def shell(call: Call) -> None:
     elif call.command.is_fed:
         raise call.no("dynamic-code")
     elif call.one.fed is not None:
-        _fed(call, call.one.fed)
+        _fed(call)
 
 
 def _shell_options(call: Call) -> tuple[int, bool]:
@@ -165,17 +165,28 @@ def _refuse_dialect(call: Call, code: str, word: Word) -> None:
         raise call.no("dialect", word)
 
 
-def _fed(call: Call, feed: Feed) -> None:
-    word = told(feed.parts) if feed.kind == "pipe" else feed.word
-    is_script = feed.kind == "file" or (feed.kind == "pipe" and _shows_script(feed.parts))
-    if is_script:
-        if feed.word is not None and feed.word.literal is None:
-            raise call.no("code-on-stdin")
-        return
-    if word is None or word.literal is None:
+def _fed(call: Call) -> None:
+    """A shell that reads its code: from a file, or what stands in the line."""
+    word, fed = _code_fed(call), call.one.fed
+    if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
         raise call.no("code-on-stdin")
-    _refuse_dialect(call, word.literal, word)
-    call.run(word.literal, word)
+    if word is not None:
+        if word.literal is None:
+            raise call.no("code-on-stdin")
+        _refuse_dialect(call, word.literal, word)
+        call.run(word.literal, word)
+
+
+def _code_fed(call: Call) -> Word | None:
+    """The code that a command is fed, as it stands in the line; None for a script in a file."""
+    fed = call.one.fed
+    is_pipe = fed is not None and fed.kind == "pipe"
+    if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
+        return None
+    word = told(fed.parts) if is_pipe else fed.word
+    if word is None:
+        raise call.no("code-on-stdin")
+    return word
 
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
@@ -206,8 +217,10 @@ def coder(call: Call) -> None:
     names_script = any(not text.startswith("-") for text in texts)
     if call.command.is_fed and (not names_script or call.command.placeholder in texts):
         raise call.no("dynamic-code")
-    if call.one.fed is not None and _reads_code(texts):
-        _hear(call, call.one.fed)
+    if _reads_code(texts) and (code := _code_fed(call)) is not None:
+        if any(piece.kind == "output" for piece in code.pieces):
+            raise call.no("dynamic-code", code)
+        call.line.told.append(code.shown)
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
@@ -216,19 +229,6 @@ def _reads_code(texts: Sequence[str]) -> bool:
         return True
     is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
     return not is_told and all(text.startswith("-") for text in texts)
-
-
-def _hear(call: Call, feed: Feed) -> None:
-    if feed.kind == "pipe":
-        word = told(feed.parts)
-        if word is None and not _shows_script(feed.parts):
-            raise call.no("code-on-stdin")
-    else:
-        word = feed.word
-    if feed.kind != "file" and word is not None:
-        if any(piece.kind == "output" for piece in word.pieces):
-            raise call.no("dynamic-code", word)
-        call.line.told.append(word.shown)
 
 
 def evaluate(call: Call) -> None:
@@ -247,9 +247,8 @@ def source(call: Call) -> None:
     """A script that is run here; what it does is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
-    if kinds & {"output", "process", "glob", "braces"} or not is_single(words[0]):
-        raise call.no("dynamic-code")
-    if words[0].shown.startswith("-"):
+    is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
+    if is_open or words[0].shown.startswith("-"):
         raise call.no("dynamic-code")
     call.line.later.append(partial(_refuse_any, call, words[0]))
     for word in words[1:]:

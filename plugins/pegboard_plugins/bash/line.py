@@ -199,8 +199,7 @@ class Line:
 
     def _tells_of(self, base: str) -> bool:
         """Whether a table, or the line itself, says what the program of this name does."""
-        tables = (KINDS, self.rules, RUNS, self.functions)
-        return any(base in each for each in tables)
+        return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
         """The name without its version where that is of a program in the tables, no builtin."""

@@ -19,6 +19,8 @@ _GIVEN, _WRITES, _SECOND = (
     {name: " ".join(values).split() for name, values in rows("programs", section).items()}
     for section in ("given", "writes", "second-written")
 )
+_EDITS = re.compile(r"-[a-zA-Z]*i|--i")
+"""With these sed writes into its files."""
 _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _TARGETS = ("-t", "--target-directory")
@@ -28,6 +30,7 @@ _VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
 _VERSION = re.compile(r"[^$`]*:[$`]")
 """Behind a colon git takes the name of a file."""
 _GLUED = re.compile(r"-(?:[KT]|[dF](?=@|\w+=@))(.+)", re.DOTALL)
+_GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
 _SENDS = re.compile(r"-[dFKT]|--(data|form|upload|config)")
 """Options of curl with the name of a file behind them, and those with which it sends one."""
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
@@ -50,21 +53,17 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
         findings.tell_of_process()
     if "no-files" in does:
         return
-    words = _known(words, findings, unset=not does.isdisjoint(("removes", "deletes")))
+    if any(word.dynamic for word in words):
+        words = _known(words, findings, unset=not does.isdisjoint(("removes", "deletes")))
     operands = _candidates(base, does, words)
+    writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
+    _note_process(operands, findings, writes=writes)
     _doubt(base, words, operands, findings)
-    _note_process(operands, findings, writes="writes" in does)
-    writes = "writes" in does or (base == "sed" and _edits(operands))
     for word in operands:
         _touch(word, findings, write=writes)
     _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
     destroy(base, words, operands, findings)
-
-
-def _edits(operands: Sequence[Operand]) -> bool:
-    """Whether sed writes into its files."""
-    return any(re.match(r"-[a-zA-Z]*i|--i", word.text) for word in operands)
 
 
 def _known(words: Sequence[Operand], findings: Findings, *, unset: bool) -> list[Operand]:
@@ -89,7 +88,7 @@ def _note_process(operands: Sequence[Operand], findings: Findings, *, writes: bo
     texts: list[str] = []
     for word in operands:
         texts += findings.values.words([word.word]) if word.word and word.dynamic else [word.text]
-    if not any("proc" in text for text in texts):
+    if "proc" not in "".join(texts):
         return
     is_seen = not writes and any(map(names_secret, texts))
     if not is_seen and tells_of_process(" ".join(texts)):
@@ -164,7 +163,7 @@ def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
     """What a word names, in whatever way; of one that is not known what it may be."""
     if not word.dynamic:
         for text in _named(word.text):
-            findings.touch(Operand(text, bare=word.bare or text != word.text), write=write)
+            findings.touch(word if text == word.text else Operand(text), write=write)
         return
     texts = findings.values.texts(word.word) if word.word is not None else ()
     pieces = (each.split() if word.splits else [each] for each in texts)
@@ -217,36 +216,43 @@ def _secrets(text: str) -> Iterator[str]:
 
 def _hand_over(base: str, does: Kinds, operands: Sequence[Operand], findings: Findings) -> None:
     """What a program may write, make or give another name, that nothing else says of it."""
+    named = (each for word in operands for each in _with_value(word))
+    paths = (path for word in named for path in findings.places(word))
+    if base == "git":
+        findings.handed |= dict.fromkeys(p for p in paths if "/.git/" in f"{p}/".lower())
+        _place_clone(operands, findings)
+    elif "reads" not in does:
+        findings.handed |= dict.fromkeys(paths)
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
-    if "reads" not in does or base == "git":
-        named = [each for word in operands for each in _with_value(word)]
-        paths = [path for word in named for path in findings.places(word)]
-        inside = [path for path in paths if "/.git/" in f"{path}/".lower()]
-        findings.handed |= dict.fromkeys(inside if base == "git" else paths)
     if "places" in does:
         _place(operands, findings)
-    if base == "git":
-        named = [word for word in operands if not word.text.startswith("-")]
-        if any(word.text in _GIT_PLACES for word in named[:2]):
-            _place(named, findings)
-            name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
-            cloned = findings.places(Operand(name))  # as `git clone` names it
-            findings.made |= dict.fromkeys(cloned)
     if "links" in does:
         sources = operands[:-1]
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
 
 
+def _place_clone(operands: Sequence[Operand], findings: Findings) -> None:
+    """Where git places what it is told to, a clone also under the name of its source."""
+    named = [word for word in operands if not word.text.startswith("-")]
+    if any(word.text in _GIT_PLACES for word in named[:2]):
+        _place(named, findings)
+        name = re.split(r"[/:]", named[-1].text.rstrip("/"))[-1].removesuffix(".git")
+        findings.made |= dict.fromkeys(findings.places(Operand(name)))
+
+
 def _with_value(word: Operand) -> tuple[Operand, ...]:
-    """The word, and the value that stands in it behind an option's name."""
+    """The word, or where it is an option the value in it; a name without a slash names no file."""
     option, equals, value = word.text.partition("=")
     if option == "--git-dir":
         return ()
     if equals:
         return (word, Operand(value))
-    glued = re.fullmatch(r"-[A-Za-z]([^-].*)", word.text, re.DOTALL)
-    return (word,) if glued is None else (word, Operand(glued[1], bare=False))
+    if not word.text.startswith("-"):
+        return (word,)
+    glued = _GLUED_VALUE.fullmatch(word.text)
+    named = (word,) if "/" in word.text else ()
+    return named if glued is None else (*named, Operand(glued[1], bare=False))
 
 
 def _place(operands: Sequence[Operand], findings: Findings) -> None:

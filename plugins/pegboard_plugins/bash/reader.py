@@ -315,7 +315,7 @@ def _simple(source: Source) -> Simple:
                 declares = word.raw in DECLARERS
                 if word.raw in RESERVED:
                     source.no("reserved-word", word.at)
-            one.words += unbraced(source, word)
+            one.words += [word] if word.literal is not None else unbraced(source, word)
         source.skip()
     if not (one.words or one.assignments or one.redirections or one.fed):
         source.no("syntax")

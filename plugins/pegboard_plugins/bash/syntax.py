@@ -44,15 +44,30 @@ class Piece(NamedTuple):
 class Word:
     """A word: `literal` is its text, None where only the shell knows it; `shown` for people."""
 
-    __slots__ = ("at", "literal", "pieces", "raw", "shown")
+    __slots__ = ("at", "literal", "own_pieces", "raw", "shown")
 
     def __init__(self, pieces: Sequence[Piece], raw: str = "", at: int = 0) -> None:
-        self.pieces = tuple(pieces)
+        self.own_pieces = tuple(pieces)
         self.raw = raw
         self.at = at
         self.shown = "".join([piece[3] or piece[1] for piece in pieces])
         is_plain = all(piece[0] in _PLAIN for piece in pieces)
         self.literal = self.shown if is_plain else None
+
+    @classmethod
+    def plain(cls, text: str, at: int) -> "Word":
+        """A word of plain letters, as most are: its piece is made when it is asked for."""
+        word = cls.__new__(cls)
+        word.raw = word.shown = word.literal = text
+        word.at, word.own_pieces = at, ()
+        return word
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What it is made of."""
+        if not self.own_pieces and self.raw and self.literal:
+            self.own_pieces = (Piece("text", self.raw),)
+        return self.own_pieces
 
     @property
     def end(self) -> int:
@@ -72,15 +87,6 @@ class Word:
             count -= cut
             pieces.append(piece._replace(text=piece.text[cut:]) if cut else piece)
         return Word(pieces, self.raw, self.at)
-
-
-def plain_word(text: str, at: int) -> Word:
-    """A word of plain letters, as most are."""
-    word = Word.__new__(Word)
-    word.pieces = (Piece("text", text),)
-    word.raw = word.shown = word.literal = text
-    word.at = at
-    return word
 
 
 def text_word(text: str, near: Word | None = None) -> Word:
@@ -153,9 +159,10 @@ class Simple:
 
     def expanded(self) -> list[Word]:
         """Its words that are more than a text, those of assignments and redirections among them."""
-        every = [each.word for each in self.assignments] if self.assignments else []
-        every += self.words
-        every += [each.word for each in self.redirections]
+        every = self.words
+        if self.assignments or self.redirections:
+            given = [each.word for each in self.assignments]
+            every = given + self.words + [each.word for each in self.redirections]
         return [word for word in every if word.literal is None]
 
 

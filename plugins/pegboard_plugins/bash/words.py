@@ -6,7 +6,7 @@ from itertools import product
 from typing import Literal
 
 from pegboard_plugins.bash.source import DEEPEST, Source, placed, read_sum
-from pegboard_plugins.bash.syntax import Feed, Piece, Word, plain_word
+from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
 _WHOLE = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n;|)]|\Z)")
@@ -42,6 +42,7 @@ _ANSI = re.compile(
 )
 _ANSI_LETTERS = dict(zip("ntrabfveE\\'\"?", "\n\t\r\a\b\f\v\x1b\x1b\\'\"?", strict=True))
 _NO_ASCII = 0x7F
+_REFUSED = {"(": "parenthesis", "#": "syntax"} | dict.fromkeys("<>", "process-substitution")
 
 
 class _Draft:
@@ -63,7 +64,7 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
     """The word that begins here; `assigning` where a tilde counts behind its first `=`."""
     text, end = source.text, source.end
     if found := _WHOLE.match(text, source.at):
-        word = plain_word(found[0], source.at)
+        word = Word.plain(found[0], source.at)
         source.at = found.end()
         return word
     draft = _Draft(source, assigning=assigning)
@@ -75,10 +76,7 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
         letter = text[source.at]
         if letter in " \t\n;&|)" or (letter in "<>" and text[source.at + 1 : source.at + 2] != "("):
             break
-        step = _STEPS.get(letter)
-        if step is None:
-            source.no("character")
-        step(draft)
+        _step(draft, letter)
     if source.at == draft.start:
         source.no("syntax")
     raw = text[draft.start : source.at]
@@ -121,6 +119,28 @@ def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None
     source.at += len(f"\\{after}")
 
 
+def _step(draft: _Draft, letter: str) -> None:
+    """Take what the letter begins, which is no plain one."""
+    source = draft.source
+    match letter:
+        case "$":
+            draft.pieces.append(read_dollar(source, quoted=False))
+        case "*" | "?":
+            draft.pieces.append(Piece("glob", letter))
+            source.at += 1
+        case "`":
+            draft.pieces.append(read_backticks(source, quoted=False))
+        case "<" | ">" if source.at == draft.start:
+            draft.pieces.append(read_output(source, "process", quoted=False))
+        case "#" if source.at != draft.start:  # behind a sign such as `>` it would be a comment
+            draft.add("#")
+            source.at += 1
+        case _ if letter in _STEPS:
+            _STEPS[letter](draft)
+        case _:
+            source.no(_REFUSED.get(letter, "character"))
+
+
 def _single(draft: _Draft) -> None:
     source, start = draft.source, draft.source.at
     end = source.text.find("'", start + 1)
@@ -148,25 +168,6 @@ def _escaped(draft: _Draft) -> None:
     source.at += 2
 
 
-def _dollar(draft: _Draft) -> None:
-    draft.pieces.append(read_dollar(draft.source, quoted=False))
-
-
-def _backtick(draft: _Draft) -> None:
-    draft.pieces.append(read_backticks(draft.source, quoted=False))
-
-
-def _process(draft: _Draft) -> None:
-    if draft.source.at != draft.start:
-        draft.source.no("process-substitution")
-    draft.pieces.append(read_output(draft.source, "process", quoted=False))
-
-
-def _wildcard(draft: _Draft) -> None:
-    draft.pieces.append(Piece("glob", draft.source.letter))
-    draft.source.at += 1
-
-
 def _bracket(draft: _Draft) -> None:
     source = draft.source
     if found := source.take(_SET):
@@ -190,17 +191,6 @@ def _tilde(draft: _Draft) -> None:
         draft.pieces.append(Piece("tilde", found[0]))
     else:
         source.no("tilde")
-
-
-def _hash(draft: _Draft) -> None:
-    if draft.source.at == draft.start:
-        draft.source.no("syntax")  # behind a sign such as `>` it would be a comment
-    draft.add("#")
-    draft.source.at += 1
-
-
-def _parenthesis(draft: _Draft) -> None:
-    draft.source.no("parenthesis")
 
 
 def _brace(draft: _Draft) -> None:
@@ -353,13 +343,7 @@ _STEPS: Mapping[str, Callable[[_Draft], None]] = {
     "'": _single,
     '"': _double,
     "\\": _escaped,
-    "$": _dollar,
-    "`": _backtick,
     "[": _bracket,
     "~": _tilde,
-    "#": _hash,
-    "(": _parenthesis,
     "{": _brace,
-    **dict.fromkeys("<>", _process),
-    **dict.fromkeys("*?", _wildcard),
 }
