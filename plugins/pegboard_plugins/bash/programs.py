@@ -1,7 +1,7 @@
 """Programs by what they do with other commands, and their options, gone through by a grammar."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pegboard_plugins.bash.syntax import Unclear, Word
@@ -92,13 +92,20 @@ def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
     given: list[tuple[str, Word]] = []
     at = 0
     while at < len(words):
-        text = _option(words[at], code)
+        word, text = words[at], _option(words[at], code)
         if text == "--":
             return Options(at + 1, given)
         if not text.startswith("-") or text == "-":
             break
-        read = _long if text.startswith("--") else _short
-        at += read(words[at:], grammar, given, code)
+        for name, takes, start in _named(text, grammar):
+            if takes is None:
+                raise Unclear(code, word.at, word.end)
+            if takes and not start:
+                at += 1
+                if at == len(words) or not is_single(words[at]):
+                    raise Unclear(code, word.at, words[-1].end)
+            given.append((name, word.behind(start) if start else words[at]))
+        at += 1
     return Options(at, given)
 
 
@@ -112,41 +119,23 @@ def _option(word: Word, code: str) -> str:
     raise Unclear(code, word.at, word.end)
 
 
-def _long(words: Sequence[Word], grammar: Grammar, given: list[tuple[str, Word]], code: str) -> int:
-    name, equals, _ = (words[0].literal or "")[2:].partition("=")
-    takes = f"{name}=" in grammar.names
-    if not (takes or name in grammar.names) or (equals and not takes):
-        raise Unclear(code, words[0].at, words[0].end)
-    if equals or not takes:
-        given.append((name, words[0].behind(len(f"--{name}{equals}"))))
-        return 1
-    given.append((name, _value(words, code)))
-    return 2
+def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]]:
+    """The options in a word, whether each takes a value, and where in the word that begins.
 
-
-def _short(
-    words: Sequence[Word], grammar: Grammar, given: list[tuple[str, Word]], code: str
-) -> int:
-    text = words[0].literal or ""
+    None is told of an option that is not of the grammar, zero of a value in the next word.
+    """
+    if text.startswith("--"):
+        name, equals, _ = text[2:].partition("=")
+        takes = f"{name}=" in grammar.names
+        is_known = takes or (name in grammar.names and not equals)
+        yield name, takes if is_known else None, len(f"--{name}=") if equals else 0
+        return
     for number, letter in enumerate(text[1:], 2):
-        place = grammar.letters.find(letter)
-        if place < 0 or letter == ":":
-            raise Unclear(code, words[0].at, words[0].end)
-        if grammar.letters[place + 1 : place + 2] != ":":
-            given.append((letter, words[0]))
-        elif text[number:]:
-            given.append((letter, words[0].behind(number)))
-            return 1
-        else:
-            given.append((letter, _value(words, code)))
-            return 2
-    return 1
-
-
-def _value(words: Sequence[Word], code: str) -> Word:
-    if len(words) < len(("-o", "value")) or not is_single(words[1]):
-        raise Unclear(code, words[0].at, words[-1].end)
-    return words[1]
+        takes = f"{letter}:" in grammar.letters
+        is_known = letter in grammar.letters.replace(":", "")
+        yield letter, takes if is_known else None, number if takes and text[number:] else 0
+        if takes:
+            return
 
 
 def git_words(texts: Sequence[str]) -> list[str]:

@@ -204,18 +204,14 @@ def suspicion(text: str) -> tuple[str, int, int] | None:
     """What a reader of the line could not see, or would take for other letters: code and place."""
     if text.isascii() and text.isprintable():
         return None
-    found: Iterator[tuple[str, re.Match[str] | None]] = (
-        (code, search(text)) for code, search in _SEARCHES[: 1 if text.isascii() else None]
-    )
-    return next(((code, *place.span()) for code, place in found if place), None)
-
-
-def _invisible(text: str) -> re.Match[str] | None:
-    return next((each for each in _INVISIBLE.finditer(text) if each[1]), None)
-
-
-def _confusable(text: str) -> re.Match[str] | None:
-    return next((each for each in _WORD.finditer(text) if _is_mixed(each[0])), None)
+    found = {"control-char": _CONTROL.search(text)}
+    if not text.isascii():
+        unseen = (each for each in _INVISIBLE.finditer(text) if each[1])
+        mixed = (each for each in _WORD.finditer(text) if _is_mixed(each[0]))
+        found["unicode-bidi"] = _BIDI.search(text)
+        found["unicode-invisible"] = next(unseen, None)
+        found["unicode-confusable"] = next(mixed, None)
+    return next(((code, *place.span()) for code, place in found.items() if place), None)
 
 
 def _is_mixed(word: str) -> bool:
@@ -223,11 +219,3 @@ def _is_mixed(word: str) -> bool:
     if word.isascii() or not any(letter.isascii() for letter in word):
         return False
     return any(unicodedata.name(letter, "").startswith(_LOOKALIKES) for letter in word)
-
-
-_SEARCHES: tuple[tuple[str, Callable[[str], re.Match[str] | None]], ...] = (
-    ("control-char", _CONTROL.search),
-    ("unicode-bidi", _BIDI.search),
-    ("unicode-invisible", _invisible),
-    ("unicode-confusable", _confusable),
-)

@@ -93,17 +93,13 @@ class Values:
         )
 
     def _of_piece(self, piece: Piece, depth: int) -> tuple[str, ...]:
-        match piece.kind:
-            case "text" | "glob" | "tilde":
-                return (piece.text,)
-            case "sum":
-                return ("1",)
-            case "variable":
-                return self._of_variable(piece, depth)
-            case "output":
-                return (self._of_output(piece),)
-            case _:
-                return (ANYTHING,)
+        if piece.kind == "variable":
+            return self._of_variable(piece, depth)
+        if piece.kind == "output":
+            return (self._of_output(piece),)
+        if piece.kind in ("text", "glob", "tilde"):
+            return (piece.text,)
+        return ("1",) if piece.kind == "sum" else (ANYTHING,)
 
     def _of_output(self, piece: Piece) -> str:
         """What a substitution puts out, as far as it stands in the line."""
@@ -206,7 +202,8 @@ def told(parts: Sequence[Statement]) -> Word | None:
 def counts(name: str, values: Values, sums: Sequence[str]) -> bool:
     """Whether the line gives a variable nothing but numbers."""
     return all(
-        isinstance(value, Word) and _is_number(value, sums) for value in values.given(name) or ()
+        isinstance(value, Word) and all(_is_numeric(piece, sums) for piece in value.pieces)
+        for value in values.given(name) or ()
     )
 
 
@@ -223,18 +220,11 @@ def is_count(body: Sequence[Statement]) -> bool:
     return is_told and is_one_each and _COUNTERS.fullmatch(text) is not None
 
 
-def _is_number(word: Word, sums: Sequence[str]) -> bool:
-    return all(_is_numeric(piece, sums) for piece in word.pieces)
-
-
 def _is_numeric(piece: Piece, sums: Sequence[str]) -> bool:
-    match piece.kind:
-        case "text":
-            return _COUNT.fullmatch(piece.text) is not None
-        case "variable":
-            is_own = piece.text in NUMBERS or (not piece.how and piece.text in sums)
-            return is_own or piece.how == "#n"
-        case "output":
-            return is_count(piece.body)
-        case kind:
-            return kind in ("sum", "braces")
+    if piece.kind == "variable":
+        is_own = piece.text in NUMBERS or (not piece.how and piece.text in sums)
+        return is_own or piece.how == "#n"
+    if piece.kind == "output":
+        return is_count(piece.body)
+    is_number = piece.kind == "text" and _COUNT.fullmatch(piece.text) is not None
+    return is_number or piece.kind in ("sum", "braces")
