@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 from pegboard_plugins.bash.line import Call, Rule, hijacks
-from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
+from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_letters, read_options
 from pegboard_plugins.bash.syntax import Piece, Word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Value, is_count
@@ -121,17 +121,10 @@ def _refuse_names(call: Call, word: Word, refused: re.Pattern[str]) -> None:
 
 def set_options(call: Call) -> None:
     """`set`: options of the shell, and its arguments."""
-    words, at = call.words, 0
-    while at < len(words) and words[at].literal != "--":
-        text = words[at].literal or ""
-        if not text.startswith(("-", "+")):
-            break
-        named = words[at + 1].literal if at + 1 < len(words) else ""
-        if not _SET_LETTERS.fullmatch(text) or ("o" in text and named not in _SET_NAMES):
-            raise call.no("builtin-option", words[at])
-        at += 2 if "o" in text else 1
+    words = call.words
+    at = read_letters(words, _SET_LETTERS, _SET_NAMES, "builtin-option")
     is_ended = at < len(words) and words[at].literal == "--"
-    if not is_ended and at < len(words) and words[at].literal is None:
+    if at < len(words) and words[at].literal in (None, "-", "+"):
         raise call.no("builtin-option", words[at])
     for word in words[at + is_ended :]:
         call.line.values.add(ARGUMENTS, word)

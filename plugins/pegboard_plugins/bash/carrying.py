@@ -16,6 +16,7 @@ from pegboard_plugins.bash.programs import (
     Options,
     is_single,
     literals,
+    read_letters,
     read_options,
 )
 from pegboard_plugins.bash.source import DEVICE
@@ -24,8 +25,8 @@ from pegboard_plugins.bash.tables import pattern, words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, told
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
-_SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*")
-_SHELL_FLAGS, _SHELL_OPTIONS = words("shell", "words", "flags"), words("shell", "words", "named")
+_SHELL_LETTERS = re.compile(r"-[celuxvnf]*o?[celuxvnf]*|--(norc|noprofile|login|version|help)")
+_SHELL_NAMES = words("shell", "words", "named")
 _LIKE_SH = frozenset({"sh", "dash", "ash", "ksh"})
 BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain-code")
 _TAKES_OPERANDS = re.compile(r"\$[@*0-9]|\$\{[@*0-9]")
@@ -111,8 +112,9 @@ def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
 def shell(call: Call) -> None:
     """A shell with code, a file, or what it reads."""
     words = call.words
-    at, is_code = _shell_options(call)
-    rest = words[at:]
+    at = read_letters(words, _SHELL_LETTERS, _SHELL_NAMES, "shell-option")
+    is_code = any(re.match(r"-\w*c", word.shown) for word in words[:at])
+    rest = words[at + 1 :] if at < len(words) and words[at].literal == "--" else words[at:]
     if is_code:
         _coded(call, rest)
     elif rest and rest[0].literal != "-":
@@ -122,23 +124,6 @@ def shell(call: Call) -> None:
         raise call.no("dynamic-code")
     elif call.one.fed is not None:
         _fed(call)
-
-
-def _shell_options(call: Call) -> tuple[int, bool]:
-    at, is_code, words = 0, False, call.words
-    while at < len(words) and (text := words[at].literal or "")[:1] in ("-", "+"):
-        if text in ("-", "--"):
-            at += len(text) - 1
-            break
-        at += 1
-        if text in _SHELL_FLAGS:
-            continue
-        behind = words[at].literal if at < len(words) else None
-        if not _SHELL_LETTERS.fullmatch(text) or ("o" in text and behind not in _SHELL_OPTIONS):
-            raise call.no("shell-option", words[at - 1])
-        is_code |= "c" in text and text[0] == "-"
-        at += "o" in text
-    return at, is_code
 
 
 def _coded(call: Call, rest: Sequence[Word]) -> None:

@@ -126,10 +126,10 @@ class Findings:
         """The word as a path from each folder; `..` stays behind what may be a symlink."""
         text = self.without_tilde(word)
         for folder in self.cwd:
-            if folder == ANYWHERE and not text.startswith("/"):
-                continue
             path = text
             if not text.startswith("/"):  # `..` must stay behind a symlink
+                if folder == ANYWHERE:
+                    continue
                 path = f"{folder}{text}" if folder.endswith("/") else f"{folder}/{text}"
             if not (path.startswith("/dev/") and _DEVICE.fullmatch(path)):
                 yield path
@@ -140,7 +140,7 @@ class Findings:
             fixed = before_glob(path)
             if fixed != path:
                 self.globs[path] = None
-            if not _is_made_up(path):
+            if "mktemp" not in path or not _is_made_up(path):
                 self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
@@ -163,7 +163,7 @@ class Findings:
 
     def without_tilde(self, word: Operand) -> str:
         """The word's text with the home that a `~` at its start stands for."""
-        if not (word.bare and word.text.startswith("~")):
+        if word.text[:1] != "~" or not word.bare:
             return word.text
         user, slash, rest = word.text[1:].partition("/")
         home = os.path.expanduser(f"~{user}") if user else self.home  # noqa: PTH111 - as a shell
@@ -177,7 +177,7 @@ def _is_within(path: str, folder: str) -> bool:
 
 def _is_made_up(path: str) -> bool:
     """Whether it is a new temporary file or in a new folder, which nobody has to be asked about."""
-    return "mktemp" in path and _is_within(path, MADE_UP) and ".." not in path
+    return _is_within(path, MADE_UP) and ".." not in path
 
 
 def before_glob(path: str) -> str:

@@ -19,6 +19,7 @@ from pegboard_plugins.bash.syntax import Block, Unclear, Word
 from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 
 _SHARP = ("shell", "sharp")
+_FLAGS = re.DOTALL | re.MULTILINE
 
 
 def judge_line(text: str, values: Values) -> tuple[Line, Block]:
@@ -86,11 +87,11 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
         takes_options &= word.literal != "--"
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
-        for text in call.line.values.words([word]):
+        literal = word.literal
+        for text in (literal,) if literal is not None else call.line.values.words([word]):
             if is_open and not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
                 raise call.no("wrapper", word)
-            both = f"{text}\n{after.shown}"
-            is_option = runs is not None and re.match(runs, both, re.DOTALL | re.MULTILINE)
+            is_option = runs is not None and re.match(runs, f"{text}\n{after.shown}", _FLAGS)
             if is_option or (takes_options and languages.is_open(call, word, text)):
                 raise call.no("option-runs", word)
     if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):

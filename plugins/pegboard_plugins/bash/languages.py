@@ -28,7 +28,7 @@ _AWK_ACTS = pattern("programs", "awk-acts")
 _GIT_COMMANDS, _GIT_FLAGS = (words("git", "words", name) for name in ("commands", "flags"))
 _GIT_RUNS = patterns("git", "runs")
 _TAME_SETTING, _HOOKED = pattern("git", "tame-setting"), pattern("git", "hooked")
-_ANYWHERE = r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
+_ANYWHERE = re.compile(r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::")
 
 
 def sed(call: Call) -> None:
@@ -181,7 +181,7 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
             continue
         for text in call.line.values.words([word]):
             is_option = runs is not None and (re.match(runs, text) or is_open(call, word, text))
-            if is_option or (name != "commit" and re.match(_ANYWHERE, text)):
+            if is_option or (name != "commit" and _ANYWHERE.match(text)):
                 raise call.no("git-option", word)
 
 

@@ -125,9 +125,12 @@ def _searches(name: str) -> bool:
     return "searches" in kinds(name)
 
 
-def _called(one: Simple) -> tuple[str, list[str]]:
-    name = one.words[0].shown.rpartition("/")[2]
-    return name, [word.shown for word in one.words[1:]]
+def _called(statement: Statement) -> tuple[str, list[str]]:
+    """The program of a lone command, and its arguments; an empty name for any other statement."""
+    if not isinstance(statement, Simple) or not statement.words:
+        return "", []
+    name, *texts = [word.shown for word in statement.words]
+    return name.rpartition("/")[2], texts
 
 
 def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
@@ -135,12 +138,13 @@ def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
     if not parts:
         return False
     said = _says(parts[0], values, depth) or False
-    cut = next((part for part in parts[1:] if not _is_keeper(part)), None)
+    others = (part for part in parts[1:] if "keeps-lines" not in kinds(_called(part)[0]))
+    cut = next(others, None)
     said = said or (cut is not None and _leads_lines(parts[0], cut, values, depth))
     for part in parts[1:]:
-        if not isinstance(part, Simple) or not part.words:
-            return False
         name, texts = _called(part)
+        if not isinstance(part, Simple) or not name:
+            return False
         if "numbers" in kinds(name):
             said = True
         elif not _keeps(name, texts, part, values, depth):
@@ -148,17 +152,11 @@ def _pipes(parts: Sequence[Statement], values: Values, depth: int) -> bool:
     return said
 
 
-def _is_keeper(part: Statement) -> bool:
-    return (
-        isinstance(part, Simple) and bool(part.words) and "keeps-lines" in kinds(_called(part)[0])
-    )
-
-
 def _leads_lines(search: Statement, cut: Statement, values: Values, depth: int) -> bool:
     """Whether names of files, or numbers of lines, are cut from what a search has found."""
-    if not isinstance(search, Simple) or not isinstance(cut, Simple) or not search.words:
-        return False
     name, texts = _called(search)
+    if not isinstance(search, Simple) or not isinstance(cut, Simple):
+        return False
     if not _searches(name) or _is_open(search, values, depth):
         return False
     flags = "".join(text for text in texts if re.match(r"-[a-zA-Z]", text))

@@ -132,8 +132,9 @@ def _feed(simples: Sequence[Simple], feed: Feed) -> None:
 
 def _command(source: Source) -> Statement:
     start, word = len(source.simples), source.keyword()
-    bracket = "((" if source.sees("((") else source.letter.strip("{")
-    step = _COMPOUND.get(word or bracket)
+    if source.letter == "(":
+        word = "((" if source.sees("((") else "("
+    step = _COMPOUND.get(word)
     if step is not None:
         found = step(source)
     elif function := source.take(_FUNCTION):
