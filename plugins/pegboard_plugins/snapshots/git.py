@@ -52,7 +52,7 @@ _COMMIT = re.compile(rb"[0-9a-f]{40}")
 _OTHER_HASH = re.compile(rb"objectformat\s*=\s*sha256", re.IGNORECASE)
 
 
-_log = logging.getLogger("pegboard.snapshot")
+_log = logging.getLogger("pegboard.snapshots")
 
 
 class GitError(OSError):
