@@ -174,7 +174,7 @@ async def opened(
     env: Mapping[str, str] | None = None,
     **options: object,
 ) -> AsyncIterator[App]:
-    """An App in `folder/project` with these plugins alone, its data beside it.
+    """An App in `folder/project` with snapshots and these plugins alone, its data beside it.
 
     Its database answers late where `slow_storage` is asked for.
     """
@@ -182,13 +182,14 @@ async def opened(
     project.mkdir(exist_ok=True)
     policy = (AllowAll(),) if allow else ()
     variables = dict(env or {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder)})
+    kept = () if options.get("builtins") else (snapshots,)
     slow: tuple[object, ...] = ()
     if (seed := slow_seed()) is not None:
         slow = (SlowStoragePlugin(seed),)
         variables["PEGBOARD_DATABASE"] = slow_url(folder / "data" / "pegboard.db")
     chosen = AppOptions(
         installed=False,
-        plugins=(PlayedPlugin(provider), snapshots, *policy, *slow, *plugins),
+        plugins=(PlayedPlugin(provider), *kept, *policy, *slow, *plugins),
         config_dir=folder / "config",
         data_dir=folder / "data",
         state_dir=folder / "state",

@@ -1,0 +1,40 @@
+"""Every built-in plugin can be switched off: what remains opens, says so, and answers."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pegboard import tool
+from pegboard.schema.part import Completed
+from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+BUILT_IN = sorted(tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["pegboard"])
+
+
+@tool
+async def echo(words: str) -> str:
+    """Say it again."""
+    return words
+
+
+@pytest.mark.parametrize(
+    "names", [*([name] for name in BUILT_IN), BUILT_IN], ids=[*BUILT_IN, "all"]
+)
+async def test_without_a_built_in_plugin_a_turn_runs_with_what_others_bring(
+    tmp_path: Path, names: list[str]
+) -> None:
+    provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
+    config = {"model": "played/m", "plugins": {name: {"enabled": False} for name in names}}
+
+    async with opened(tmp_path, provider, ToolsPlugin(echo), builtins=True, config=config) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+        [part] = tools_of(await app.turns(session.id))
+        missing = {each.name: each.error for each in app.register.infos if each.blocked}
+
+    assert "done" in str(turn.parts)
+    assert isinstance(part.state, Completed)
+    assert set(missing) == set(names)
+    assert all(f"plugins.{name}.enabled" in missing[name] for name in names)
