@@ -7,7 +7,9 @@ no plugin can change what another, or the store, sees.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NoReturn, TypeVar
+from dataclasses import dataclass, field
+from operator import is_
+from typing import Any, NoReturn, TypeGuard, TypeVar
 
 import msgspec
 
@@ -19,7 +21,9 @@ from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 
 REMEMBERED = 4096
-"""Values whose view is kept, so that a long history costs one look-up per turn, not a copy."""
+"""Values whose view is kept."""
+HISTORIES = 16
+"""Sessions whose turns are kept with their views: only what is new in one is looked at."""
 _KEPT = frozenset({Turn, ToolDefinition, Agent, Config, Model})
 """What is handed out again and again as the same object."""
 
@@ -62,6 +66,15 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _AS_THEY_ARE = _SCALARS | {ReadOnlyDict, ReadOnlyList}
 
 
+@dataclass(slots=True)
+class _Seen:
+    """The turns of a session as they were handed out last, and the turns by their views."""
+
+    turns: tuple[Turn, ...] = ()
+    views: tuple[Turn, ...] = ()
+    values: dict[int, object] = field(default_factory=dict)
+
+
 class Shield:
     """Makes views and takes them back.
 
@@ -71,6 +84,7 @@ class Shield:
     def __init__(self) -> None:
         self._views: OrderedDict[int, tuple[object, object]] = OrderedDict()
         self._values: dict[int, object] = {}
+        self._histories: OrderedDict[str, _Seen] = OrderedDict()
         self._session: tuple[SessionView, SessionView] | None = None
 
     def view(self, value: _T) -> _T:
@@ -94,7 +108,7 @@ class Shield:
             return ReadOnlyDict((key, self._view(item)) for key, item in value.items())
         if isinstance(value, list):
             return ReadOnlyList(self._view(item) for item in value)
-        return _mapped(value, self._view)
+        return self._turns_view(value) if _are_turns(value) else _mapped(value, self._view)
 
     def _session_view(self, session: SessionView) -> SessionView:
         """The view of a session, made once for all hooks and plugins of a step."""
@@ -102,19 +116,40 @@ class Shield:
             self._session = (session, _mapped(session, self._view))
         return self._session[1]
 
+    def _turns_view(self, turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+        seen = self._histories.setdefault(turns[0].info.session_id, _Seen())
+        self._histories.move_to_end(turns[0].info.session_id)
+        if len(self._histories) > HISTORIES:
+            self._histories.popitem(last=False)
+        same = list(map(is_, turns, seen.turns))
+        common = same.index(False) if False in same else len(same)
+        if common < len(turns) or common < len(seen.turns):
+            for view in seen.views[common:]:
+                seen.values.pop(id(view), None)
+            views = [self._kept(turn) for turn in turns[common:]]
+            for turn, view in zip(turns[common:], views, strict=True):
+                seen.values[id(view)] = self._values.get(id(turn), turn)
+            seen.turns, seen.views = turns, (*seen.views[:common], *views)
+        return seen.views
+
     def _plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
         if type(value) in _SCALARS:
             return value
-        if type(value) in _KEPT and id(value) in self._values:
-            return self._values[id(value)]
+        if type(value) in _KEPT:
+            kept = (self._values, *(seen.values for seen in self._histories.values()))
+            for values in kept:
+                if id(value) in values:
+                    return values[id(value)]
         return _mapped(value, self._plain)
 
-    def _kept(self, value: object) -> object:
+    def _kept(self, value: _T) -> _T:
         if id(value) in self._values:
             return value
+        view: _T
         if (known := self._views.get(id(value))) is not None:
             self._views.move_to_end(id(value))
-            return known[1]
+            _, view = known  # type: ignore[assignment]  # the value's own type
+            return view
         view = _mapped(value, self._view)
         self._views[id(value)] = (value, view)
         self._values[id(view)] = value
@@ -141,6 +176,10 @@ def _mapped(value: object, change: Callable[[object], object]) -> Any:  # noqa: 
         changes = _changes(value, value.__struct_fields__, change)
         return msgspec.structs.replace(value, **changes) if changes else value
     return value
+
+
+def _are_turns(value: object) -> TypeGuard[tuple[Turn, ...]]:
+    return isinstance(value, tuple) and bool(value) and type(value[0]) is Turn
 
 
 def _is_history(value: tuple[object, ...]) -> bool:

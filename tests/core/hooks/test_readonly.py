@@ -3,6 +3,7 @@
 import copy
 import json
 from collections.abc import Callable
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -102,3 +103,14 @@ def test_no_more_turns_are_remembered_than_the_limit() -> None:
     shield.view(turns)
 
     assert len(shield._views) == len(shield._values) == REMEMBERED
+
+
+def test_a_history_longer_than_that_is_still_handed_out_and_taken_back_as_itself() -> None:
+    shield = Shield()
+    turns = tuple(copy.copy(TURN) for _ in range(REMEMBERED + 10))
+    views = shield.view(turns)
+    longer = (*turns[:-1], copy.copy(TURN), copy.copy(TURN))
+
+    assert shield.view(turns) is views
+    assert all(map(is_, shield.view(longer)[:-2], views[:-1]))
+    assert all(map(is_, shield.plain(shield.view(longer)), longer))
