@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 from pegboard.contract.changes import AddText, Change, DropPart, PutMessage, PutPart, Tell
 from pegboard.contract.storage import Fence, Storage
+from pegboard.kit.shielded import shielded
 from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
 
@@ -120,7 +121,8 @@ class Writer:
     ) -> None:
         assert self._task is not None
         try:
-            await self.barrier()
+            # However often the turn is cancelled: what it has announced has its end here.
+            await shielded(self.barrier())
         finally:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

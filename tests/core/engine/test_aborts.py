@@ -186,3 +186,32 @@ async def test_a_prompt_that_comes_while_the_app_is_closed_waits_for_the_next_on
     async with opened(tmp_path, provider) as app:
         [prompt] = await app.turns(session.id)
         assert texts(prompt) == ["late"]
+
+
+async def test_an_answer_ends_and_its_session_is_free_however_often_it_is_aborted(
+    tmp_path: Path,
+) -> None:
+    begun = asyncio.Event()
+
+    async def answer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
+        yield TextDelta("t", "half")
+        begun.set()
+        await asyncio.sleep(LIMIT_S)
+        yield StreamFinish("stop")
+
+    async with opened(tmp_path, Played(answer, text("again"))) as app:
+        session = await app.create_session()
+        first = asyncio.create_task(app.prompt(session.id, HI))
+        await asyncio.wait_for(begun.wait(), LIMIT_S)
+        aborts = []
+        while not first.done():
+            aborts.append(asyncio.create_task(app.abort(session.id)))
+            await asyncio.sleep(0)
+        await asyncio.gather(*aborts)
+        stopped = assistant(await first)
+        [stored] = [turn.info for turn in await app.turns(session.id) if turn.info.id == stopped.id]
+        answered = await app.prompt(session.id, (TextInput(text="go on"),))
+
+    assert stored.time.completed is not None
+    assert isinstance(stopped.error, AbortedFailure)
+    assert texts(answered) == ["again"]
