@@ -130,6 +130,7 @@ if TYPE_CHECKING:
     from pegboard.kit.programs import find_program as find_program
     from pegboard.kit.programs import search_path as search_path
     from pegboard.kit.redact import secret_values as secret_values
+    from pegboard.kit.shielded import shielded as shielded
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.textfile import FileText as FileText
     from pegboard.kit.textfile import decode_text as decode_text
@@ -222,6 +223,7 @@ _MODULES = {
     "contract.host": ("HookCalls", "Host"),
     "ids": ("IdSource", "check_id"),
     "kit.ignores": ("IgnoreRules",),
+    "kit.shielded": ("shielded",),
     "kit.suggestions": ("nearest_names",),
     "kit.openat": (
         "TEMPORARY",

@@ -6,7 +6,14 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pegboard import ToolContext, ToolError, move_resolved, remove_resolved, temporary_beside
+from pegboard import (
+    ToolContext,
+    ToolError,
+    move_resolved,
+    remove_resolved,
+    shielded,
+    temporary_beside,
+)
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 
@@ -22,15 +29,12 @@ async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
     :raises PatchError: `io`, when a file cannot be changed; then all are as before.
     :raises ToolError: when one cannot, and another cannot be put back.
     """
-    work = asyncio.create_task(_write_all(context, changes))
     try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError as error:
         # No limit: these are a few writes, and half of them would be worse than all.
-        await asyncio.wait({work})
-        failed = None if work.cancelled() else work.exception()
+        return await shielded(_write_all(context, changes))
+    except asyncio.CancelledError as error:
         text = "The patch is applied whole: all its files are changed."
-        raise asyncio.CancelledError(str(failed) if failed else text) from error
+        raise asyncio.CancelledError(str(error.__cause__ or text)) from error
 
 
 async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
