@@ -1,6 +1,6 @@
 """A function's parameters as a pydantic model: for types that are not plain, and for every check.
 
-Importing this module imports pydantic, which takes 0.1 s: `tool_arguments` does so at need.
+Importing this module imports pydantic, which takes 0.1 s: `binding` does so at need.
 """
 
 import reprlib

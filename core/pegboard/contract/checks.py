@@ -166,13 +166,6 @@ def sandboxes(answer: object, _: object) -> object:
     return _sequence_of(_check_for(Sandbox))(answer, ())
 
 
-def snapshots(answer: object, _: object) -> object:
-    """What keeps snapshots, whose protocol is loaded only where somebody does."""
-    from pegboard.contract.snapshots import Snapshots
-
-    return _instance(answer, Snapshots)
-
-
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)

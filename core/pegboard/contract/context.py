@@ -1,6 +1,6 @@
 """What a plugin is handed: a read-only view of the session, and the context of a tool call."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -390,6 +390,3 @@ class ToolContext(Protocol):
             more than the allowed depth of subagents.
         """
         ...
-
-
-ToolFunction = Callable[..., Awaitable[object] | object]

@@ -27,6 +27,7 @@ from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.providers import ModelRequest, Provider, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.storage import OpenStorage
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
@@ -42,7 +43,6 @@ from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
     from pegboard.contract.sandbox import Sandbox
-    from pegboard.contract.snapshots import Snapshots
 
 
 @_hookspec("collect")
@@ -150,10 +150,10 @@ def register_sandboxes() -> "Sequence[Sandbox] | None":
     """
 
 
-@_hookspec("first", check=_answers.snapshots)
+@_hookspec("first")
 def register_snapshots(
     config: Config, workspace: Workspace, places: Places, env: Mapping[str, str]
-) -> "Snapshots | None":
+) -> Snapshots | None:
     """What keeps the states of the project's files, for revert and for diffs.
 
     Called once when the App opens. Without an answer there are no snapshots: a revert takes

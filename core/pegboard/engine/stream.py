@@ -72,7 +72,6 @@ class ToolFailed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ToolEvent = ToolRunning | ToolProgress | ToolDone | ToolFailed
-StepEvent = StreamEvent | ToolEvent
 
 
 async def run_step(

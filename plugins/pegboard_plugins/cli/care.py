@@ -3,7 +3,6 @@
 import asyncio
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -171,10 +170,6 @@ def shown(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
         size /= _UNIT
     return f"{size:.1f} {_UNITS[-1]}"
-
-
-def _entries(folder: Path) -> Iterator[Path]:
-    return folder.iterdir() if folder.is_dir() else iter(())
 
 
 def _size(path: Path) -> int:
