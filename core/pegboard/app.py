@@ -240,7 +240,7 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
-        return await self._runs.prompt(self._engine, session_id, prompt)
+        return await self._runs.prompt(session_id, prompt)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command; it raises what `prompt` does.
@@ -249,7 +249,7 @@ class App:
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
         """
         command = find_command(self.commands, order.name)
-        return await self._runs.command(self._engine, session_id, command, order)
+        return await self._runs.command(session_id, command, order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked.
@@ -257,7 +257,7 @@ class App:
         :raises NotFoundError: for an unknown session or agent.
         :raises SessionBusyError: while the session runs.
         """
-        return await self._runs.shell(self._engine, session_id, order)
+        return await self._runs.shell(session_id, order)
 
     async def terminal(self, order: TerminalOrder, on_output: Callable[[bytes], None]) -> Terminal:
         """A program at a terminal that the user works in; who opens it closes it.
@@ -282,12 +282,12 @@ class App:
 
     async def edit(self, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
         """Change or remove a message, or a part of one, that the session has, while it rests."""
-        async with self._runs.at_rest(self._engine, session_id):
+        async with self._runs.at_rest(session_id):
             await edit(self._engine, session_id, change)
 
     async def delete_session(self, session_id: str) -> None:
         """Stop and delete a session, its subagents' sessions and all that belongs to them."""
-        await self._runs.delete(self._engine, session_id)
+        await self._runs.delete(session_id)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
         """The subagents' sessions of a session, in the order of their creation."""
@@ -327,7 +327,7 @@ class App:
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
-        return await self._runs.summarize(self._engine, session_id, model)
+        return await self._runs.summarize(session_id, model)
 
     async def revert(
         self, session_id: str, message_id: str, part_id: str | None = None
@@ -340,12 +340,12 @@ class App:
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.
         """
-        async with self._runs.at_rest(self._engine, session_id):
+        async with self._runs.at_rest(session_id):
             return await revert(self._engine, session_id, message_id, part_id)
 
     async def unrevert(self, session_id: str) -> Reverted:
         """The session and its files as they were before `revert`."""
-        async with self._runs.at_rest(self._engine, session_id):
+        async with self._runs.at_rest(session_id):
             return await unrevert(self._engine, session_id)
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:

@@ -6,6 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -60,8 +61,7 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     are plugins too, the newest of all. `interactive` says that somebody answers permission
     requests; without it an ask is a deny. `trust` decides about the project's own code for this
     App alone, a decision for just the files that it is about; None leaves it to what the user said
-    before. `env` stands for the environment,
-    the folders for the user's.
+    before. `env` stands for the environment, the folders for the user's.
     """
 
     config: Mapping[str, object] = {}
@@ -75,6 +75,16 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     data_dir: Path | None = None
     state_dir: Path | None = None
     cache_dir: Path | None = None
+
+    def places(self, env: Mapping[str, str]) -> Places:
+        """The folders: those that are given, the environment's, then the system's."""
+        return Places.of(
+            env,
+            config=self.config_dir,
+            data=self.data_dir,
+            state=self.state_dir,
+            cache=self.cache_dir,
+        )
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,15 +137,9 @@ class _Assembly:
         self._directory = directory
         self._options = options
         self._env = dict(os.environ if options.env is None else options.env)
-        self._places = Places.of(
-            self._env,
-            config=options.config_dir,
-            data=options.data_dir,
-            state=options.state_dir,
-            cache=options.cache_dir,
-        )
+        self._places = options.places(self._env)
+        self._home = Path(self._env.get("HOME") or Path.home())
         self._bus = Bus()
-        self._runs = Runs()
         self._hooks: Hooks | None = None
         self._registered: asyncio.Future[Hooks] = asyncio.get_running_loop().create_future()
         self._ids = IdSource()
@@ -154,8 +158,7 @@ class _Assembly:
     async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> Parts:
         loaded, decision = await self._configured(workspace)
         register = await self._plugins(workspace, loaded, decision)
-        self._hooks = hooks = register.hooks
-        self._registered.set_result(hooks)
+        hooks = register.hooks
         config = await hooks.fold(hookspecs.config_load, config=loaded.config)
         config = _no_looser(config, loaded.config)
         tools = await register.collect_tools(config)
@@ -166,7 +169,7 @@ class _Assembly:
             config=config,
             hooks=hooks,
             storage=await storage,
-            publish=self._publish,
+            publish=partial(_publish, self._bus),
             desk=Desk(interactive=self._options.interactive),
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
@@ -177,7 +180,7 @@ class _Assembly:
             providers=providers,
             env=self._env,
             output_dir=self._places.tool_output,
-            home=self._home(),
+            home=self._home,
             config_dir=self._places.config,
             private=self._private(workspace),
             decision=decision,
@@ -185,13 +188,14 @@ class _Assembly:
             snapshots=await self._snapshots(hooks, workspace, config),
             enclosure=await self._enclosure(workspace, config),  # nothing fails after it
             bounds=Bounds(config.limits),
-            now=_now,
+            now=lambda: time.time_ns() // 1_000_000,
             resolve_model=lambda name: find_model(name, providers, hooks),
-            run_child=lambda request: self._runs.run_child(engine, request),
         )
+        runs = Runs(engine)
+        self._bus.attach(runs.note)
         return Parts(
             engine=engine,
-            runs=self._runs,
+            runs=runs,
             register=register,
             loaded=loaded,
             decision=decision,
@@ -207,9 +211,6 @@ class _Assembly:
         spec, places, env = hookspecs.register_snapshots, self._places, self._env
         return await hooks.first(spec, config=config, workspace=workspace, places=places, env=env)
 
-    def _home(self) -> Path:
-        return Path(self._env.get("HOME") or Path.home())
-
     async def _commands(self, workspace: Workspace, config: Config) -> dict[str, Command]:
         """The slash commands by name: the plugins' ones, the documents, then the user's."""
         assert self._hooks is not None
@@ -217,7 +218,7 @@ class _Assembly:
             hookspecs.register_commands,
             config=config,
             workspace=workspace,
-            home=self._home(),
+            home=self._home,
             config_dir=self._places.config,
         )
         every = [answer.value for answer in answers]
@@ -236,7 +237,7 @@ class _Assembly:
             config=config,
             workspace=workspace,
             places=self._places,
-            home=self._home(),
+            home=self._home,
             private=self._private(workspace),
         )
         return await enclosure_for(site, self._hooks)
@@ -252,7 +253,7 @@ class _Assembly:
     async def _plugins(
         self, workspace: Workspace, loaded: LoadedConfig, decision: Decision
     ) -> Register:
-        return await load_plugins(
+        register = await load_plugins(
             directory=workspace.directory,
             config_dir=self._places.config,
             config=loaded.config,
@@ -261,8 +262,12 @@ class _Assembly:
             extra=self._options.plugins,
             builtins=self._options.builtins,
             installed=self._options.installed,
-            on_failure=self._plugin_failed,
+            on_failure=partial(_failed, self._bus, self._failures),
         )
+        self._hooks = register.hooks
+        self._bus.attach(partial(_hear, register.hooks))
+        self._registered.set_result(register.hooks)
+        return register
 
     async def _storage(self) -> Storage:
         """The database: SQLite at once, another kind when the plugins are there to open it."""
@@ -270,7 +275,7 @@ class _Assembly:
         scheme = url.partition("://")[0]
         if scheme == url:
             path = Path(url) if url else self._places.database
-            return await open_storage(path, ids=self._ids, on_commit=self._publish)
+            return await open_storage(path, ids=self._ids, on_commit=partial(_publish, self._bus))
         hooks = await self._registered
         kinds = await hooks.tables(hookspecs.register_storage)
         if scheme not in kinds:
@@ -278,18 +283,7 @@ class _Assembly:
                 f"no plugin opens {scheme}:// databases; known: {', '.join(kinds) or 'none'}",
                 key="PEGBOARD_DATABASE",
             )
-        return await kinds[scheme](url, ids=self._ids, on_commit=self._publish)
-
-    def _publish(self, events: Sequence[Event]) -> None:
-        self._runs.note(events)
-        self._bus.publish(*events)
-        if self._hooks is not None and self._hooks.has(hookspecs.event):
-            for event in events:
-                self._hooks.notify(hookspecs.event, event=event)
-
-    def _plugin_failed(self, failure: PluginFailed) -> None:
-        self._failures.append(failure)
-        self._publish([Event(properties=failure)])
+        return await kinds[scheme](url, ids=self._ids, on_commit=partial(_publish, self._bus))
 
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""
@@ -325,6 +319,21 @@ class _Assembly:
             overrides=self._options.config,
             trusted=trusted,
         )
+
+
+def _publish(bus: Bus, events: Sequence[Event]) -> None:
+    bus.publish(*events)
+
+
+def _hear(hooks: Hooks, events: Sequence[Event]) -> None:
+    if hooks.has(hookspecs.event):
+        for event in events:
+            hooks.notify(hookspecs.event, event=event)
+
+
+def _failed(bus: Bus, failures: deque[PluginFailed], failure: PluginFailed) -> None:
+    failures.append(failure)
+    bus.publish(Event(properties=failure))
 
 
 def _no_looser(config: Config, said: Config) -> Config:
@@ -373,18 +382,13 @@ def _configured_commands(config: Config) -> Iterator[Command]:
         yield Command(
             name=name,
             template=said.template,
-            hints=_hints(said.template),
+            hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", said.template)))),
             description=said.description,
             agent=said.agent,
             model=said.model,
             source="command",
             subtask=said.subtask,
         )
-
-
-def _hints(template: str) -> tuple[str, ...]:
-    """The placeholders of a template: `$1`, `$2` ... and `$ARGUMENTS`."""
-    return tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", template))))
 
 
 async def _discard(storage: "asyncio.Future[Storage]") -> None:
@@ -394,7 +398,3 @@ async def _discard(storage: "asyncio.Future[Storage]") -> None:
     except (PegboardError, asyncio.CancelledError):
         return
     await opened.aclose()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -91,11 +91,18 @@ class Bus:
     """Hands every published event to every subscription; belongs to one event loop."""
 
     def __init__(self) -> None:
+        self._attached: list[Callable[[Sequence[Event]], None]] = []
         self._subscriptions: dict[Subscription, None] = {}
         self._encoded: OrderedDict[int, tuple[Event, bytes]] = OrderedDict()
 
+    def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
+        """Calls `heard` with all events from here on, before they are queued; it must not wait."""
+        self._attached.append(heard)
+
     def publish(self, *events: Event) -> None:
         """Queues the events for all listeners; never waits."""
+        for heard in self._attached:
+            heard(events)
         for event in events:
             for subscription in self._subscriptions:
                 subscription.deliver(event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard.audit.trail import Audit
-from pegboard.contract.context import ChildResult, Ruleset
+from pegboard.contract.context import Ruleset
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
@@ -86,7 +86,6 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], int]
     bounds: Bounds
     resolve_model: Callable[[str], Awaitable[Model]]
-    run_child: Callable[[ChildRequest], Awaitable[ChildResult]]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)

@@ -1,20 +1,23 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
 from asyncio import Lock, Task
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.contract.changes import ChangeSession
-from pegboard.contract.context import Ruleset, SessionView
+from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ModelRequest
 from pegboard.engine.calls.repeats import Repeats
 from pegboard.engine.ending.finish import Progress
 from pegboard.engine.history import History
-from pegboard.engine.parts import Engine
+from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.tracking.fileledger import STAMPS
 from pegboard.engine.tracking.stepsnapshots import Trail
 from pegboard.engine.writer import Writer
+from pegboard.errors import ToolError
+from pegboard.ids import IdSource
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.policy.clock import Slots
 from pegboard.schema.agent import Agent
@@ -36,19 +39,19 @@ class SessionIds:
     Who reads the session, changes it and stores it holds `changing` meanwhile.
     """
 
-    engine: Engine
+    source: IdSource
     last_message: str | None
     last_part: str | None
     changing: Lock = field(default_factory=Lock)
 
     def message(self) -> str:
         """An id for a new message."""
-        self.last_message = self.engine.ids.new("message", after=self.last_message)
+        self.last_message = self.source.new("message", after=self.last_message)
         return self.last_message
 
     def part(self) -> str:
         """An id for a new part."""
-        self.last_part = self.engine.ids.new("part", after=self.last_part)
+        self.last_part = self.source.new("part", after=self.last_part)
         return self.last_part
 
     def note(self, turn: Turn) -> None:
@@ -58,15 +61,25 @@ class SessionIds:
             self.last_part = max(self.last_part or "", part.id)
 
 
+async def no_subagents(request: ChildRequest) -> ChildResult:
+    """Refuse a subagent to calls that belong to no answer, as those of a slash command do.
+
+    :raises ToolError: always.
+    """
+    raise ToolError(
+        f"{request.agent.name} cannot work here: a subagent needs an answer to work for"
+    )
+
+
 @dataclass(slots=True)
 class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
-    `blocked` is set when the user rejected a permission: the turn ends after the step.
-    `calls` are those of the turn, by what came of them, `progress` counts its steps that got
-    nowhere. `trail` follows what the steps do to files, `sent` is the newest request to the
-    model, `width` lets subagents in. `session` is the record as it was stored last, by whomever
-    in this process; `owed_usd` and `owed_tokens` are not in it yet.
+    `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
+    are those of the turn, by what came of them, `progress` counts its steps that got nowhere.
+    `run_child` has a subagent work. `trail` follows what the steps do to files, `sent` is the
+    newest request to the model, `width` lets subagents in. `session` is the record as it was
+    stored last, by whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
     """
 
     engine: Engine
@@ -84,6 +97,7 @@ class Run:
     sent: ModelRequest | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)
+    run_child: Callable[[ChildRequest], Awaitable[ChildResult]] = no_subagents
     owed_usd: float = 0.0
     owed_tokens: Tokens = field(default_factory=Tokens)
     trail: Trail = field(init=False)

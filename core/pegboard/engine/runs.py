@@ -45,7 +45,8 @@ First = Callable[[Run], Awaitable[None]]
 class Runs:
     """The sessions of one App that run now; it owns their tasks."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
         self._runs: dict[str, Run] = {}
         self._early: dict[str, Early] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
@@ -64,7 +65,7 @@ class Runs:
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
 
-    async def prompt(self, engine: Engine, session_id: str, prompt: Prompt) -> Turn:
+    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
 
         The prompt is stored before anything else can refuse it. With `no_reply` the stored
@@ -75,18 +76,18 @@ class Runs:
             prompt, since whoever reads this sends it again.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
-        ids = await self._session_ids(engine, session_id)
+        ids = await self._session_ids(session_id)
         if prompt.message_id is not None:
-            await refuse_known(engine, session_id, prompt.message_id)
+            await refuse_known(self._engine, session_id, prompt.message_id)
         async with ids.changing:
             if not prompt.no_reply:
-                await refuse_claimed(engine, session_id)
-            await settled(engine, session_id)
-            session = await self._in_order(engine, session_id)
-            turn, change = stored(engine, session, prompt, ids)
+                await refuse_claimed(self._engine, session_id)
+            await settled(self._engine, session_id)
+            session = await self._in_order(session_id)
+            turn, change = stored(self._engine, session, prompt, ids)
             puts = (PutPart(part) for part in turn.parts)
-            session = await change_session(engine, PutMessage(turn.info), *puts, change)
-        expanding = expanded(engine, session, turn, ids, command=prompt.command)
+            session = await change_session(self._engine, PutMessage(turn.info), *puts, change)
+        expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
         turn = await self._asides.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
         if (copy := self._copy(session.id)) is not None:
@@ -94,42 +95,40 @@ class Runs:
         if prompt.no_reply:
             return turn
         with saying_that_it_is_kept():
-            return await self._outcome(self._task(engine, session), session.id)
+            return await self._outcome(self._task(session), session.id)
 
-    async def summarize(self, engine: Engine, session_id: str, model: str | None) -> Turn:
+    async def summarize(self, session_id: str, model: str | None) -> Turn:
         """The summary that the session goes on from; why there is none is in its `error`.
 
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
-        async with self.at_rest(engine, session_id) as ids:
-            session = await settled(engine, session_id)
-            turn = requested_by_user(engine, session, ids, model)
-            await engine.storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
-            task = self._task(engine, session)
+        async with self.at_rest(session_id) as ids:
+            session = await settled(self._engine, session_id)
+            turn = requested_by_user(self._engine, session, ids, model)
+            await self._engine.storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
+            task = self._task(session)
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
 
-    async def command(
-        self, engine: Engine, session_id: str, command: Command, order: CommandOrder
-    ) -> Turn:
+    async def command(self, session_id: str, command: Command, order: CommandOrder) -> Turn:
         """The answer to a slash command, like that to a prompt."""
-        ids = await self._session_ids(engine, session_id)
+        ids = await self._session_ids(session_id)
         async with ids.changing:
-            session = await settled(engine, session_id)
-        preparing = prepared(engine, session, command, order, ids)
+            session = await settled(self._engine, session_id)
+        preparing = prepared(self._engine, session, command, order, ids)
         prompt = await self._asides.run(session.id, preparing)
-        turn = await self.prompt(engine, session.id, prompt)
+        turn = await self.prompt(session.id, prompt)
         done = CommandExecuted(
             name=command.name,
             session_id=session.id,
             arguments=order.arguments,
             message_id=turn.info.id,
         )
-        await engine.storage.commit(Emit(done))
+        await self._engine.storage.commit(Emit(done))
         return turn
 
-    async def shell(self, engine: Engine, session_id: str, order: ShellOrder) -> Turn:
+    async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The answer with the output of a command that the user runs.
 
         Prompts that come while it runs are answered after it, as in any run.
@@ -141,25 +140,25 @@ class Runs:
         async def first(run: Run) -> None:
             ended.set_result(await run_shell(run, order))
 
-        async with self.at_rest(engine, session_id):
-            task = self._task(engine, await settled(engine, session_id), first)
+        async with self.at_rest(session_id):
+            task = self._task(await settled(self._engine, session_id), first)
         # Without a time limit of its own: the command has one, and an abort ends it.
         either: set[asyncio.Future[Turn | None]] = {task, ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         return await self._outcome(ended if ended.done() else task, session_id)
 
     @asynccontextmanager
-    async def at_rest(self, engine: Engine, session_id: str) -> AsyncIterator[SessionIds]:
+    async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
         """The session's ids, while it does not run; prompts wait until the context is left.
 
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: while the session runs, or is about to.
         """
-        ids = await self._session_ids(engine, session_id)
+        ids = await self._session_ids(session_id)
         async with ids.changing:
             if session_id in self._tasks or session_id in self._asides:
                 raise SessionBusyError(session_id)
-            await refuse_claimed(engine, session_id)
+            await refuse_claimed(self._engine, session_id)
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
@@ -169,29 +168,29 @@ class Runs:
             if copy is not None and isinstance(event.properties, SessionUpdated):
                 copy.session = event.properties.info
 
-    async def delete(self, engine: Engine, session_id: str) -> None:
+    async def delete(self, session_id: str) -> None:
         """Stop and delete the session, its subagents' sessions and all that belongs to them.
 
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: when another process runs it.
         """
-        async with (await self._session_ids(engine, session_id)).changing:
-            fence = await self._seized(engine, session_id)
+        async with (await self._session_ids(session_id)).changing:
+            fence = await self._seized(session_id)
             try:
-                for each in await family_of(engine, session_id):
+                for each in await family_of(self._engine, session_id):
                     await self.abort(each)
-                events = await engine.storage.commit(DropSession(session_id), fence=fence)
+                events = await self._engine.storage.commit(DropSession(session_id), fence=fence)
             finally:
-                await engine.storage.release(fence)
+                await self._engine.storage.release(fence)
         for each in (event.session_id for event in events if event.session_id is not None):
             await self.abort(each)  # what a subagent's caller began meanwhile
             self._ids.pop(each, None)
-            engine.files.forget(each)
-            await engine.background.forget(each)
-            if engine.snapshots is not None:
-                await engine.snapshots.forget(each)
+            self._engine.files.forget(each)
+            await self._engine.background.forget(each)
+            if self._engine.snapshots is not None:
+                await self._engine.snapshots.forget(each)
 
-    async def _seized(self, engine: Engine, session_id: str) -> Fence:
+    async def _seized(self, session_id: str) -> Fence:
         """The right to the session, taken from its runs here.
 
         A prompt that was stored before begins one more run when the first has ended.
@@ -201,7 +200,7 @@ class Runs:
         for _ in range(SEIZE_TRIES):
             await self.abort(session_id)
             with suppress(SessionBusyError):
-                return await engine.storage.claim(session_id)
+                return await self._engine.storage.claim(session_id)
             if session_id not in self._tasks:
                 break
         raise SessionBusyError(session_id)
@@ -215,15 +214,15 @@ class Runs:
         if run := self._runs.get(session_id):
             await run.writer.store()
 
-    async def _in_order(self, engine: Engine, session_id: str) -> Session:
+    async def _in_order(self, session_id: str) -> Session:
         """The newest session, once its run has stored the messages that it has made.
 
         So messages are in the database in the order of their ids.
         """
-        session = await engine.storage.session(session_id)
+        session = await self._engine.storage.session(session_id)
         while (run := self._runs.get(session_id)) is not None and run.writer.owes:
             written = await run.writer.store()
-            session = await engine.storage.session(session_id)
+            session = await self._engine.storage.session(session_id)
             if not written:
                 break  # the run says what is wrong
         return session
@@ -233,15 +232,13 @@ class Runs:
         if session_id in self._stopping:
             await asyncio.wait((self._tasks[session_id],))
 
-    def _task(
-        self, engine: Engine, session: Session, first: First | None = None
-    ) -> "asyncio.Task[Turn | None]":
+    def _task(self, session: Session, first: First | None = None) -> "asyncio.Task[Turn | None]":
         """The session's run, which is started if there is none, and then with `first`."""
         task = self._tasks.get(session.id)
         if task is None:
             if self._closed:
                 raise AbortedError(f"the program ends, and session {session.id} waits for the next")
-            running = self._run(engine, session.id, first)
+            running = self._run(session.id, first)
             with self._clocks.setdefault(session.id, Clock()).timing():
                 task = asyncio.create_task(running, name=f"run {session.id}")
             task.add_done_callback(partial(self._over, session.id))
@@ -293,7 +290,7 @@ class Runs:
             await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
         await self._titles.aclose()  # last: a step that ends begins one
 
-    async def run_child(self, engine: Engine, request: ChildRequest) -> ChildResult:
+    async def run_child(self, request: ChildRequest) -> ChildResult:
         """How a subagent answered; it is stopped when the caller is, or at its time limit.
 
         What it has cost counts however it ends, and what it left running ends with it.
@@ -301,7 +298,7 @@ class Runs:
         :raises ToolError: when the session to go on with is not a child of the caller's, or its
             subagent is at work.
         """
-        session = await child_session(engine, request)
+        session = await child_session(self._engine, request)
         if session.id in self._callers:
             raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
         # The caller's session may have another agent by now, for a prompt that waits.
@@ -309,20 +306,18 @@ class Runs:
         try:
             if request.on_start is not None:
                 request.on_start(session.id)
-            return await self._child_answer(engine, request, session)
+            return await self._child_answer(request, session)
         finally:
             self._callers.pop(session.id, None)
-            await engine.background.forget(session.id)
-            await charge(engine, request, session)
+            await self._engine.background.forget(session.id)
+            await charge(self._engine, request, session)
 
-    async def _child_answer(
-        self, engine: Engine, request: ChildRequest, session: Session
-    ) -> ChildResult:
+    async def _child_answer(self, request: ChildRequest, session: Session) -> ChildResult:
         parts = (TextInput(text=request.prompt),)
         prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
         try:
             async with Clock().running(request.timeout_s):
-                turn = await self.prompt(engine, session.id, prompt)
+                turn = await self.prompt(session.id, prompt)
             return child_result(session.id, turn)
         except TimeoutError:
             await self.abort(session.id)
@@ -334,21 +329,21 @@ class Runs:
             await self.abort(session.id)
             raise
 
-    async def _session_ids(self, engine: Engine, session_id: str) -> SessionIds:
+    async def _session_ids(self, session_id: str) -> SessionIds:
         if session_id not in self._ids:
-            await engine.storage.session(session_id)  # there is nothing to keep of an unknown one
-            last = await engine.storage.last_ids(session_id)
-            self._ids.setdefault(session_id, SessionIds(engine, last.message, last.part))
+            await self._engine.storage.session(
+                session_id
+            )  # there is nothing to keep of an unknown one
+            last = await self._engine.storage.last_ids(session_id)
+            self._ids.setdefault(session_id, SessionIds(self._engine.ids, last.message, last.part))
         return self._ids[session_id]
 
-    async def _run(
-        self, engine: Engine, session_id: str, first: First | None = None
-    ) -> Turn | None:
+    async def _run(self, session_id: str, first: First | None = None) -> Turn | None:
         run: Run | None = None
         try:
             while run is None or unanswered(run) is not None:
                 self._early.setdefault(session_id, Early())
-                async with self._opened(engine, session_id) as run:
+                async with self._opened(session_id) as run:
                     run.say(Busy())
                     if first is not None:
                         await first(run)
@@ -359,35 +354,38 @@ class Runs:
             return run.last_answer() if run is not None else None
         except PegboardError as error:
             if not error.told:
-                engine.say_failure(session_id, error)
+                self._engine.say_failure(session_id, error)
             raise
         finally:  # nothing waits from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
             self._early.pop(session_id, None)
             self._tasks.pop(session_id, None)
             self._stopping.discard(session_id)
-            engine.say_status(session_id, Idle())
+            self._engine.say_status(session_id, Idle())
 
     @asynccontextmanager
-    async def _opened(self, engine: Engine, session_id: str) -> AsyncIterator[Run]:
-        fence = await engine.storage.claim(session_id)
+    async def _opened(self, session_id: str) -> AsyncIterator[Run]:
+        fence = await self._engine.storage.claim(session_id)
         try:
-            ids = await self._session_ids(engine, session_id)
-            session = await engine.storage.session(session_id)
-            depth, parents = await ancestor_rulesets(engine, session)
+            ids = await self._session_ids(session_id)
+            session = await self._engine.storage.session(session_id)
+            depth, parents = await ancestor_rulesets(self._engine, session)
             parents += self._callers.get(session_id, ())
             parent = self._runs.get(session.parent_id or "")
-            async with Writer(engine.storage, engine.publish, fence=fence) as writer:
-                turns = await engine.storage.turns(session_id)
+            async with Writer(self._engine.storage, self._engine.publish, fence=fence) as writer:
+                turns = await self._engine.storage.turns(session_id)
                 run = Run(
-                    engine=engine,
+                    engine=self._engine,
+                    run_child=self.run_child,
                     session=session,
-                    history=History(turns, subagents=engine.called("subagents")),
+                    history=History(turns, subagents=self._engine.called("subagents")),
                     ids=ids,
                     writer=writer,
                     depth=depth,
                     parent_rulesets=tuple({each.rules: each for each in parents}.values()),
-                    budget=await open_budget(engine, session, parent.budget if parent else None),
+                    budget=await open_budget(
+                        self._engine, session, parent.budget if parent else None
+                    ),
                 )
                 self._early.pop(session_id).tell(run)
                 self._runs[session_id] = run
@@ -397,4 +395,4 @@ class Runs:
                     await run.trail.close()
                     run.settle()
         finally:
-            await engine.storage.release(fence)
+            await self._engine.storage.release(fence)

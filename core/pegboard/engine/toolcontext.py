@@ -355,7 +355,7 @@ class CallContext:
         )
         with self.clock.timing():
             async with self._run.width.taken():
-                return await self._engine.run_child(request)
+                return await self._run.run_child(request)
 
 
 def _name(view: SessionView) -> str:

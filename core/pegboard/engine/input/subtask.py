@@ -78,7 +78,7 @@ async def _worked(
         message_id=context.message_id,
     )
     call = await hooks.fold(hookspecs.tool_execute_before, session=view, call=before)
-    child = await run.engine.run_child(_request(run, user, part, call.input, context))
+    child = await run.run_child(_request(run, user, part, call.input, context))
     result = _result(child, part.description)
     return await hooks.fold(
         hookspecs.tool_execute_after, session=view, call=call, result=result, context=context
