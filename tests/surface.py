@@ -9,28 +9,64 @@ import pegboard_plugins
 
 CORE = Path(pegboard.__file__).parent
 PLUGINS = Path(pegboard_plugins.__path__[0])
-HOME: dict[str, str] = pegboard._HOME
-"""Each public name with the module that it is loaded from."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text())
 
 
 def tree(module: str) -> ast.Module:
     """A module of the core, by its name without `pegboard.`."""
-    path = CORE.joinpath(*module.split("."))
+    path = CORE.joinpath(*filter(None, module.split(".")))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     return _parsed(file)
 
 
-def definitions(name: str, module: str | None = None) -> list[ast.stmt]:
+def _names(ring: str) -> dict[str, str]:
+    """The public names of a ring with the modules, without `pegboard.`, that define them."""
+    found = {}
+    for node in ast.walk(tree(ring.removeprefix("pegboard").removeprefix("."))):
+        match node:
+            case ast.ImportFrom(module=str(source), names=[ast.alias(name, asname)]):
+                if name == asname:
+                    found[name] = source.removeprefix("pegboard.")
+            case ast.ClassDef(name=name) if ring == "pegboard.errors":
+                found[name] = "errors"
+    return found
+
+
+RINGS = {
+    ring: _names(ring)
+    for ring in (
+        "pegboard",
+        "pegboard.providers",
+        "pegboard.kit",
+        "pegboard.storage",
+        "pegboard.errors",
+        "pegboard.embedding",
+        "pegboard.cli",
+        "pegboard.testing",
+    )
+}
+"""Where public names are imported from, each with its names and the modules that define them.
+
+An error that is among the names of `pegboard` is defined in `pegboard.errors`, and told of once.
+"""
+for _name in RINGS["pegboard"]:
+    RINGS["pegboard.errors"].pop(_name, None)
+
+
+def definitions(name: str, module: str) -> list[ast.stmt]:
     """What defines a public name, through re-exports; overloads come before what they overload."""
-    module = module or HOME[name]
     found: list[ast.stmt] = []
     for node in tree(module).body:
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() if node.name == name:
                 found.append(node)
-            case ast.Assign(targets=[ast.Name(id=target)]) if target == name:
-                found.append(node)
+            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+                if isinstance(target, ast.Name) and target.id == name:
+                    found.append(node)
             case ast.ImportFrom(module=str(source), names=names) if source.startswith("pegboard."):
                 if any((each.asname or each.name) == name for each in names):
                     found += definitions(name, source.removeprefix("pegboard."))
@@ -49,10 +85,6 @@ def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
                 case ast.FunctionDef(decorator_list=[ast.Call(func=ast.Name(id=name)) as mark]):
                     if name.endswith("hookspec"):
                         yield node, mark
-
-
-def _parsed(file: Path) -> ast.Module:
-    return ast.parse(file.read_text())
 
 
 def marks(function: Function) -> set[str]:

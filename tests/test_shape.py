@@ -15,6 +15,8 @@ from pathlib import Path
 import grimp
 import pytest
 
+from surface import RINGS
+
 ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "core", ROOT / "plugins")
 WRITTEN = (*SOURCES, ROOT / "tests", ROOT / "contrib", ROOT / "docs")
@@ -60,8 +62,6 @@ TOP = {
     "pyproject.toml",
     "tests",
 }
-RINGS = ("pegboard.schema.", "pegboard.cli.", "pegboard_client.")
-"""What plugins may import beside the names of `pegboard` itself."""
 _ENTRIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 PLUGINS, COMMANDS = _ENTRIES["pegboard"], _ENTRIES["pegboard.commands"]
 
@@ -201,7 +201,8 @@ def test_a_plugin_imports_only_the_public_names(path: Path) -> None:
     foreign = {
         name
         for name in ours
-        if name != "pegboard" and not f"{name}.".startswith((*RINGS, f"{own}."))
+        if name not in RINGS
+        and not f"{name}.".startswith(("pegboard.schema.", "pegboard_client.", f"{own}."))
     }
 
     assert foreign == set()

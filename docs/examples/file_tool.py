@@ -9,7 +9,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard import Tool, ToolContext, ToolResult, decode_text, hookimpl, named_path, tool
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.kit import decode_text, named_path
 
 
 async def may_sort(context: ToolContext, path: str) -> Path:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard import (
-    ContextOverflowError,
+from pegboard import hookimpl
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers import (
     ModelRequest,
     Provider,
-    ProviderAuthError,
-    ProviderError,
     StreamEvent,
     StreamFinish,
     TextDelta,
@@ -27,7 +26,6 @@ from pegboard import (
     ToolCall,
     ToolInputStart,
     Usage,
-    hookimpl,
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model, ModelApi

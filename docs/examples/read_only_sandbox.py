@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import Sandbox, SandboxPolicy, ToolError, find_program, hookimpl
+from pegboard import Sandbox, SandboxPolicy, ToolError, hookimpl
+from pegboard.kit import find_program
 
 SYSTEM = ("/usr", "/etc", "/bin", "/sbin", "/lib", "/lib64")
 SOCKET_COLUMN = 7

@@ -3,14 +3,8 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from pegboard import (
-    Compaction,
-    CompactionRequest,
-    Compactor,
-    ContextOverflowError,
-    hookimpl,
-    rules_from_config,
-)
+from pegboard import Compaction, CompactionRequest, Compactor, hookimpl, rules_from_config
+from pegboard.errors import ContextOverflowError
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (

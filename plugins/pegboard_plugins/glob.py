@@ -9,14 +9,9 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from pegboard import (
-    InvalidInputError,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
+from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import (
     glob_expression,
-    hookimpl,
     is_resolved,
     may_name,
     named_path,
@@ -24,7 +19,6 @@ from pegboard import (
     ripgrep,
     ripgrep_names,
     run_until,
-    tool,
     walk_files,
 )
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard import PendingCall, SessionView, ToolResult, hookimpl, open_resolved, secret_path
+from pegboard import PendingCall, SessionView, ToolResult, hookimpl
+from pegboard.kit import open_resolved, secret_path
 from pegboard.schema.part import Completed, ToolPart
 
 NAMES = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")

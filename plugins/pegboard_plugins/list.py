@@ -12,20 +12,15 @@ from heapq import nsmallest
 from itertools import takewhile
 from pathlib import Path
 
-from pegboard import (
+from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import (
     IgnoreRules,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    hookimpl,
     is_resolved,
     may_name,
     named_path,
     printable_name,
     ripgrep,
     run_until,
-    tool,
     walk_files,
 )
 from pegboard.schema.config import Config

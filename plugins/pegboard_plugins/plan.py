@@ -4,16 +4,9 @@ plan_exit is there for the agent `plan`, where somebody is there to decide. plan
 until the configuration has a table `plugins.plan`.
 """
 
-from pegboard import (
-    ModelRequest,
-    QuestionRejectedError,
-    SessionView,
-    Tool,
-    ToolContext,
-    ToolResult,
-    hookimpl,
-    tool,
-)
+from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.errors import QuestionRejectedError
+from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config
 from pegboard.schema.question import Question, QuestionOption
 

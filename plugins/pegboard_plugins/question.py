@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard import ModelRequest, SessionView, Tool, ToolContext, ToolResult, hookimpl
+from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl
+from pegboard.providers import ModelRequest
 from pegboard.schema.question import Question, QuestionOption
 
 _OPTION = {

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import UNCLEAR, Ruleset, SessionView, hookimpl, judge, rules_from_config
+from pegboard import Ruleset, SessionView, hookimpl, judge, rules_from_config
+from pegboard.kit import UNCLEAR
 from pegboard.schema.config import Config
 from pegboard.schema.permission import PermissionRequest, Verdict
 

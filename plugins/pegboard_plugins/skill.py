@@ -16,11 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import (
-    ModelRequest,
     SessionView,
     Tool,
     ToolContext,
-    ToolDefinition,
     ToolError,
     ToolResult,
     Workspace,
@@ -28,6 +26,7 @@ from pegboard import (
     judge,
     tool,
 )
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.agent import Command
 
 FILE = "SKILL.md"

@@ -2,17 +2,8 @@
 
 from msgspec.structs import replace
 
-from pegboard import (
-    SessionView,
-    Tool,
-    ToolContext,
-    ToolDefinition,
-    ToolError,
-    ToolResult,
-    hookimpl,
-    judge,
-    tool,
-)
+from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, judge, tool
+from pegboard.providers import ToolDefinition
 
 TIME_LIMIT_S = 3600
 WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60

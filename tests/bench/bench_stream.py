@@ -27,8 +27,8 @@ import msgspec
 
 import model_server
 from long_text import TEXTS
-from pegboard import ModelMessage, ModelRequest, Text, TextDelta
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextEnd, TextStart
+from pegboard.providers import ModelMessage, ModelRequest, Text, TextDelta
 from pegboard.storage.sqlite import SqliteStorage
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
 from played import HI, Answer, Played, opened

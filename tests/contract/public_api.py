@@ -8,22 +8,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from surface import CORE, HOME, definitions, hooks, marks, signature
+from surface import CORE, RINGS, definitions, hooks, marks, signature
 
 STORED = Path(__file__).with_name("public_api.txt")
 
 
 def describe() -> str:
     """The exported names, the schema's structs and the hooks, with their signatures."""
-    lines = ["# pegboard"]
-    for name in HOME:
-        for node in definitions(name):
-            lines += _lines(node)
+    lines = []
+    for ring, names in RINGS.items():
+        lines += [f"# {ring}"]
+        for name, module in sorted(names.items()):
+            for node in definitions(name, module):
+                lines += _lines(node)
+        lines += [""]
     for path in sorted((CORE / "schema").glob("*.py")):
-        lines += ["", f"# pegboard.schema.{path.stem}"]
+        lines += [f"# pegboard.schema.{path.stem}"]
         for node in ast.parse(path.read_text()).body:
             lines += _lines(node)
-    lines += ["", "# hooks", *_hooks()]
+        lines += [""]
+    lines += ["# hooks", *_hooks()]
     return "\n".join(lines) + "\n"
 
 
@@ -33,6 +37,8 @@ def _lines(node: ast.stmt) -> Iterator[str]:
             yield from _class(node)
         case ast.FunctionDef() | ast.AsyncFunctionDef() if _is_public(node.name):
             yield signature(node)
+        case ast.AnnAssign(target=ast.Name(id=name), annotation=kind) if name[0].isupper():
+            yield f"{name}: {ast.unparse(kind)}"
         case ast.Assign(targets=[ast.Name(id=name)]) if name[0].isupper():
             yield f"{name} = {ast.unparse(node.value)}"
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from surface import HOME, definitions, hooks, marks, signature, tree
+from surface import RINGS, definitions, hooks, marks, signature, tree
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -22,10 +22,15 @@ API_HEAD = """# Python names
 
 <!-- Written by tests/docs/reference_pages.py from the docstrings. -->
 
-What `from pegboard import ...` gives. Values such as messages, events and configuration are in the
-modules of `pegboard.schema`.
+What other people's code may import, by the module that it is imported from; each name has one.
+Values such as messages, events and configuration are in the modules of `pegboard.schema`.
 
 """
+RING = """## {ring}
+
+{doc}
+
+{entries}"""
 HOOK = """## {name}
 
 ```python
@@ -51,16 +56,20 @@ def hooks_page() -> str:
 
 
 def api_page() -> str:
-    """Every public name with its signature and docstring, by module."""
+    """Every public name with its signature and docstring, by ring."""
     sections = (
-        f"## {_title(module)}\n\n" + "\n".join(_entry(n) for n in HOME if HOME[n] == module)
-        for module in sorted(set(HOME.values()))
+        RING.format(
+            ring=ring,
+            doc=_doc(tree(ring.removeprefix("pegboard").removeprefix("."))),
+            entries="\n".join(_entry(*name) for name in sorted(names.items())),
+        )
+        for ring, names in RINGS.items()
     )
     return API_HEAD + "\n".join(sections)
 
 
-def _entry(name: str) -> str:
-    match definitions(name)[-1]:
+def _entry(name: str, module: str) -> str:
+    match definitions(name, module)[-1]:
         case ast.ClassDef() as node:
             members = "\n".join(_members(node))
             return f"### {name}\n\n{_doc(node)}\n" + (f"\n{members}\n" if members else "")
@@ -84,10 +93,6 @@ def _member(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     if "property" in marks(function):
         return shown.removeprefix("def ").replace("() -> ", ": ")
     return shown.replace("async def ", "await ").removeprefix("def ")
-
-
-def _title(module: str) -> str:
-    return _doc(tree(module)).partition("\n")[0].rstrip(".")
 
 
 def _doc(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from cases import built, load
-from pegboard import ModelRequest, ToolDefinition
 from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PermissionDeniedError, ToolError
+from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins.apply_patch import apply_patch, chat_params
 from pegboard_plugins.apply_patch.parser import PatchError

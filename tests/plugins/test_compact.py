@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
-from pegboard import CompactionRequest, ContextOverflowError, ToolContext, ToolResult, tool
+from pegboard import CompactionRequest, ToolContext, ToolResult, tool
 from pegboard.contract.changes import PutTodos
 from pegboard.contract.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
 from pegboard.engine.history import SUMMARISE
+from pegboard.errors import ContextOverflowError
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import ModelLimit
 from pegboard.schema.prompt import TextInput

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import ProgramSearch
 from pegboard.contract.results import ToolResult
+from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Config, FormatterConfig
 from pegboard.schema.part import Completed
 from pegboard.schema.prompt import TextInput

@@ -3,8 +3,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from pegboard import secret_path
 from pegboard.contract.context import Ruleset
+from pegboard.kit import secret_path
 from pegboard.schema.permission import PermissionRequest, Rule
 from pegboard_plugins.bash.scan import Place, scan
 from pegboard_plugins.rules import DEFAULTS

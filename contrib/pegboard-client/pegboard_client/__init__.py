@@ -12,8 +12,8 @@ Both have the same methods. They open no connection before the first request, an
 tasks nor threads.
 """
 
-from pegboard import ServerError as ServerError
-from pegboard import ServerUnreachableError as ServerUnreachableError
+from pegboard.errors import ServerError as ServerError
+from pegboard.errors import ServerUnreachableError as ServerUnreachableError
 from pegboard_client.aio.client import AsyncClient as AsyncClient
 from pegboard_client.aio.stream import AsyncEventStream as AsyncEventStream
 from pegboard_client.events import GlobalEvent as GlobalEvent

@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard import PegboardError, ServerError, ServerUnreachableError, TimeLimitError
+from pegboard import PegboardError
+from pegboard.errors import ServerError, ServerUnreachableError, TimeLimitError
 from pegboard_client.address import START
 
 if TYPE_CHECKING:

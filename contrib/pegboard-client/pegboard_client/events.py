@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from pegboard import ServerError
+from pegboard.errors import ServerError
 from pegboard.schema.event import (
     TYPES,
     Custom,

@@ -9,7 +9,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from pegboard import Places, ServerUnreachableError, ip_address_of, is_loopback
+from pegboard.embedding import Places
+from pegboard.errors import ServerUnreachableError
+from pegboard.kit import ip_address_of, is_loopback
 from pegboard_client.address import START, checked_url
 
 PASSWORDS = ("PEGBOARD_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")

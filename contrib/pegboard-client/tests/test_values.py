@@ -17,7 +17,8 @@ from pegboard_client.answers import value_of
 from pegboard_client.events import FrameReader, event_of
 from pegboard_client.runtime import running
 
-from pegboard import InvalidInputError, is_loopback
+from pegboard import InvalidInputError
+from pegboard.kit import is_loopback
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
 

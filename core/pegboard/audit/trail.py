@@ -33,8 +33,8 @@ from pegboard.audit.chain import (
 )
 from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
 from pegboard.errors import ToolError
+from pegboard.kit.cancellation import shielded
 from pegboard.kit.redact import redacted
-from pegboard.kit.shielded import shielded
 from pegboard.paths import Places
 
 FULL_BYTES = 16 << 20

@@ -73,7 +73,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 def complain(text: str) -> None:
     """Say what failed, on one line of stderr, in letters that no terminal obeys."""
-    from pegboard.cli.visible import visible  # only what fails needs it
+    from pegboard.cli.visibletext import visible  # only what fails needs it
 
     sys.stderr.write(f"error: {visible(' '.join(text.split()))}\n")
     sys.stderr.flush()

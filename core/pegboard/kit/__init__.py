@@ -1,1 +1,57 @@
-"""What tools for files and the web are made with: paths, texts, patterns, addresses."""
+"""What tools for files, programs and the web are made with."""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard.contract.context import BackgroundProcess as BackgroundProcess
+    from pegboard.contract.context import ProcessResult as ProcessResult
+    from pegboard.contract.context import named_path as named_path
+    from pegboard.contract.stash import StashKey as StashKey
+    from pegboard.kit.addresses import ip_address_of as ip_address_of
+    from pegboard.kit.addresses import is_loopback as is_loopback
+    from pegboard.kit.addresses import is_public_address as is_public_address
+    from pegboard.kit.cancellation import shielded as shielded
+    from pegboard.kit.diffs import Diff as Diff
+    from pegboard.kit.diffs import diff_texts as diff_texts
+    from pegboard.kit.expressions import LineExpression as LineExpression
+    from pegboard.kit.expressions import line_expression as line_expression
+    from pegboard.kit.globs import glob_expression as glob_expression
+    from pegboard.kit.ignores import IgnoreRules as IgnoreRules
+    from pegboard.kit.openat import TEMPORARY as TEMPORARY
+    from pegboard.kit.openat import is_resolved as is_resolved
+    from pegboard.kit.openat import move_resolved as move_resolved
+    from pegboard.kit.openat import open_resolved as open_resolved
+    from pegboard.kit.openat import remove_resolved as remove_resolved
+    from pegboard.kit.openat import temporary_beside as temporary_beside
+    from pegboard.kit.programs import FoundProgram as FoundProgram
+    from pegboard.kit.programs import ProgramSearch as ProgramSearch
+    from pegboard.kit.programs import find_program as find_program
+    from pegboard.kit.programs import search_path as search_path
+    from pegboard.kit.suggestions import nearest_names as nearest_names
+    from pegboard.kit.textfile import FileText as FileText
+    from pegboard.kit.textfile import decode_text as decode_text
+    from pegboard.kit.textfile import file_encoding as file_encoding
+    from pegboard.kit.textfile import line_text as line_text
+    from pegboard.kit.textfile import marked_encoding as marked_encoding
+    from pegboard.kit.textfile import new_text as new_text
+    from pegboard.kit.walk import printable_name as printable_name
+    from pegboard.kit.walk import ripgrep as ripgrep
+    from pegboard.kit.walk import ripgrep_names as ripgrep_names
+    from pegboard.kit.walk import walk_files as walk_files
+    from pegboard.policy.permissions import UNCLEAR as UNCLEAR
+    from pegboard.policy.permissions import may_name as may_name
+    from pegboard.policy.permissions import may_read as may_read
+    from pegboard.policy.sensitive import protected_folder as protected_folder
+    from pegboard.policy.sensitive import protected_path as protected_path
+    from pegboard.policy.sensitive import secret_path as secret_path
+    from pegboard.processes.process import ProgramResult as ProgramResult
+    from pegboard.processes.process import run_program as run_program
+    from pegboard.processes.run_until import run_until as run_until
+    from pegboard.trust.gitconfig import running_settings as running_settings
+    from pegboard.trust.projectcode import read_bounded as read_bounded
+    from pegboard.workspace import branch as branch
+    from pegboard.workspace import open_workspace as open_workspace
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)

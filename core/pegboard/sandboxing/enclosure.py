@@ -16,7 +16,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.sandbox import Enclosing, Sandbox, SandboxPolicy
 from pegboard.errors import ConfigError, ToolError
 from pegboard.hooks.callers import Hooks
-from pegboard.kit.shielded import shielded
+from pegboard.kit.cancellation import shielded
 from pegboard.paths import Places
 from pegboard.policy.autorun import autorun_files
 from pegboard.policy.sensitive import home_secrets

@@ -4,7 +4,7 @@
 - `EventRecorder(app)`: the events of an App, to look at and to wait for.
 """
 
-from pegboard.testing.conformance import Finding, check_tools, tools_of
-from pegboard.testing.recorder import EventRecorder
-
-__all__ = ["EventRecorder", "Finding", "check_tools", "tools_of"]
+from pegboard.testing.conformance import Finding as Finding
+from pegboard.testing.conformance import check_tools as check_tools
+from pegboard.testing.conformance import tools_of as tools_of
+from pegboard.testing.recorder import EventRecorder as EventRecorder

@@ -2,7 +2,8 @@
 
 from importlib import import_module
 
-from pegboard import ModelRequest, SessionView, hookimpl, rules_from_config
+from pegboard import SessionView, hookimpl, rules_from_config
+from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model
 from pegboard_plugins.agents.families import Family, family

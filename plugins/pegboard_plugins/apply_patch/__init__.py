@@ -1,6 +1,7 @@
 """The apply_patch tool: many files in one call, for the models that were taught the format."""
 
-from pegboard import ModelRequest, Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.providers import ModelRequest
 from pegboard.schema.model import Model
 
 _REPLACED = frozenset({"edit", "write", "multiedit"})

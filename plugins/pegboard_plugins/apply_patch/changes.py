@@ -8,11 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import (
+from pegboard import ToolContext, ToolError
+from pegboard.kit import (
     Diff,
     FileText,
-    ToolContext,
-    ToolError,
     decode_text,
     diff_texts,
     named_path,

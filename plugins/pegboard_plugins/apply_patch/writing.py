@@ -6,14 +6,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pegboard import (
-    ToolContext,
-    ToolError,
-    move_resolved,
-    remove_resolved,
-    shielded,
-    temporary_beside,
-)
+from pegboard import ToolContext, ToolError
+from pegboard.kit import move_resolved, remove_resolved, shielded, temporary_beside
 from pegboard_plugins.apply_patch.changes import Change
 from pegboard_plugins.apply_patch.parser import PatchError
 

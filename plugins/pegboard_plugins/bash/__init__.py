@@ -10,20 +10,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import (
-    UNCLEAR,
-    ModelRequest,
-    ProcessResult,
-    SessionView,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    hookimpl,
-    named_path,
-    secret_path,
-    tool,
-)
+from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import UNCLEAR, ProcessResult, named_path, secret_path
+from pegboard.providers import ModelRequest
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.leaving import left_running, listed, stopped
 from pegboard_plugins.bash.starting import is_read_as_bash, shell_argv

@@ -5,7 +5,8 @@ import os
 import time
 from pathlib import Path
 
-from pegboard import BackgroundProcess, ToolContext, ToolResult
+from pegboard import ToolContext, ToolResult
+from pegboard.kit import BackgroundProcess
 from pegboard_plugins.bash.display import plain
 
 SETTLE_S = 1.0

@@ -9,7 +9,7 @@ from typing import TextIO, TypeVar
 
 import msgspec
 
-from pegboard import NotFoundError
+from pegboard.errors import NotFoundError
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
 from pegboard_plugins.cli.engine import Engine

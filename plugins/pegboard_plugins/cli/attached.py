@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 
-from pegboard import AbortedError, Bus, NotFoundError, Subscription, TimeLimitError, nearest_names
+from pegboard.embedding import Bus, Subscription
+from pegboard.errors import AbortedError, NotFoundError, TimeLimitError
+from pegboard.kit import nearest_names
 from pegboard.schema.event import (
     Event,
     MessageUpdated,

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from pegboard import StorageError
+from pegboard.errors import StorageError
 
 
 @click.group()
@@ -16,8 +16,8 @@ def audit() -> None:
 @audit.command()
 def verify() -> None:
     """Check that no line of the log was changed, added, moved or taken out."""
-    from pegboard import Places
-    from pegboard import verify_audit as verified
+    from pegboard.embedding import Places
+    from pegboard.embedding import verify_audit as verified
 
     places = Places.of(os.environ)
     path = places.audit
@@ -36,9 +36,9 @@ def verify() -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def acknowledge(*, yes: bool) -> None:
     """Say that you know of what `verify` finds: the log is set aside, and goes on in new files."""
-    from pegboard import Places
-    from pegboard import acknowledge_audit as acknowledged
-    from pegboard import verify_audit as verified
+    from pegboard.embedding import Places
+    from pegboard.embedding import acknowledge_audit as acknowledged
+    from pegboard.embedding import verify_audit as verified
 
     places = Places.of(os.environ)
     try:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import InvalidInputError, run_async
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
-    from pegboard import Places, SessionSize
+    from pegboard.embedding import Places
     from pegboard.schema.event import Event
+    from pegboard.storage import SessionSize
 
 KEPT_S = 7 * 24 * 3600.0
 """Outputs of tools are kept this long (opencode `tool/truncation.ts`)."""
@@ -30,7 +32,7 @@ def repair() -> int:
     beside a new one, with all in it that could be read. It ends with 1 when something is wrong
     that cannot be mended.
     """
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard_plugins.cli.render import counted
 
     warnings, interrupted, problems, sessions = run_async(_repaired(_places()))
@@ -61,8 +63,9 @@ async def _repaired(
 async def _looked_at(
     places: "Places",
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    from pegboard import IdSource, open_storage
+    from pegboard.embedding import IdSource
     from pegboard.schema.event import SessionIdle
+    from pegboard.storage import open_storage
 
     events: list[Event] = []
     storage = await open_storage(_database(places), ids=IdSource(), on_commit=events.extend)
@@ -90,7 +93,9 @@ def gc(directory: Path) -> None:
 
 
 async def _collected(directory: Path, places: "Places") -> dict[str, int]:
-    from pegboard import App, AppOptions, IdSource, open_storage
+    from pegboard import App, AppOptions
+    from pegboard.embedding import IdSource
+    from pegboard.storage import open_storage
 
     async with await App.open(directory, AppOptions(trust=False)) as app:
         used = {Path(each.directory) for each in await app.storage.sizes()}
@@ -106,7 +111,7 @@ async def _collected(directory: Path, places: "Places") -> dict[str, int]:
 
 def _drop_outputs(folder: Path) -> int:
     """The bytes of the old files that were dropped."""
-    from pegboard import remove_old_outputs
+    from pegboard.embedding import remove_old_outputs
 
     before = _size(folder)
     remove_old_outputs(folder, before=time.time() - KEPT_S)
@@ -139,7 +144,8 @@ def du(style: Literal["table", "json"]) -> None:
 
 
 async def _sizes(places: "Places") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
-    from pegboard import IdSource, open_storage
+    from pegboard.embedding import IdSource
+    from pegboard.storage import open_storage
 
     database = _database(places)
     storage = await open_storage(database, ids=IdSource())
@@ -180,7 +186,7 @@ def _size(path: Path) -> int:
 
 
 def _places() -> "Places":
-    from pegboard import Places
+    from pegboard.embedding import Places
 
     return Places.of(os.environ)
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 BUILT_IN = "built-in"
@@ -28,7 +28,7 @@ def config() -> None:
 @click.pass_obj
 def show(directory: Path, style: Literal["text", "json"]) -> None:
     """Show each key that is set, with the file that set it; secrets are masked."""
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
 
     settings = run_async(_settings(directory))
     if style == "json":

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
-    from pegboard import AgentCost, App
+    from pegboard import App
+    from pegboard.embedding import AgentCost
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
 
@@ -25,7 +26,7 @@ def cost(directory: Path, session_id: str, style: Literal["table", "json"]) -> N
 
     The sessions of subagents are counted in.
     """
-    from pegboard import by_agent
+    from pegboard.embedding import by_agent
 
     session, answers = run_async(_paid(directory, session_id))
     costs = by_agent(session, answers)

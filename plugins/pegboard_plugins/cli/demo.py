@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pegboard import search_path
+from pegboard.kit import search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions
@@ -39,7 +39,7 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. What the model
     says is read from a script; all else is real: the searches, the edit, the test runs.
     """
-    from pegboard import run_async
+    from pegboard.embedding import run_async
     from pegboard_plugins.cli.run import answer_stream
 
     with _folder(keep=keep) as folder, answer_stream() as out:
@@ -59,8 +59,7 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
-    from pegboard.cli.exits import Exit
-    from pegboard.cli.main import complain
+    from pegboard.cli import Exit, complain
     from pegboard.schema.prompt import TextInput
     from pegboard_plugins.cli.engine import Prompt
     from pegboard_plugins.cli.local import LocalEngine

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard import Subscription
+from pegboard.embedding import Subscription
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import PartInput

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
-    from pegboard import Explanation
+    from pegboard.embedding import Explanation
     from pegboard.schema.permission import PermissionRequest, Rule
     from pegboard_plugins.cli.render import Line
 
@@ -70,7 +70,8 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
 async def _explained(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
-    from pegboard import App, serving
+    from pegboard import App
+    from pegboard.embedding import serving
 
     async with await App.open(directory) as app:
         shell = serving(app.tools.values(), "shell")
@@ -135,7 +136,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard_plugins.cli.render import Line
 
     if not found.told:
@@ -163,7 +164,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
-    from pegboard.cli.visible import exposed, visible
+    from pegboard.cli import exposed, visible
     from pegboard_plugins.cli.render import Line
 
     for pattern in request.patterns:

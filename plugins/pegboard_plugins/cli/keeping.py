@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from pegboard import InvalidInputError, run_async
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
 
 if TYPE_CHECKING:
-    from pegboard import Hit
     from pegboard.schema.session import Session
+    from pegboard.storage import Hit
 
 
 @click.command()
@@ -41,7 +42,7 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 def _line(session: "Session") -> str:
     """The id and the title, in letters that no terminal obeys."""
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
 
     return visible(f"{session.id}  {' '.join(session.title.split())}")
 
@@ -158,7 +159,8 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
-    from pegboard import LINE_LIMIT_BYTES, App
+    from pegboard import App
+    from pegboard.embedding import LINE_LIMIT_BYTES
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with await App.open(directory) as app:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard import Subscription
+from pegboard.embedding import Subscription
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
@@ -68,7 +68,7 @@ class LocalEngine:
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
         """The last answer."""
-        from pegboard import CommandOrder
+        from pegboard.embedding import CommandOrder
 
         agent, model = prompt.agent, prompt.model
         if prompt.command is None:

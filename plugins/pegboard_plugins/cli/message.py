@@ -11,7 +11,10 @@ from typing import BinaryIO
 import click
 import msgspec
 
-from pegboard import DIRECTORY_MIME, InvalidInputError, NotFoundError, mime_of, nearest_names
+from pegboard import InvalidInputError
+from pegboard.embedding import DIRECTORY_MIME, mime_of
+from pegboard.errors import NotFoundError
+from pegboard.kit import nearest_names
 from pegboard.schema.prompt import FileInput, PartInput, TextInput
 
 STDIN = "-"

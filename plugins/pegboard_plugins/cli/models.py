@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def models(directory: Path, provider: str | None, *, verbose: bool) -> None:
 
     A provider may serve more than it knows: `provider/model` asks it for any name.
     """
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
 
     found = run_async(_models(directory, provider))
     if verbose:
@@ -32,7 +32,9 @@ def models(directory: Path, provider: str | None, *, verbose: bool) -> None:
 
 
 async def _models(directory: Path, provider: str | None) -> "list[Model]":
-    from pegboard import App, NotFoundError, nearest_names
+    from pegboard import App
+    from pegboard.errors import NotFoundError
+    from pegboard.kit import nearest_names
 
     async with await App.open(directory) as app:
         if provider is not None and provider not in app.providers:

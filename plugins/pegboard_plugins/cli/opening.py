@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from pegboard import NotFoundError, Places, nearest_names
+from pegboard.embedding import Places
+from pegboard.errors import NotFoundError
+from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
 
 if TYPE_CHECKING:

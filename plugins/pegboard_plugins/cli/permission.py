@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 def _cells(approval: "Approval") -> tuple[str, ...]:
     from datetime import datetime
 
-    from pegboard.cli.visible import exposed, visible
+    from pegboard.cli import exposed, visible
 
     scope = approval.key if approval.scope == "session" else approval.scope
     since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None

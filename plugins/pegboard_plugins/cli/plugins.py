@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
-    from pegboard import PluginInfo, Problem
+    from pegboard.embedding import PluginInfo, Problem
 
 
 @click.group()
@@ -30,7 +30,7 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
         click.echo(as_json({"plugins": rows, "problems": notes}, indent=2))
         return
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard_plugins.cli.tables import table
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
@@ -43,7 +43,8 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
 
 
 async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...]]":
-    from pegboard import App, Problem
+    from pegboard import App
+    from pegboard.embedding import Problem
 
     async with await App.open(directory) as app:
         failed = tuple(

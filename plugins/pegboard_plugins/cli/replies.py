@@ -2,7 +2,7 @@
 
 import asyncio
 
-from pegboard import Subscription
+from pegboard.embedding import Subscription
 from pegboard.schema.event import Event, PermissionReplied, QuestionRejected, QuestionReplied
 
 

@@ -13,19 +13,10 @@ from typing import Literal, TextIO, get_args
 import click
 import msgspec
 
-from pegboard import (
-    InvalidInputError,
-    ModelNotFoundError,
-    NotFoundError,
-    PegboardError,
-    Places,
-    ServerError,
-    ServerUnreachableError,
-    run_async,
-)
-from pegboard.cli.exits import Exit, exit_of
-from pegboard.cli.faults import fault_of
-from pegboard.cli.main import complain
+from pegboard import InvalidInputError, PegboardError
+from pegboard.cli import Exit, complain, exit_of, fault_of
+from pegboard.embedding import Places, run_async
+from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.schema.config import SandboxLevel
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session

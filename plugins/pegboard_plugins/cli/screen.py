@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from pegboard.cli.visible import visible
+from pegboard.cli import visible
 from pegboard_plugins.cli.render import Line, Style
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard import run_async
+from pegboard.embedding import run_async
 from pegboard_plugins.cli import care, costs, keeping, undoing
 from pegboard_plugins.cli.jsontext import schema_json
 
@@ -98,7 +98,7 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart
     from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pegboard.cli.exits import denial_of
+from pegboard.cli import denial_of
 from pegboard.schema.event import (
     Event,
     MessageUpdated,

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard import ConfigError, TrustError, run_async
+from pegboard.embedding import run_async
+from pegboard.errors import ConfigError, TrustError
 
 if TYPE_CHECKING:
-    from pegboard import Decision, Places, ScanReport
+    from pegboard.embedding import Decision, Places, ScanReport
     from pegboard_plugins.cli.screen import Screen
 
 LOCK = Path(".pegboard/trust.lock")
@@ -33,8 +34,8 @@ def allow(directory: Path, *, yes: bool) -> None:
     What each file imports and does is shown first, then what has changed since it was trusted.
     A formatter or language server that is installed in the project takes `trust program` as well.
     """
-    from pegboard import TrustStore
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
+    from pegboard.embedding import TrustStore
 
     places = _places()
     store = TrustStore(places.trust)
@@ -60,8 +61,8 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     Formatters and language servers of the project run only when they are vouched for. One that
     changes is not run until it is vouched for again. What a program loads is not looked at.
     """
-    from pegboard import TrustStore
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
+    from pegboard.embedding import TrustStore
 
     places = _places()
     store = TrustStore(places.trust)
@@ -81,7 +82,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
 @trust.command("list")
 def list_trusted() -> None:
     """List the projects that are trusted."""
-    from pegboard import TrustStore
+    from pegboard.embedding import TrustStore
     from pegboard_plugins.cli.tables import moment, table
 
     projects = TrustStore(_places().trust).projects()
@@ -96,8 +97,9 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Trust this project no longer."""
-    from pegboard import TrustStore, open_workspace
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
+    from pegboard.embedding import TrustStore
+    from pegboard.kit import open_workspace
 
     worktree, places = open_workspace(directory).worktree, _places()
     if not TrustStore(places.trust).revoke(worktree):
@@ -115,8 +117,8 @@ def lock(directory: Path, file: Path | None) -> None:
     A run trusts exactly these files when PEGBOARD_TRUST_LOCK names the lock file. FILE is
     .pegboard/trust.lock in the project unless it is given.
     """
-    from pegboard import write_lock
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
+    from pegboard.embedding import write_lock
     from pegboard_plugins.cli.render import counted
 
     decision = run_async(_decision(directory, _places()))
@@ -129,7 +131,7 @@ def lock(directory: Path, file: Path | None) -> None:
 def _program_digests(
     decision: "Decision", directory: Path, programs: Iterable[Path]
 ) -> dict[str, str]:
-    from pegboard import ProgramSearch
+    from pegboard.kit import ProgramSearch
 
     search = ProgramSearch(root=decision.root, directory=directory, vouched=True, env=os.environ)
     found: dict[str, str] = {}
@@ -146,7 +148,7 @@ def _program_digests(
 
 def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
     """Put what was decided about a project in the log of decisions."""
-    from pegboard import Audit
+    from pegboard.embedding import Audit
 
     async def note() -> None:
         audit = Audit.at(places)
@@ -158,7 +160,8 @@ def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
 
 async def _decision(directory: Path, places: "Places") -> "Decision":
     """What the project would run, and whether the store knows it; nothing is run for it."""
-    from pegboard import TrustStore, load_config, open_workspace
+    from pegboard.embedding import TrustStore, load_config
+    from pegboard.kit import open_workspace
 
     workspace = open_workspace(directory)
     loaded = await load_config(
@@ -173,13 +176,13 @@ async def _decision(directory: Path, places: "Places") -> "Decision":
 
 
 def _places() -> "Places":
-    from pegboard import Places
+    from pegboard.embedding import Places
 
     return Places.of(os.environ)
 
 
 def _show(decision: "Decision", difference: str) -> None:
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard_plugins.cli.render import Line, diff_lines
     from pegboard_plugins.cli.screen import open_screen
 
@@ -198,7 +201,7 @@ def _show(decision: "Decision", difference: str) -> None:
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
     """What a file of the configuration has sent to others; one that is not valid says nothing."""
-    from pegboard import read_layer, redirections, shown_before
+    from pegboard.embedding import read_layer, redirections, shown_before
 
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})
@@ -211,7 +214,7 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
 
 
 def _show_scan(screen: "Screen", report: "ScanReport") -> None:
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
     from pegboard_plugins.cli.render import Line
 
     if report.error:
@@ -224,7 +227,7 @@ def _show_scan(screen: "Screen", report: "ScanReport") -> None:
 
 
 def _confirm(decision: "Decision", what: str) -> None:
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
 
     if not sys.stdin.isatty():
         raise TrustError("nobody is there to be asked; look at the files, then say --yes")

@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from pegboard import AbortedError, Subscription
-from pegboard.cli.exits import CUT, Exit, exit_of_answer
-from pegboard.cli.main import complain
+from pegboard.cli import CUT, Exit, complain, exit_of_answer
+from pegboard.embedding import Subscription
+from pegboard.errors import AbortedError
 from pegboard.schema.event import PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart

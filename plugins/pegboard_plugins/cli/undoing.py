@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from pegboard import InvalidInputError, run_async
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
-    from pegboard import App, Reverted
+    from pegboard import App
+    from pegboard.embedding import Reverted
 
 _STYLE = click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
@@ -77,8 +79,9 @@ async def _unreverted(directory: Path, session_id: str) -> "Reverted":
 
 
 def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard import open_workspace, reason_of, shown_path
-    from pegboard.cli.visible import visible
+    from pegboard.cli import visible
+    from pegboard.embedding import reason_of, shown_path
+    from pegboard.kit import open_workspace
 
     root = open_workspace(directory).worktree
     left = [

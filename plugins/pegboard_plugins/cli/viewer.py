@@ -3,7 +3,7 @@
 from pathlib import Path
 from time import time
 
-from pegboard.cli.visible import visible
+from pegboard.cli import visible
 from pegboard.schema.event import (
     Event,
     PartDelta,

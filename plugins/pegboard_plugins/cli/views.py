@@ -7,8 +7,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from pegboard.cli.exits import Exit
-from pegboard.cli.visible import visible
+from pegboard.cli import Exit, visible
 from pegboard.schema.event import Event
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.records import Records

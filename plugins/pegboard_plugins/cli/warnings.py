@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import temporary_beside
+from pegboard.kit import temporary_beside
 
 FILE = "warnings.json"
 MOST_PROJECTS = 200

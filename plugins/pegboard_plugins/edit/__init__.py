@@ -2,7 +2,8 @@
 
 import os
 
-from pegboard import Tool, ToolContext, ToolResult, hookimpl, named_path, tool
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.kit import named_path
 
 
 async def requests(context: ToolContext, filePath: str) -> None:

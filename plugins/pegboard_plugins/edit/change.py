@@ -7,12 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import (
+from pegboard import ToolContext, ToolError, ToolResult
+from pegboard.kit import (
     Diff,
     FileText,
-    ToolContext,
-    ToolError,
-    ToolResult,
     decode_text,
     diff_texts,
     named_path,

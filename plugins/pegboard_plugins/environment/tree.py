@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from pegboard import ToolError, branch, find_program, open_workspace, run_program, running_settings
+from pegboard import ToolError
+from pegboard.kit import branch, find_program, open_workspace, run_program, running_settings
 
 TIME_LIMIT_S = 1.0
 """A tree that takes longer to look through is not told about: the prompt waits for this."""

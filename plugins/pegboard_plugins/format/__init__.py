@@ -8,18 +8,8 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import (
-    Host,
-    ProcessResult,
-    ProgramSearch,
-    StashKey,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    diff_texts,
-    hookimpl,
-    remove_resolved,
-)
+from pegboard import Host, ToolContext, ToolError, ToolResult, hookimpl
+from pegboard.kit import ProcessResult, ProgramSearch, StashKey, diff_texts, remove_resolved
 from pegboard.schema.service import Service
 from pegboard_plugins.format import known
 from pegboard_plugins.format.known import Formatter, formatters

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import FoundProgram, ProgramSearch
+from pegboard.kit import FoundProgram, ProgramSearch
 from pegboard.schema.config import FormatterConfig
 from pegboard.schema.service import Service
 

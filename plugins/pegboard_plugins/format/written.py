@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import open_resolved
+from pegboard.kit import open_resolved
 
 LIMIT_BYTES = 5 << 20
 """A longer file is left as it is."""

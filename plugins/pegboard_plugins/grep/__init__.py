@@ -6,19 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from pegboard import (
-    InvalidInputError,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    glob_expression,
-    hookimpl,
-    may_read,
-    named_path,
-    ripgrep,
-    tool,
-)
+from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import glob_expression, may_read, named_path, ripgrep
 from pegboard_plugins.grep.kinds import KINDS
 from pegboard_plugins.grep.lines import Around, Place
 from pegboard_plugins.grep.results import Findings, Mode, newest_first, shown

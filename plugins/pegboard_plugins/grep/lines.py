@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from pegboard import file_encoding, line_text, marked_encoding, open_resolved
+from pegboard.kit import file_encoding, line_text, marked_encoding, open_resolved
 
 LIMIT_LINE = 2000
 """Letters of a line that are shown."""

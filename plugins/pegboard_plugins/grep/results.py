@@ -8,7 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import ToolResult, is_resolved, printable_name
+from pegboard import ToolResult
+from pegboard.kit import is_resolved, printable_name
 from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
 
 Mode = Literal["content", "files_with_matches", "count"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import ProcessResult, ToolContext, ToolError, ripgrep_names, run_until
+from pegboard import ToolContext, ToolError
+from pegboard.kit import ProcessResult, ripgrep_names, run_until
 from pegboard_plugins.grep.lines import Place
 
 MOST_MATCHES = 5000

@@ -8,15 +8,9 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pegboard import (
-    ContextOverflowError,
-    ModelRequest,
-    Provider,
-    ProviderAuthError,
-    ProviderError,
-    StreamEvent,
-    hookimpl,
-)
+from pegboard import hookimpl
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers import ModelRequest, Provider, StreamEvent
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 

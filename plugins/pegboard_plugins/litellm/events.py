@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from pegboard import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from pegboard import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
+from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
 from pegboard.schema.model import Model
 
 _EPHEMERAL = {"type": "ephemeral"}

@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from pegboard import (
-    Host,
-    ModelRequest,
-    ProgramSearch,
-    SessionView,
-    StashKey,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    hookimpl,
-    may_read,
-    named_path,
-    tool,
-)
+from pegboard import Host, SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import ProgramSearch, StashKey, may_read, named_path
+from pegboard.providers import ModelRequest
 from pegboard.schema.config import Config
 from pegboard.schema.service import Service
 from pegboard_plugins.lsp.known import Launch, RefusedProgramError, can_answer, configured, launch

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import FoundProgram, ProgramSearch, ToolError
+from pegboard import ToolError
+from pegboard.kit import FoundProgram, ProgramSearch
 from pegboard.schema.config import LspConfig
 from pegboard_plugins.lsp.sourcetree import source_files
 

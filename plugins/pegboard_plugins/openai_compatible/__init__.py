@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard import Provider, hookimpl
+from pegboard import hookimpl
+from pegboard.providers import Provider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.openai_compatible.known import KNOWN, Known, known_models, ollama_url
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard import (
+from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,

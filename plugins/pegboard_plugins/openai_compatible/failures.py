@@ -6,7 +6,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any
 
-from pegboard import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 
 EXCERPT_CHARS = 500
 _RETRYABLE = {408, 409, 425, 429}

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import ModelRequest, ProviderAuthError, ProviderError, StreamEvent
+from pegboard.errors import ProviderAuthError, ProviderError
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import failures
 from pegboard_plugins.openai_compatible.known import thinks

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard import (
+from pegboard.providers import (
     Call,
     Media,
     ModelMessage,

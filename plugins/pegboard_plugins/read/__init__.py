@@ -11,14 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from pegboard import (
-    Attachment,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
+from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import (
     file_encoding,
-    hookimpl,
     line_text,
     marked_encoding,
     may_name,
@@ -26,7 +21,6 @@ from pegboard import (
     open_resolved,
     printable_name,
     secret_path,
-    tool,
 )
 from pegboard_plugins.read.encodings import Source, Transcoded, encoding_note
 

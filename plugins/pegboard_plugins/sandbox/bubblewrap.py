@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pegboard import SandboxPolicy, ToolError, find_program
+from pegboard import SandboxPolicy, ToolError
+from pegboard.kit import find_program
 from pegboard_plugins.sandbox import confine, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets

@@ -18,19 +18,17 @@ from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard import (
-    ContextOverflowError,
+from pegboard import hookimpl
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers import (
     ModelRequest,
     Provider,
-    ProviderAuthError,
-    ProviderError,
     ReasoningDelta,
     StreamEvent,
     StreamFinish,
     TextDelta,
     ToolCall,
     ToolInputDelta,
-    hookimpl,
 )
 from pegboard.schema.config import Config
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelLimit

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pegboard import (
+from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     ReasoningDelta,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard import NotFoundError
+from pegboard.errors import NotFoundError
 from pegboard_plugins.server.answers import UnsupportedError
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here

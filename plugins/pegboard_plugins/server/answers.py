@@ -9,15 +9,8 @@ import msgspec
 from fastapi import Request
 from starlette.responses import Response
 
-from pegboard import (
-    AbortedError,
-    InvalidInputError,
-    ModelNotFoundError,
-    NotFoundError,
-    PegboardError,
-    PermissionDeniedError,
-    SessionBusyError,
-)
+from pegboard import InvalidInputError, PegboardError, PermissionDeniedError
+from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, SessionBusyError
 from pegboard.schema.wire import encode
 from pegboard_plugins.server.hiding import hidden_text
 

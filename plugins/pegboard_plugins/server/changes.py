@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard import App, ToolError, branch, find_program, run_program
+from pegboard import App, ToolError
+from pegboard.kit import branch, find_program, run_program
 from pegboard.schema.served import FileChange
 
 TIME_LIMIT_S = 20.0

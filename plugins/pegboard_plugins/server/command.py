@@ -38,7 +38,8 @@ def serve(  # noqa: PLR0913 - the options of a command
 
     The token is in a file that only you can read; PEGBOARD_SERVER_PASSWORD sets a password.
     """
-    from pegboard import AppOptions, run_async
+    from pegboard import AppOptions
+    from pegboard.embedding import run_async
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
 
     lifecycle.log_to_stderr(is_quiet=quiet)

@@ -10,7 +10,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pegboard import App, PegboardError, update_user_config
+from pegboard import App, PegboardError
+from pegboard.embedding import update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pegboard import IdSource
+from pegboard.embedding import IdSource
 from pegboard.schema.wire import encode
 
 KEPT_FRAMES = 4000

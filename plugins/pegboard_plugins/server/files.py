@@ -13,7 +13,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from pegboard import App, InvalidInputError, PermissionDeniedError, open_resolved, walk_files
+from pegboard import App, InvalidInputError, PermissionDeniedError
+from pegboard.kit import open_resolved, walk_files
 from pegboard.schema.served import FileChange, FileContent, FileNode, Match
 from pegboard_plugins.server.answers import answer
 from pegboard_plugins.server.changes import changes

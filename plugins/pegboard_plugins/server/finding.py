@@ -11,14 +11,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import (
-    InvalidInputError,
-    PermissionDeniedError,
-    ToolError,
-    ripgrep,
-    run_program,
-    walk_files,
-)
+from pegboard import InvalidInputError, PermissionDeniedError, ToolError
+from pegboard.kit import ripgrep, run_program, walk_files
 from pegboard.schema.served import Match, Shown, Submatch
 
 TIME_LIMIT_S = 20.0

@@ -6,7 +6,8 @@ Settings may take a text from a variable or a file, so a key can come to stand a
 import os
 from typing import Any
 
-from pegboard import App, secret_values
+from pegboard import App
+from pegboard.embedding import secret_values
 from pegboard.schema.wire import to_json
 
 MASK = "•••"

@@ -11,7 +11,9 @@ from urllib.parse import unquote_to_bytes
 from fastapi import Depends
 from starlette.requests import HTTPConnection
 
-from pegboard import App, InvalidInputError, NotFoundError, PegboardError, Places, check_id
+from pegboard import App, InvalidInputError, PegboardError
+from pegboard.embedding import Places, check_id
+from pegboard.errors import NotFoundError
 from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.keys import Keys

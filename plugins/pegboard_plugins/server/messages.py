@@ -7,9 +7,10 @@ from fastapi import APIRouter, Query, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from pegboard import DropMessage, DropPart, InvalidInputError, PutPart
+from pegboard import InvalidInputError
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
+from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard_plugins.server.answers import answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Place, checked

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard import App, AppOptions, Decision, PegboardError, encode_event
+from pegboard import App, AppOptions, PegboardError
+from pegboard.embedding import Decision, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed

@@ -8,7 +8,10 @@ import msgspec
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard import App, InvalidInputError, NotFoundError, Places, branch
+from pegboard import App, InvalidInputError
+from pegboard.embedding import Places
+from pegboard.errors import NotFoundError
+from pegboard.kit import branch
 from pegboard.schema.served import FileChange
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, Wire

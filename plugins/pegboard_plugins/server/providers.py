@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from pegboard import App, InvalidInputError, Provider
+from pegboard import App, InvalidInputError
+from pegboard.providers import Provider
 from pegboard.schema.bodies import Auth
 from pegboard.schema.model import Model, ProviderListing
 from pegboard.schema.served import ConfiguredProviders

@@ -9,7 +9,8 @@ from fastapi import APIRouter, Request, WebSocket
 from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
-from pegboard import PegboardError, TerminalOrder, TerminalSize
+from pegboard import PegboardError
+from pegboard.embedding import TerminalOrder, TerminalSize
 from pegboard.schema.wire import Rest, Wire, encode
 from pegboard_plugins.server.answers import answer, body_of, failure, problem
 from pegboard_plugins.server.documents import operation

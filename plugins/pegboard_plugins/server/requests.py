@@ -3,7 +3,8 @@
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from pegboard import App, NotFoundError
+from pegboard import App
+from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest

@@ -8,9 +8,11 @@ from fastapi import APIRouter, Query, Request
 from msgspec import UNSET
 from starlette.responses import Response
 
-from pegboard import App, ChangeSession, NotFoundError
+from pegboard import App
+from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard.storage import ChangeSession
 from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import (

@@ -12,7 +12,9 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from pegboard import App, NotFoundError, Terminal, TerminalOrder, TerminalSize
+from pegboard import App
+from pegboard.embedding import Terminal, TerminalOrder, TerminalSize
+from pegboard.errors import NotFoundError
 from pegboard.schema.wire import Rest, Wire, to_json
 from pegboard_plugins.server.answers import TooManyError
 from pegboard_plugins.server.feed import Feed

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Iterator
 
-from pegboard import App, PegboardError, printable_name
+from pegboard import App, PegboardError
+from pegboard.kit import printable_name
 from pegboard.schema.question import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.house import House, Place

@@ -7,7 +7,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
-from pegboard import AbortedError, CommandOrder, PegboardError, ShellOrder, check_id
+from pegboard import PegboardError
+from pegboard.embedding import CommandOrder, ShellOrder, check_id
+from pegboard.errors import AbortedError
 from pegboard.schema.bodies import CommandBody, InitBody, PromptBody, ShellBody, SummarizeBody
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage

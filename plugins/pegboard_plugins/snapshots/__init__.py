@@ -7,7 +7,9 @@ from pegboard import hookimpl
 from pegboard.schema.config import Config
 
 if TYPE_CHECKING:
-    from pegboard import Places, Snapshots, Workspace
+    from pegboard import Workspace
+    from pegboard.embedding import Places
+    from pegboard.storage import Snapshots
 
 
 @hookimpl

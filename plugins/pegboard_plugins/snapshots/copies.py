@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from pegboard import Way
+from pegboard.storage import Way
 from pegboard_plugins.snapshots.objects import Entry, Objects
 from pegboard_plugins.snapshots.state import NotKeptError, WorktreeState
 from pegboard_plugins.snapshots.tree import tree_of

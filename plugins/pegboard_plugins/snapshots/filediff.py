@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from pegboard import diff_texts
+from pegboard.kit import diff_texts
 from pegboard.schema.session import FileDiff
 from pegboard_plugins.snapshots.objects import Entry
 from pegboard_plugins.snapshots.restore import Move

@@ -16,15 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from pegboard import (
-    TEMPORARY,
-    ProgramResult,
-    ToolError,
-    Workspace,
-    read_bounded,
-    run_program,
-    search_path,
-)
+from pegboard import ToolError, Workspace
+from pegboard.kit import TEMPORARY, ProgramResult, read_bounded, run_program, search_path
 from pegboard_plugins.snapshots.objects import Entry
 
 MOST_ARGUMENTS = 1_000

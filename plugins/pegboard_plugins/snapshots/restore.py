@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import temporary_beside
+from pegboard.kit import temporary_beside
 from pegboard_plugins.snapshots.objects import EXECUTABLE, SYMLINK, Entry
 
 _NEW_FILE = 0o666

@@ -8,8 +8,8 @@ import os
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from pegboard import Left, StagedWay
 from pegboard.schema.part import Staged
+from pegboard.storage import Left, StagedWay
 from pegboard_plugins.snapshots.git import GitError, ShadowGit
 from pegboard_plugins.snapshots.objects import SUBMODULE, Entry, Objects
 from pegboard_plugins.snapshots.tree import MissingObjectError, look_up, tree_of

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import secret_path
+from pegboard.kit import secret_path
 from pegboard.schema.part import Staged
 from pegboard_plugins.snapshots.apart import Apart
 from pegboard_plugins.snapshots.git import Listing, ShadowGit

@@ -15,9 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, ParamSpec, TypeVar
 
-from pegboard import Left, Restored, StagedWay, Way, Workspace, secret_path
+from pegboard import Workspace
+from pegboard.kit import secret_path
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
+from pegboard.storage import Left, Restored, StagedWay, Way
 from pegboard_plugins.snapshots.claims import Claims, Writing
 from pegboard_plugins.snapshots.copies import Copies
 from pegboard_plugins.snapshots.filediff import file_diff

@@ -9,16 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
-from pegboard import (
-    Attachment,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    hookimpl,
-    is_public_address,
-    tool,
-)
+from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import is_public_address
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
 

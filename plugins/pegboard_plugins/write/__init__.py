@@ -6,20 +6,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from pegboard import (
+from pegboard import Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import (
     Diff,
     FileText,
-    Tool,
-    ToolContext,
-    ToolError,
-    ToolResult,
     decode_text,
     diff_texts,
-    hookimpl,
     named_path,
     new_text,
     open_resolved,
-    tool,
 )
 
 COMPARED_BYTES = 5 << 20

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from pegboard import CommandOrder, InvalidInputError, ShellOrder, Tool, hookimpl, tool
+from pegboard import InvalidInputError, Tool, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, Text
 from pegboard.contract.tools import serving
+from pegboard.embedding import CommandOrder, ShellOrder
 from pegboard.schema.agent import Command
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.prompt import AgentInput, TextInput

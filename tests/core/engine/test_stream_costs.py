@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, ToolContext, encode_event, tool
+from pegboard import App, ToolContext, tool
 from pegboard.contract.providers import (
     ModelRequest,
     ReasoningDelta,
@@ -20,6 +20,7 @@ from pegboard.contract.providers import (
     ToolCall,
     ToolInputStart,
 )
+from pegboard.embedding import encode_event
 from pegboard.schema.event import Event, PartDelta, PartUpdated
 from pegboard.schema.part import ReasoningPart, TextPart, ToolPart
 from pegboard.storage.sqlite import SqliteStorage

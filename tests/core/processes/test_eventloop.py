@@ -7,7 +7,7 @@ import pytest
 
 PROGRAM = """
 import asyncio, threading
-from pegboard import run_async
+from pegboard.embedding import run_async
 
 async def threads_while_a_process_runs():
     before = threading.active_count()

@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import (
-    App,
-    AppOptions,
-    InvalidInputError,
-    PermissionDeniedError,
-    TerminalOrder,
-    hookimpl,
-)
+from pegboard import App, AppOptions, InvalidInputError, PermissionDeniedError, hookimpl
+from pegboard.embedding import TerminalOrder
 from pegboard.terminals.shells import shell
 
 LIMIT_S = 30.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard.cli.exits import Exit, denial_of, exit_of, exit_of_answer
+from pegboard.cli import Exit, denial_of, exit_of, exit_of_answer
 from pegboard.schema.message import (
     AbortedFailure,
     APIData,

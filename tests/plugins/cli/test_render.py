@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli.visible import visible
+from pegboard.cli import visible
 from pegboard.schema.message import TextData, UnknownFailure
 from pegboard.schema.part import (
     Completed,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.cli.main import complain
+from pegboard.cli import complain
 from plugins.cli.commands import CommandLine
 
 

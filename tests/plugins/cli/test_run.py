@@ -20,7 +20,7 @@ from model_server import (
     text,
     usage,
 )
-from pegboard.cli.exits import Exit
+from pegboard.cli import Exit
 from plugins.cli.commands import COMMAND, CommandLine, Done, finished
 
 ALLOW_ALL = {"*": "allow"}

@@ -13,7 +13,7 @@ import pytest
 from pegboard_client import Client
 
 from cable import cable
-from pegboard.cli.exits import Exit
+from pegboard.cli import Exit
 from pegboard.cli.main import main
 from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard.schema.permission import PermissionRequest

@@ -8,8 +8,8 @@ import time
 import pytest
 
 from lsp_project import asked, config, edited, said
-from pegboard import ProgramSearch
 from pegboard.errors import ToolError
+from pegboard.kit import ProgramSearch
 from pegboard.schema.config import Config, LspConfig
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import client, lsp, server, servers, textdocuments

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Way
+from pegboard.storage import Way
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.worktree import GitSnapshots
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Left, Restored, Way
 from pegboard.schema.session import FileDiff
+from pegboard.storage import Left, Restored, Way
 from plugins.cli.commands import CommandLine
 from worktrees import git, small_repository, taking, writing
 

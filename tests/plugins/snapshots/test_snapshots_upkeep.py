@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Way
+from pegboard.storage import Way
 from pegboard_plugins.snapshots import state
 from worktrees import small_repository, taking, writing
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import Left, Way
 from pegboard.kit.openat import temporary_beside
+from pegboard.storage import Left, Way
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.objects import Objects
 from pegboard_plugins.snapshots.worktree import GitSnapshots

@@ -7,7 +7,7 @@ from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
-from pegboard import ServerError, ServerUnreachableError, TimeLimitError
+from pegboard.errors import ServerError, ServerUnreachableError, TimeLimitError
 from pegboard_client.address import START
 from pegboard_client.aio.link import AsyncLink
 from pegboard_client.events import FrameReader, Resync

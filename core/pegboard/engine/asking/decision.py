@@ -13,7 +13,7 @@ from pegboard.engine.asking.enclosed import unasked_inside
 from pegboard.engine.parts import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
-from pegboard.kit.shielded import shielded
+from pegboard.kit.cancellation import shielded
 from pegboard.policy.pending import Answer, advice, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied

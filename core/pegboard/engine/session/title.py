@@ -19,7 +19,7 @@ from pegboard.engine.spending.budget import Budget
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step
 from pegboard.errors import NotFoundError, PegboardError
-from pegboard.kit.shielded import shielded
+from pegboard.kit.cancellation import shielded
 from pegboard.policy.agents import agent_for
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import Turn, UserMessage

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
+from pegboard.kit.cancellation import shielded
 from pegboard.kit.openat import drop_stale, folder_of, temporary_beside
-from pegboard.kit.shielded import shielded
 from pegboard.policy.clock import Slots
 
 DIGEST_LIMIT_BYTES = 1 << 20

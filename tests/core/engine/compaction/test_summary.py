@@ -8,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
-from pegboard import Compaction, CompactionRequest, IdSource, hookimpl
+from pegboard import Compaction, CompactionRequest, hookimpl
 from pegboard.contract.changes import ChangeSession, PutMessage, PutPart
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish
+from pegboard.embedding import IdSource
 from pegboard.engine.history import SUMMARISE
 from pegboard.errors import SessionBusyError
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle

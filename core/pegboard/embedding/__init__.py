@@ -1,0 +1,47 @@
+"""What programs need that open Apps and show them: front ends, servers, maintenance."""
+
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard.audit.acknowledgement import acknowledge_audit as acknowledge_audit
+    from pegboard.audit.check import verify_audit as verify_audit
+    from pegboard.audit.trail import Audit as Audit
+    from pegboard.config.configuration import load_config as load_config
+    from pegboard.config.edit import update_user_config as update_user_config
+    from pegboard.config.parse import read_layer as read_layer
+    from pegboard.config.project import redirections as redirections
+    from pegboard.config.project import shown_before as shown_before
+    from pegboard.contract.tools import serving as serving
+    from pegboard.engine.asking.explained import Explanation as Explanation
+    from pegboard.engine.bus import Bus as Bus
+    from pegboard.engine.bus import Subscription as Subscription
+    from pegboard.engine.bus import encode_event as encode_event
+    from pegboard.engine.content.attachments import DIRECTORY_MIME as DIRECTORY_MIME
+    from pegboard.engine.content.attachments import mime_of as mime_of
+    from pegboard.engine.content.truncate import remove_old_outputs as remove_old_outputs
+    from pegboard.engine.input.shell import ShellOrder as ShellOrder
+    from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder
+    from pegboard.engine.session.export import LINE_LIMIT_BYTES as LINE_LIMIT_BYTES
+    from pegboard.engine.session.revert import Reverted as Reverted
+    from pegboard.engine.spending.spent import AgentCost as AgentCost
+    from pegboard.engine.spending.spent import by_agent as by_agent
+    from pegboard.engine.tracking.leavings import reason_of as reason_of
+    from pegboard.engine.tracking.leavings import shown_path as shown_path
+    from pegboard.ids import IdSource as IdSource
+    from pegboard.ids import check_id as check_id
+    from pegboard.kit.redact import secret_values as secret_values
+    from pegboard.loading.register import PluginInfo as PluginInfo
+    from pegboard.loading.registration import Problem as Problem
+    from pegboard.paths import Places as Places
+    from pegboard.processes.eventloop import run_async as run_async
+    from pegboard.terminals.shells import TerminalOrder as TerminalOrder
+    from pegboard.terminals.terminal import Terminal as Terminal
+    from pegboard.terminals.terminal import TerminalSize as TerminalSize
+    from pegboard.trust.decisions import Decision as Decision
+    from pegboard.trust.decisions import TrustStore as TrustStore
+    from pegboard.trust.decisions import write_lock as write_lock
+    from pegboard.trust.scan import ScanReport as ScanReport
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)
