@@ -26,13 +26,16 @@ def tree(module: str) -> ast.Module:
 def _names(ring: str) -> dict[str, str]:
     """The public names of a ring with the modules, without `pegboard.`, that define them."""
     found = {}
-    for node in ast.walk(tree(ring.removeprefix("pegboard").removeprefix("."))):
+    home = ring.removeprefix("pegboard").removeprefix(".")
+    body = tree(home).body
+    late = [node for each in body if isinstance(each, ast.If) for node in each.body]
+    for node in (*body, *late):
         match node:
             case ast.ImportFrom(module=str(source), names=[ast.alias(name, asname)]):
                 if name == asname:
                     found[name] = source.removeprefix("pegboard.")
-            case ast.ClassDef(name=name) if ring == "pegboard.errors":
-                found[name] = "errors"
+            case ast.ClassDef() | ast.AsyncFunctionDef() if home:
+                found[node.name] = home
     return found
 
 

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from pegboard.audit.trail import Audit
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
+from pegboard.contract.context import Stash
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
-from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Bus
@@ -41,7 +41,7 @@ from pegboard.processes.limits import Bounds
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
-from pegboard.storage.opener import open_storage
+from pegboard.storage import open_storage
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 

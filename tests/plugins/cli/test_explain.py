@@ -11,7 +11,7 @@ from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
-from pegboard.storage.opener import open_storage
+from pegboard.storage import open_storage
 from pegboard.workspace import open_workspace
 from plugins.cli.commands import CommandLine
 

@@ -21,7 +21,7 @@ from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import SubtaskInput, TextInput
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import encode
-from pegboard.storage.opener import open_storage
+from pegboard.storage import open_storage
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 LIMIT_S = 5
