@@ -7,9 +7,9 @@ from typing import Self
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
 from pegboard.contract.changes import DropMessage, DropPart, PutPart
-from pegboard.contract.context import Stash
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.asking.approvals import Policy

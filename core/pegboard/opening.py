@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from pegboard.audit.trail import Audit
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.context import Stash
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Bus

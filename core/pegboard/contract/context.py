@@ -3,11 +3,12 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 import msgspec
 
 from pegboard.contract.results import ToolResult
+from pegboard.contract.stash import Stash
 from pegboard.kit.programs import ProgramSearch
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
@@ -16,8 +17,6 @@ from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
 from pegboard.schema.question import Answers, Question
 from pegboard.schema.session import Session, Todo
-
-_T = TypeVar("_T")
 
 
 class Ruleset(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,34 +108,6 @@ class ChildResult(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str
     outcome: Literal["done", "failed", "timed_out", "cancelled"]
     text: str
-
-
-class StashKey(Generic[_T]):
-    """A key that is its own name: only who has the object gets at the value.
-
-    Made once, at a module's top: `_CACHE = StashKey[dict[str, int]]()`.
-    """
-
-    __slots__ = ()
-
-
-class Stash:
-    """Values of plugins, gone with the App; what must be closed is closed in `shutdown`."""
-
-    def __init__(self) -> None:
-        self._values: dict[StashKey[Any], Any] = {}
-
-    def get(self, key: StashKey[_T]) -> _T | None:
-        """The value, None if there is none."""
-        found: _T | None = self._values.get(key)
-        return found
-
-    def setdefault(self, key: StashKey[_T], make: Callable[[], _T]) -> _T:
-        """The value; what `make` gives, where there is none yet."""
-        if key not in self._values:
-            self._values[key] = make()
-        found: _T = self._values[key]
-        return found
 
 
 class FileAccess(Protocol):

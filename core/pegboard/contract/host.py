@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 
-from pegboard.contract.context import Stash
 from pegboard.contract.marks import Answer
 from pegboard.contract.providers import Provider
+from pegboard.contract.stash import Stash
 from pegboard.contract.tools import Tool
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config

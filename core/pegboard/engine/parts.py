@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from pegboard.audit.trail import Audit
-from pegboard.contract.context import Ruleset, Stash
+from pegboard.contract.context import Ruleset
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.ending.failures import failure_of

@@ -17,9 +17,9 @@ from pegboard.contract.context import (
     FileAccess,
     ProcessResult,
     SessionView,
-    Stash,
 )
 from pegboard.contract.results import ToolResult
+from pegboard.contract.stash import Stash
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.asking.toolquestion import ask_user

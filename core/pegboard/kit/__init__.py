@@ -7,8 +7,8 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
-    from pegboard.contract.context import StashKey as StashKey
     from pegboard.contract.context import named_path as named_path
+    from pegboard.contract.stash import StashKey as StashKey
     from pegboard.kit.addresses import ip_address_of as ip_address_of
     from pegboard.kit.addresses import is_loopback as is_loopback
     from pegboard.kit.addresses import is_public_address as is_public_address
