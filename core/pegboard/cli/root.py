@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 COMMANDS = "pegboard.commands"
 """The entry-point group whose names are the subcommands; a value is `module:attribute`."""
 OWN_DISTRIBUTION = "pegboard"
-SUMMARY_WIDTH = 65
+_WHOLE = 1_000
+"""Characters of a summary: it goes on in the next line, and is never cut."""
 
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
@@ -23,7 +24,37 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
 """
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group that names the nearest command to one that it has not, and cuts no summary."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names.
+
+        :raises click.UsageError: with the nearest names, when there is none.
+        """
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            raise click.UsageError(f"{error.message} {self._advice(ctx, args[0])}", ctx) from error
+
+    def _advice(self, ctx: click.Context, word: str) -> str:
+        from pegboard.kit.suggestions import nearest_names  # only a mistake needs it
+
+        if found := nearest_names(word, self.list_commands(ctx)):
+            return f"Did you mean {' or '.join(found)}?"
+        return f"Known are {', '.join(self.list_commands(ctx))}."
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, each with the first sentence of its help."""
+        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        rows = [(name, each.get_short_help_str(_WHOLE)) for name, each in commands if each]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+class LazyGroup(Group):
     """A group whose commands are entry points; only the one that is invoked is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -48,7 +79,12 @@ class LazyGroup(click.Group):
         if entry.distribution != OWN_DISTRIBUTION:
             return f"From {entry.distribution} {entry.version}."
         command = self.get_command(ctx, entry.name)
-        return command.get_short_help_str(SUMMARY_WIDTH) if command else ""
+        return command.get_short_help_str(_WHOLE) if command else ""
+
+    def _advice(self, ctx: click.Context, word: str) -> str:
+        if len(word.split()) > 1:
+            return 'To ask the agent: pegboard run "..."'
+        return super()._advice(ctx, word)
 
 
 @click.group(

@@ -5,10 +5,11 @@ import sys
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.errors import StorageError
 
 
-@click.group()
+@click.group(cls=Group)
 def audit() -> None:
     """Check the log of permission decisions and tool calls."""
 

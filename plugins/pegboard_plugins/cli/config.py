@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
@@ -16,7 +17,7 @@ _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credent
 _NOT_SECRET = frozenset({"tokens", "max_tokens"})
 
 
-@click.group()
+@click.group(cls=Group)
 def config() -> None:
     """Show the configuration."""
 

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.option(
     "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
 @click.pass_obj
-def cost(directory: Path, session_id: str, style: Literal["table", "json"]) -> None:
+def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
     """Show what a conversation has cost in US dollars, by agent and model.
 
     The sessions of subagents are counted in.
@@ -57,7 +57,9 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
     click.echo(schema_json(value))
 
 
-async def _paid(directory: Path, session_id: str) -> "tuple[Session, list[AssistantMessage]]":
+async def _paid(
+    directory: Path, session_id: str | None
+) -> "tuple[Session, list[AssistantMessage]]":
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 

@@ -32,7 +32,9 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
     from pegboard_plugins.cli.opening import find_session
 
     async with await App.open(directory) as app:
-        sessions = [await find_session(app, each) for each in dict.fromkeys(session_ids)]
+        sessions = [
+            await find_session(app, each, whole=True) for each in dict.fromkeys(session_ids)
+        ]
         if not yes:
             _confirm(sessions)
         for session in sessions:
@@ -90,15 +92,15 @@ async def _updated(
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.option("--at", "message_id", metavar="MESSAGE", help="Take only what is before it along.")
 @click.pass_obj
-def fork(directory: Path, session_id: str, message_id: str | None) -> None:
+def fork(directory: Path, session_id: str | None, message_id: str | None) -> None:
     """Begin a new conversation with what was said in another; its id is printed."""
     click.echo(run_async(_forked(directory, session_id, message_id)).id)
 
 
-async def _forked(directory: Path, session_id: str, message_id: str | None) -> "Session":
+async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
@@ -107,7 +109,7 @@ async def _forked(directory: Path, session_id: str, message_id: str | None) -> "
 
 
 @click.command("export")
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.option(
     "-o",
     "--output",
@@ -115,7 +117,7 @@ async def _forked(directory: Path, session_id: str, message_id: str | None) -> "
     help="The file to write; standard output unless it is given.",
 )
 @click.pass_obj
-def export_session(directory: Path, session_id: str, output: Path | None) -> None:
+def export_session(directory: Path, session_id: str | None, output: Path | None) -> None:
     """Write a conversation, with those of its subagents, as lines of JSON."""
     from pegboard_plugins.cli.run import answer_stream
 
@@ -137,7 +139,7 @@ def _write_private(file: Path, content: bytes) -> None:
         raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
-async def _exported(directory: Path, session_id: str) -> bytes:
+async def _exported(directory: Path, session_id: str | None) -> bytes:
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
@@ -178,14 +180,14 @@ def search(directory: Path, text: str, max_count: int) -> int:
 
     It ends with 1 when there is none.
     """
-    from pegboard_plugins.cli.tables import moment, table
+    from pegboard_plugins.cli.tables import moment, show_table
 
     hits = run_async(_hits(directory, text, max_count))
     rows = [
         (hit.session.id, moment(hit.session.time.updated), hit.session.title, hit.excerpt)
         for hit in hits
     ]
-    click.echo(table(("session", "updated", "title", "said"), rows), nl=False)
+    show_table(("session", "updated", "title", "said"), rows, none=f"no session has {text!r}")
     return 0 if hits else 1
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from pegboard import InvalidInputError
 from pegboard.embedding import Places
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
@@ -14,6 +15,7 @@ from pegboard.schema.session import Session
 if TYPE_CHECKING:
     from pegboard import App
 
+_SHOWN = 5
 _SEARCHED = 500
 """The newest sessions, among which a misspelt id is looked for."""
 
@@ -47,14 +49,29 @@ def _short(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
-async def find_session(app: "App", session_id: str) -> Session:
-    """The session of this id.
+async def find_session(app: "App", session_id: str | None, *, whole: bool = False) -> Session:
+    """The session of this id, or whose id alone begins so; without an id the one used last.
+
+    With `whole` an id must be given in full.
 
     :raises NotFoundError: with the nearest ids, when there is none.
+    :raises InvalidInputError: when several begin so, or the project has none at all.
     """
+    if session_id is None:
+        newest = await app.sessions(limit=1)
+        if not newest:
+            raise InvalidInputError("there is no session in this project yet")
+        return newest[0]
     try:
         return await app.session(session_id)
     except NotFoundError as error:
-        known = [session.id for session in await app.sessions(limit=_SEARCHED, roots=False)]
-        hint = nearest_names(session_id, known)
+        every = await app.sessions(roots=False)
+        meant = [each for each in every if session_id and each.id.startswith(session_id)]
+        if len(meant) == 1 and not whole:
+            return meant[0]
+        if len(meant) > 1:
+            shown = ", ".join(each.id for each in meant[:_SHOWN])
+            text = f"{len(meant)} sessions begin with {session_id}: {shown}"
+            raise InvalidInputError(text) from error
+        hint = nearest_names(session_id, [each.id for each in every[:_SEARCHED]])
         raise NotFoundError("session", session_id, suggestions=hint) from error

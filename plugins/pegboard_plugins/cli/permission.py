@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
@@ -16,7 +17,7 @@ _WHOLE = 1_000_000
 """Characters of a pattern: what is approved is shown in full."""
 
 
-@click.group()
+@click.group(cls=Group)
 def permission() -> None:
     """Show and take back what you have approved for good."""
 
@@ -35,11 +36,11 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
     if style == "json":
         click.echo(as_json([_facts(each) for each in found], indent=2))
         return
-    from pegboard_plugins.cli.tables import table
+    from pegboard_plugins.cli.tables import show_table
 
     titles = ("number", "scope", "agent", "permission", "pattern", "since")
     rows = [_cells(each) for each in found]
-    click.echo(table(titles, rows, width=_WHOLE), nl=False)
+    show_table(titles, rows, width=_WHOLE, none="nothing is approved for good yet")
 
 
 @permission.command()

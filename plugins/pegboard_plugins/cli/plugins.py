@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from pegboard.embedding import PluginInfo, Problem
 
 
-@click.group()
+@click.group(cls=Group)
 def plugins() -> None:
     """Show the plugins of this project."""
 

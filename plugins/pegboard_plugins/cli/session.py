@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import care, costs, keeping, undoing
 from pegboard_plugins.cli.jsontext import schema_json
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.cli.screen import Screen
 
 
-@click.group()
+@click.group(cls=Group)
 def session() -> None:
     """List, show and keep the conversations of this project."""
 
@@ -38,7 +39,7 @@ def list_sessions(
     directory: Path, max_count: int | None, style: Literal["table", "json"], *, archived: bool
 ) -> None:
     """List the sessions that you talk to, the newest first."""
-    from pegboard_plugins.cli.tables import moment, table
+    from pegboard_plugins.cli.tables import moment, show_table
 
     found = run_async(_sessions(directory))
     found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
@@ -46,16 +47,16 @@ def list_sessions(
         click.echo(schema_json([_row(each) for each in found]))
         return
     rows = [(each.id, moment(each.time.updated), each.title) for each in found]
-    click.echo(table(("session", "updated", "title"), rows), nl=False)
+    show_table(("session", "updated", "title"), rows, none="no sessions yet")
 
 
 @session.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
 @click.pass_obj
-def show(directory: Path, session_id: str, style: Literal["text", "json"]) -> None:
+def show(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> None:
     """Show a conversation; as JSON it is `{info, messages}`, with all that is stored."""
     info, turns = run_async(_conversation(directory, session_id))
     if style == "json":
@@ -78,12 +79,15 @@ async def _sessions(directory: Path) -> "tuple[Session, ...]":
         return await app.sessions()
 
 
-async def _conversation(directory: Path, session_id: str) -> "tuple[Session, tuple[Turn, ...]]":
+async def _conversation(
+    directory: Path, session_id: str | None
+) -> "tuple[Session, tuple[Turn, ...]]":
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
     async with await App.open(directory) as app:
-        return await find_session(app, session_id), await app.turns(session_id)
+        session = await find_session(app, session_id)
+        return session, await app.turns(session.id)
 
 
 def _row(each: "Session") -> dict[str, Any]:

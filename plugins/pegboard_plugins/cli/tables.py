@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import click
+
 from pegboard_plugins.cli.render import LABEL_WIDTH, one_line
 
 _GAP = "  "
@@ -21,6 +23,20 @@ def table(
     cells = [list(headers), *([one_line(cell, width) for cell in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     return "".join(_row(row, widths) for row in cells)
+
+
+def show_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    none: str,
+    width: int = LABEL_WIDTH,
+) -> None:
+    """Print the table; where there is no row, say `none` on standard error."""
+    if rows:
+        click.echo(table(headers, rows, width=width), nl=False)
+    else:
+        click.echo(none, err=True)
 
 
 def moment(at_ms: int) -> str:

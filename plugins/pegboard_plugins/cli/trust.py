@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pegboard.cli.root import Group
 from pegboard.embedding import run_async
 from pegboard.errors import ConfigError, TrustError
 
@@ -20,7 +21,7 @@ _SHOWN_DIGITS = 16
 """Of a digest; it is there to be compared, not to be proven."""
 
 
-@click.group()
+@click.group(cls=Group)
 def trust() -> None:
     """Say which projects may run the code that they bring."""
 
@@ -83,14 +84,14 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
 def list_trusted() -> None:
     """List the projects that are trusted."""
     from pegboard.embedding import TrustStore
-    from pegboard_plugins.cli.tables import moment, table
+    from pegboard_plugins.cli.tables import moment, show_table
 
     projects = TrustStore(_places().trust).projects()
     rows = [
         (str(each.root), moment(each.allowed_at), ", ".join(sorted(each.files)))
         for each in projects
     ]
-    click.echo(table(("project", "since", "files"), rows), nl=False)
+    show_table(("project", "since", "files"), rows, none="no project is trusted yet")
 
 
 @trust.command()

@@ -19,12 +19,12 @@ _STYLE = click.option(
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @click.argument("message_id", metavar="[MESSAGE]", required=False)
 @_STYLE
 @click.pass_obj
 def revert(
-    directory: Path, session_id: str, message_id: str | None, style: Literal["text", "json"]
+    directory: Path, session_id: str | None, message_id: str | None, style: Literal["text", "json"]
 ) -> int:
     """Take back what was done since a message, or since your last prompt, in files too.
 
@@ -34,10 +34,10 @@ def revert(
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="[ID]", required=False)
 @_STYLE
 @click.pass_obj
-def unrevert(directory: Path, session_id: str, style: Literal["text", "json"]) -> int:
+def unrevert(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> int:
     """Do again what `revert` has taken back; the next prompt makes that impossible.
 
     It ends with 1 when something could not be put back.
@@ -45,7 +45,7 @@ def unrevert(directory: Path, session_id: str, style: Literal["text", "json"]) -
     return _shown(directory, run_async(_unreverted(directory, session_id)), style)
 
 
-async def _reverted(directory: Path, session_id: str, message_id: str | None) -> "Reverted":
+async def _reverted(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 
@@ -70,7 +70,7 @@ async def _last_prompt(app: "App", session_id: str) -> str:
     return prompts[-1]
 
 
-async def _unreverted(directory: Path, session_id: str) -> "Reverted":
+async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
     from pegboard import App
     from pegboard_plugins.cli.opening import find_session
 

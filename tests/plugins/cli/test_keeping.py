@@ -29,6 +29,32 @@ async def test_a_session_is_renamed_archived_and_taken_out_again(pegboard: Comma
     assert await listed(pegboard) == [session]
 
 
+async def test_a_session_is_named_by_a_beginning_that_no_other_has_or_is_the_one_used_last(
+    pegboard: CommandLine,
+) -> None:
+    first, second = await converse(pegboard), await converse(pegboard)
+    common = first[
+        : next(at for at, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)
+    ]
+
+    shown = [
+        json.loads((await pegboard("session", "show", "--format", "json", *which)).out)
+        for which in ((), (first[: len(common) + 1],), (second[: len(common) + 1],))
+    ]
+    unclear = await pegboard("session", "show", common)
+
+    assert [each["info"]["id"] for each in shown] == [second, first, second]
+    assert unclear.code == 2
+    assert f"2 sessions begin with {common}: " in unclear.err
+
+
+async def test_without_any_session_the_way_out_is_said(pegboard: CommandLine) -> None:
+    shown, listed = await pegboard("session", "show"), await pegboard("session", "list")
+
+    assert (shown.code, shown.err) == (2, "error: there is no session in this project yet\n")
+    assert (listed.code, listed.out, listed.err) == (0, "", "no sessions yet\n")
+
+
 async def test_a_session_is_deleted_when_somebody_says_yes(pegboard: CommandLine) -> None:
     session = await converse(pegboard)
 

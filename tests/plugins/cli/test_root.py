@@ -1,11 +1,14 @@
 """The root of the command line: options, lazy commands, and the outermost frame."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from pegboard.cli import complain
+from pegboard.cli.root import root
 from plugins.cli.commands import CommandLine
 
 
@@ -123,6 +126,43 @@ async def test_wrong_usage_is_said_and_has_its_code(
     assert done.code == 2
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sesion", "list"], "Did you mean session"),
+        (["session", "shw"], "Did you mean show?"),
+        (["fix the bug"], 'To ask the agent: pegboard run "..."'),
+        (["zzzzzz"], "Known are audit, "),
+    ],
+)
+async def test_a_command_that_is_not_there_is_answered_with_a_way_on(
+    pegboard: CommandLine, arguments: list[str], said: str
+) -> None:
+    done = await pegboard(*arguments)
+
+    assert done.code == 2
+    assert said in done.err
+
+
+def groups(command: click.Command, name: str) -> Iterator[tuple[str, click.Group]]:
+    if isinstance(command, click.Group):
+        yield name, command
+        ctx = click.Context(command, info_name=name)
+        for each in command.list_commands(ctx):
+            yield from groups(command.get_command(ctx, each) or command.commands[each], each)
+
+
+def test_no_help_cuts_a_summary() -> None:
+    found = dict(groups(root, "pegboard"))
+    helps = [
+        each.get_help(click.Context(each, info_name=name)).partition("Commands:")[2]
+        for name, each in found.items()
+    ]
+
+    assert {"pegboard", "session", "trust"} <= set(found)
+    assert [line for text in helps for line in text.splitlines() if "..." in line] == []
 
 
 async def test_the_directory_can_be_named(pegboard: CommandLine) -> None:
