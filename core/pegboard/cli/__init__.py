@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pegboard.cli.exits import exit_of_answer as exit_of_answer
     from pegboard.cli.faults import fault_of as fault_of
     from pegboard.cli.main import complain as complain
+    from pegboard.cli.root import Group as Group
     from pegboard.cli.visibletext import exposed as exposed
     from pegboard.cli.visibletext import visible as visible
 else:

@@ -7,7 +7,6 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.context import Stash
 from pegboard.contract.results import ToolResult
 from pegboard.contract.stash import Stash
 from pegboard.kit.programs import ProgramSearch

@@ -5,7 +5,7 @@ import sys
 
 import click
 
-from pegboard.cli.root import Group
+from pegboard.cli import Group
 from pegboard.errors import StorageError
 
 

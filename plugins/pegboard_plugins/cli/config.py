@@ -6,20 +6,26 @@ from typing import Any, Literal
 
 import click
 
-from pegboard.cli.root import Group
+from pegboard.cli import Group
 from pegboard.embedding import run_async
+from pegboard_plugins.cli import settings
 from pegboard_plugins.cli.jsontext import as_json
 
 BUILT_IN = "built-in"
 """The source of what no file sets."""
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
+_RULES = frozenset({"permission", "project_permission"})
 _NOT_SECRET = frozenset({"tokens", "max_tokens"})
 
 
 @click.group(cls=Group)
 def config() -> None:
-    """Show the configuration."""
+    """Show the configuration, and change it key by key."""
+
+
+for each in settings.COMMANDS:
+    config.add_command(each)
 
 
 @config.command()
@@ -31,25 +37,51 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
     """Show each key that is set, with the file that set it; secrets are masked."""
     from pegboard.cli import visible
 
-    settings = run_async(_settings(directory))
+    found = run_async(settings_of(directory))
     if style == "json":
-        rows = {key: {"value": value, "source": source} for key, value, source in settings}
+        rows = {key: {"value": value, "source": source} for key, value, source in found}
         click.echo(as_json(rows, indent=2))
         return
-    for key, value, source in settings:
-        click.echo(visible(f"{key} = {as_json(value)}  # {source}"))
+    for key, value, source in found:
+        for line in _lines(key, value):
+            click.echo(visible(f"{line}  # {source}"))
 
 
-async def _settings(directory: Path) -> list[tuple[str, Any, str]]:
+def _lines(key: str, value: object) -> Iterator[str]:
+    """The key with its value as in TOML; of rules each on a line of its own."""
+    is_rules = key.rpartition(".")[2] in _RULES and isinstance(value, list) and bool(value)
+    if not is_rules:
+        yield f"{key} = {as_json(value)}"
+        return
+    for rule in value:  # type: ignore[attr-defined] # a list, see above
+        names = ".".join((key, as_json(rule["permission"]), as_json(rule["pattern"])))
+        yield f"{names} = {as_json(rule['action'])}"
+
+
+async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
+    """The dotted keys with their values and sources, rules apart that no file has."""
     from pegboard import App
     from pegboard.schema.wire import to_json
 
     async with await App.open(directory) as app:
         values = to_json(app.config)
-        return [
+        built_in = _built_in(values, to_json(app.loaded.config))
+        said = [
             (key, masked(key, value), source_of(key, app.loaded.sources))
             for key, value in leaves(values)
+            if value or key not in built_in
         ]
+        return [*((key, value, BUILT_IN) for key, value in built_in.items()), *said]
+
+
+def _built_in(values: dict[str, Any], loaded: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The rules that no file has, by their key, which are taken out of `values`."""
+    found = {}
+    for key in _RULES & values.keys():
+        said = loaded.get(key) or []
+        found[key] = [rule for rule in values[key] if rule not in said]
+        values[key] = [rule for rule in values[key] if rule in said]
+    return {key: rules for key, rules in found.items() if rules}
 
 
 def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

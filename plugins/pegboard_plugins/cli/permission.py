@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli.root import Group
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pegboard.cli.root import Group
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard.errors import ConfigError, TrustError
 

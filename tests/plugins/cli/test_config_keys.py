@@ -1,0 +1,108 @@
+"""`pegboard config get|set|unset|edit`: single keys, comments kept, nothing invalid written."""
+
+from pathlib import Path
+
+import pytest
+
+from plugins.cli.commands import CommandLine
+
+COMMENTED = """# which model I use
+model = "fake/model" # the cheap one
+
+[budget.run]
+usd = 1.5
+"""
+
+
+def user_file(pegboard: CommandLine, text: str = "") -> Path:
+    file = pegboard.home / "config" / "pegboard.toml"
+    if text:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+    return file
+
+
+async def test_a_key_is_set_read_and_taken_out_again(pegboard: CommandLine) -> None:
+    file = user_file(pegboard)
+
+    done = await pegboard("config", "set", "budget.run.usd", "2.5")
+    shown = await pegboard("config", "get", "budget.run.usd")
+    out = await pegboard("config", "unset", "budget.run.usd")
+    gone = await pegboard("config", "get", "budget.run.usd")
+
+    assert (done.code, done.err) == (0, f"written: {file}\n")
+    assert shown.out == "2.5\n"
+    assert (out.code, gone.code) == (0, 2)
+    assert "budget.run.usd is not set" in gone.err
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_what_else_is_in_the_file_stays_as_it_is(pegboard: CommandLine) -> None:
+    file = user_file(pegboard, COMMENTED)
+
+    await pegboard("config", "set", "model", "fake/other")
+    await pegboard("config", "set", 'permission.bash."git push *"', "ask")
+
+    text = file.read_text()
+    assert text.startswith(COMMENTED.replace("fake/model", "fake/other"))
+    assert text.endswith('[permission.bash]\n"git push *" = "ask"\n')
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("modle", "a/b", "did you mean model?"),
+        ("budget.run.usd", "much", "expected float"),
+        ("budget.run.usd.deeper", "1", "usd is no table there"),
+        ("not a key", "1", "is no key: write it as in TOML"),
+    ],
+)
+async def test_what_would_not_be_valid_is_refused_and_nothing_is_changed(
+    pegboard: CommandLine, key: str, value: str, said: str
+) -> None:
+    file = user_file(pegboard, COMMENTED)
+
+    done = await pegboard("config", "set", key, value)
+
+    assert done.code == 2
+    assert said in done.err
+    assert file.read_text() == COMMENTED
+
+
+async def test_a_file_that_counts_more_is_named(pegboard: CommandLine) -> None:
+    pegboard.configure(model="fake/first")
+
+    done = await pegboard("config", "set", "model", "fake/second")
+
+    assert done.err.endswith("opencode.json sets model, too, and counts\n")
+
+
+async def test_the_project_has_a_file_of_its_own(pegboard: CommandLine) -> None:
+    done = await pegboard("config", "set", "--project", "model", "fake/model")
+
+    assert done.code == 0
+    assert (pegboard.project / "pegboard.toml").read_text() == 'model = "fake/model"\n'
+
+
+async def test_the_editor_s_text_is_checked_before_it_counts(pegboard: CommandLine) -> None:
+    file = user_file(pegboard, COMMENTED)
+    pegboard.env["EDITOR"] = "sed -i s/usd/usdd/"
+
+    wrong = await pegboard("config", "edit")
+    pegboard.env["EDITOR"] = "sed -i s/1.5/3/"
+    right = await pegboard("config", "edit")
+
+    assert wrong.code == 2
+    assert "did you mean usd?" in wrong.err
+    assert right.code == 0
+    assert file.read_text() == COMMENTED.replace("1.5", "3")
+
+
+async def test_each_rule_is_a_line_with_its_source(pegboard: CommandLine) -> None:
+    file = user_file(pegboard, '[permission.bash]\n"git push *" = "ask"\n')
+
+    shown = await pegboard("config", "show")
+
+    lines = shown.out.splitlines()
+    assert 'permission."doom_loop"."*" = "ask"  # built-in' in lines
+    assert f'permission."bash"."git push *" = "ask"  # {file}' in lines
