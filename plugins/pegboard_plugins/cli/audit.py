@@ -7,11 +7,15 @@ import click
 
 from pegboard.cli import Group
 from pegboard.errors import StorageError
+from pegboard_plugins.cli import auditlog
 
 
 @click.group(cls=Group)
 def audit() -> None:
-    """Check the log of permission decisions and tool calls."""
+    """Show and check the log of permission decisions and tool calls."""
+
+
+audit.add_command(auditlog.show)
 
 
 @audit.command()

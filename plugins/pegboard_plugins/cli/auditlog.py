@@ -1,0 +1,115 @@
+"""`pegboard audit show`: the lines of the log of decisions and tool calls, for people."""
+
+import os
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import msgspec
+
+from pegboard import InvalidInputError
+from pegboard.cli import exposed, visible
+from pegboard.embedding import Places
+from pegboard.errors import StorageError
+from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.tables import moment, show_table
+
+_SPAN = re.compile(r"(\d+)([mhd])")
+_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
+_FULL = re.compile(r"audit-(\d+)\.jsonl")
+_WIDTH = 120
+_MS = 1000
+
+
+@click.command("show")
+@click.option("-n", "--max-count", type=click.IntRange(min=1), default=50, show_default=True)
+@click.option("--session", "session_id", metavar="ID", help="Of sessions whose id begins so.")
+@click.option("--tool", metavar="NAME", help="Of this tool, or of this permission.")
+@click.option("--since", metavar="WHEN", help="From then on: 90m, 2h, 7d, or a date.")
+@click.option(
+    "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+def show(
+    max_count: int,
+    session_id: str | None,
+    tool: str | None,
+    since: str | None,
+    style: Literal["table", "json"],
+) -> None:
+    """Show the newest lines of the log, oldest first; as JSON one record a line.
+
+    Whether they are as they were written says `audit verify`.
+    """
+    from_ms = _instant(since) if since else 0
+    found: deque[dict[str, Any]] = deque(maxlen=max_count)
+    try:
+        for entry in entries(Places.of(os.environ).audit):
+            if _is_meant(entry, session_id, tool) and entry.get("at", 0) >= from_ms:
+                found.append(entry)
+    except OSError as error:
+        raise StorageError(f"the log cannot be read: {error}") from error
+    if style == "json":
+        for entry in found:
+            click.echo(as_json(entry))
+        return
+    headers = ("time", "session", "what", "result", "by", "about")
+    show_table(headers, [_row(each) for each in found], none="nothing is logged", width=_WIDTH)
+
+
+def entries(path: Path) -> Iterator[dict[str, Any]]:
+    """The log's lines as values, oldest first; what is no line of it is left out.
+
+    :raises OSError: when a file cannot be read.
+    """
+    full = [
+        (int(match[1]), file)
+        for file in path.parent.glob("audit-*.jsonl")
+        if (match := _FULL.fullmatch(file.name))
+    ]
+    files = [file for _, file in sorted(full)]
+    for file in [*files, path] if path.exists() else files:
+        with file.open("rb") as lines:
+            for line in lines:
+                try:
+                    yield msgspec.json.decode(line, type=dict[str, Any])
+                except (msgspec.DecodeError, UnicodeDecodeError):
+                    continue
+
+
+def _is_meant(entry: Mapping[str, Any], session_id: str | None, tool: str | None) -> bool:
+    if session_id is not None and not str(entry.get("session", "")).startswith(session_id):
+        return False
+    return tool is None or tool in (entry.get("tool"), entry.get("permission"))
+
+
+def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """The cells, in letters that no terminal obeys."""
+    kind = str(entry.get("kind", ""))
+    about = entry.get("patterns") or entry.get("files") or entry.get("reason") or ""
+    cells = (
+        str(entry.get("session") or ""),
+        f"{kind} {entry.get('tool') or entry.get('permission') or ''}".strip(),
+        str(entry.get("action") or ""),
+        str(entry.get("by") or ""),
+        about if isinstance(about, str) else ", ".join(map(str, about)),
+    )
+    return (moment(int(entry.get("at", 0))), *(visible(exposed(each)) for each in cells))
+
+
+def _instant(text: str) -> int:
+    """The instant in milliseconds since the epoch that an age or a date means.
+
+    :raises InvalidInputError: when it is neither.
+    """
+    if match := _SPAN.fullmatch(text):
+        span = timedelta(**{_UNITS[match[2]]: int(match[1])})
+        return int((datetime.now(UTC) - span).timestamp() * _MS)
+    try:
+        return int(datetime.fromisoformat(text).astimezone().timestamp() * _MS)
+    except ValueError as error:
+        way = "write 90m, 2h, 7d, or a date such as 2026-01-31"
+        raise InvalidInputError(f"--since {text}: {way}") from error
