@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pegboard.hooks.dispatch import Dispatch, Implementation
+from pegboard.hooks.dispatch import Dispatch
+from pegboard.hooks.isolation import Implementation
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Action, Verdict
 

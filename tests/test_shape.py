@@ -28,7 +28,7 @@ BANNED_WORDS = {"manager", "helper", "helpers", "util", "utils", "misc"}
 BANNED_ENDINGS = {"common", "base", "handler", "handlers"}
 BROAD = {"Exception", "BaseException"}
 MAY_CATCH_ALL = {
-    "pegboard/hooks/dispatch.py",  # where a plugin's hook is called
+    "pegboard/hooks/isolation.py",  # where a plugin's hook is called
     "pegboard/loading/discovery.py",  # where a plugin is imported
     "pegboard/cli/main.py",  # the outermost frame of the command line
     "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes

@@ -10,8 +10,9 @@ from typing import ParamSpec, TypeVar
 
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import Answer, mark_of
-from pegboard.hooks.dispatch import Dispatch, Implementation
+from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import Timing
+from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.stalls import Holder
 from pegboard.hooks.trace import Step
 from pegboard.schema.event import PluginFailed
@@ -97,8 +98,8 @@ class Hooks:
         """Let all plugins hear what still waits for them, then this, within their limits."""
         await self._dispatch.notify_last(spec.__name__, named)
 
-    def quarantined(self, key: str) -> bool:
-        """Whether the plugin with this key is no longer called."""
+    def quarantined(self, key: str) -> tuple[str, ...]:
+        """The hooks of the plugin with this key that are no longer called."""
         return self._dispatch.quarantined(key)
 
     def timings(self) -> tuple[Timing, ...]:
@@ -116,7 +117,7 @@ class Hooks:
     def calling(self, tool: str) -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by the tool of this id."""
         holder = Holder(self._owners.get(tool, tool), f"tool {tool}")
-        return self._dispatch.stalls.running(asyncio.current_task(), holder)
+        return self._dispatch.isolation.stalls.running(asyncio.current_task(), holder)
 
     async def aclose(self) -> None:
         """End what plugins still do; called after `shutdown`."""

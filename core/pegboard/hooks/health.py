@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 FAILURES = 3
-"""Failures in a row after which a plugin is left alone until the App is opened again."""
+"""Failures in a row after which a hook of a plugin is not called until the App is opened again."""
 
 
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,32 +31,33 @@ class _Count:
 class Health:
     """The counts of all plugins of an App, each told apart by its key.
 
-    A row of failures is counted for the plugin and for each of its hooks, so that one hook that
-    works does not hide another that never does.
+    A row of failures is counted for each hook of a plugin: one that fails costs no other.
     """
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, str], _Count] = {}
-        self._rows: dict[str, int] = {}
-        self._quarantined: set[str] = set()
 
     def note(self, key: str, hook: str, *, elapsed_ms: float, failed: bool) -> bool:
-        """Count a call; whether the plugin is quarantined because of it."""
+        """Count a call; whether the hook of this plugin is quarantined because of it."""
         count = self._counts.setdefault((key, hook), _Count())
         count.calls += 1
         count.failures += failed
         count.total_ms += elapsed_ms
         count.max_ms = max(count.max_ms, elapsed_ms)
-        count.row = count.row + 1 if failed else 0
-        self._rows[key] = self._rows.get(key, 0) + 1 if failed else 0
-        if key in self._quarantined or max(count.row, self._rows[key]) < FAILURES:
+        if count.row >= FAILURES:
             return False
-        self._quarantined.add(key)
-        return True
+        count.row = count.row + 1 if failed else 0
+        return count.row == FAILURES
 
-    def quarantined(self, key: str) -> bool:
-        """Whether the plugin is no longer called."""
-        return key in self._quarantined
+    def is_quarantined(self, key: str, hook: str) -> bool:
+        """Whether this hook of the plugin is no longer called."""
+        count = self._counts.get((key, hook))
+        return count is not None and count.row >= FAILURES
+
+    def quarantined(self, key: str) -> tuple[str, ...]:
+        """The hooks of the plugin that are no longer called."""
+        hooks = (hook for plugin, hook in self._counts if plugin == key)
+        return tuple(hook for hook in hooks if self.is_quarantined(key, hook))
 
     def timings(self) -> tuple[Timing, ...]:
         """The counts, in the order of the first calls; `plugin` is the key."""

@@ -5,6 +5,7 @@ none does.
 """
 
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -22,6 +23,7 @@ HANG_S = 5.0
 BEAT_S = 0.25
 FRAMES = 3
 _LOOP = ("asyncio", "selectors.py")
+_CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -180,14 +182,21 @@ def starved(thread_id: int) -> float:
 
 
 def _innermost(frame: FrameType | None) -> list[str]:
-    """The innermost places of code, as `file:line (function)`; none while the loop is idle."""
+    """The innermost places of code, as `file:line (function)`; none while the loop is idle.
+
+    What has called the plugin is left out: it is the same each time.
+    """
     if frame is None or frame.f_code.co_filename.endswith(_LOOP[1]):
         return []
     found: list[str] = []
+    foreign = False
     while frame is not None and len(found) < FRAMES:
         code = frame.f_code
         if f"/{_LOOP[0]}/" in code.co_filename:
             break
+        if code.co_filename.startswith(_CORE) and foreign:
+            break
+        foreign = foreign or not code.co_filename.startswith(_CORE)
         found.append(f"{code.co_filename}:{frame.f_lineno} ({code.co_name})")
         frame = frame.f_back
     return found

@@ -42,7 +42,8 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin as a user sees it.
 
     `location` is its file, or its import name. `blocked` ones were not imported: `error` says
-    by whose word. `load_ms` is what the import took.
+    by whose word. `load_ms` is what the import took, `quarantined` are its hooks that failed three
+    times in a row and are not called any more.
     """
 
     name: str
@@ -54,7 +55,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     load_ms: float = 0.0
     error: str = ""
     blocked: bool = False
-    quarantined: bool = False
+    quarantined: tuple[str, ...] = ()
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):

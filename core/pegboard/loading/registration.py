@@ -16,7 +16,7 @@ import pluggy
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import PROJECT, Origin, mark_of
-from pegboard.hooks.dispatch import Implementation
+from pegboard.hooks.isolation import Implementation
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.schema.config import Config

@@ -48,10 +48,13 @@ async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Prob
     from pegboard.embedding import Problem
 
     async with await App.open(directory) as app:
-        failed = tuple(
-            Problem(kind="hook", plugin=each.plugin, text=each.message) for each in app.failures
-        )
-        return tuple(app.register.infos), (*app.register.problems, *failed)
+        pass  # what fails while it starts and ends is told, too
+    failed = tuple(
+        Problem(kind="hook", plugin=each.plugin, text=each.message.removeprefix(prefix))
+        for each in app.failures
+        for prefix in (f"plugin {each.plugin}: ",)
+    )
+    return tuple(app.register.infos), (*app.register.problems, *failed)
 
 
 def _row(plugin: "PluginInfo") -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -27,6 +28,9 @@ QUIET_S = 0.4
 
 END_LIMIT_S = 8.0
 """How long a stopped turn may take to end with all that belongs to it."""
+
+DEAF_LIMIT_S = 4.0
+"""How long the event loop may take to hear of a signal; a plugin may hold it for ever."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
@@ -67,22 +71,29 @@ class Stop:
             await self._stopping
 
 
-def _end_in_time(reason: Exit) -> None:
-    """End the process after `END_LIMIT_S`, whatever holds it up: a thread, or the event loop."""
+def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
+    """End the process after `limit_s`, whatever holds it up: a thread, or the event loop."""
 
     def leave(*_: object) -> NoReturn:
-        complain(f"not all has ended within {END_LIMIT_S:g} s, and it is left behind")
+        complain(f"not all has ended within {limit_s:g} s, and it is left behind")
         _leave_at_once(reason)
 
     signal.signal(signal.SIGALRM, leave)
-    signal.setitimer(signal.ITIMER_REAL, END_LIMIT_S)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
 
 
 def _interrupted(*_: object) -> None:
     """A signal has come, of which the loop hears if it turns; the second one is the last."""
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
-    _end_in_time(Exit.INTERRUPTED)
+    _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
+
+
+def _overdue(stop: Stop) -> None:
+    """The time limit is over; leave if the loop, which stops the turn then, does not turn."""
+    if stop.reason is None:
+        complain("the time limit is over, and a plugin holds up everything")
+        _leave_at_once(Exit.TIME_LIMIT)
 
 
 def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
@@ -187,11 +198,16 @@ def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
     for number in signals:
         loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
         signal.signal(number, _interrupted)
-    timer = loop.call_later(limit_s, stop, Exit.TIME_LIMIT) if limit_s is not None else None
+    timers: list[asyncio.TimerHandle | threading.Timer] = []
+    if limit_s is not None:
+        timers.append(loop.call_later(limit_s, stop, Exit.TIME_LIMIT))
+        timers.append(watch := threading.Timer(limit_s + DEAF_LIMIT_S, _overdue, [stop]))
+        watch.daemon = True
+        watch.start()
     try:
         yield
     finally:
-        if timer:
+        for timer in timers:
             timer.cancel()
         for number in signals:
             loop.remove_signal_handler(number)

@@ -129,8 +129,7 @@ class Viewer:
             self._last_head = ""
 
     def _show_plugin_failure(self, failure: PluginFailed) -> None:
-        end = "; it is left out until the session ends" if failure.quarantined else ""
-        text = f"{failure.plugin}: {failure.hook}: {visible(failure.message)}{end}"
+        text = visible(failure.message).removeprefix("plugin ")
         self._screen.line(Line(head="plugin", text=" ".join(text.split()), style="warning"))
 
     def _note(self, text: str) -> None:

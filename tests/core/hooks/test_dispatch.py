@@ -26,7 +26,8 @@ from hook_samples import VIEW
 from pegboard.contract.context import Ruleset
 from pegboard.contract.marks import Answer
 from pegboard.errors import ToolError
-from pegboard.hooks.dispatch import Dispatch, Implementation
+from pegboard.hooks.dispatch import Dispatch
+from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.listeners import LIMIT
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
@@ -324,7 +325,7 @@ async def test_a_report_that_is_an_event_itself_ends() -> None:
 
     async with plugins as dispatch:
         plugins.failures = Echo(dispatch)
-        dispatch._on_failure = plugins.failures.append
+        dispatch.isolation._on_failure = plugins.failures.append
         dispatch.notify(HOOK, VALUE)
         await asyncio.sleep(0.1)
         assert dispatch.quarantined("bad")

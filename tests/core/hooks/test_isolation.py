@@ -15,8 +15,11 @@ from dispatching import (
     fails,
     hangs,
     implementation,
+    opinion,
     text,
 )
+from pegboard.errors import ToolError
+from pegboard.schema.permission import Verdict
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration("x")])
@@ -90,6 +93,80 @@ async def test_a_plugin_that_hangs_costs_its_time_limit_and_no_more() -> None:
     assert len(late) == 2
 
 
+async def test_what_holds_the_loop_beyond_its_limit_has_failed_whatever_it_answers() -> None:
+    async def blocks(value: str) -> str:
+        time.sleep(0.2)  # noqa: ASYNC251 - the fault
+        return "late"
+
+    async def blocks_later(value: str) -> str:
+        await asyncio.sleep(0)
+        return await blocks(value)
+
+    async def fails_late(value: str) -> str:
+        await blocks(value)
+        raise ValueError("late")
+
+    functions = (blocks, blocks_later, fails_late)
+    plugins = Plugins(*(implementation(f.__name__, f, timeout_s=0.05) for f in functions))
+
+    async with plugins as dispatch:
+        for _ in range(4):
+            assert await dispatch.fold(HOOK, "value", VALUE, text) == "-"
+        for function in functions:
+            assert dispatch.quarantined(function.__name__) == (HOOK,)
+
+    assert len(plugins.told) == 9, "one line for each time, and three times"
+    assert all("s in all; its limit is 0.05 s" in told for told in plugins.told)
+
+
+async def test_a_policy_that_holds_the_loop_beyond_its_limit_denies() -> None:
+    async def blocks(value: str) -> Verdict:
+        time.sleep(0.2)  # noqa: ASYNC251 - the fault
+        return Verdict(action="allow")
+
+    plugins = Plugins(implementation("slow", blocks, timeout_s=0.05))
+
+    async with plugins as dispatch:
+        verdict = await dispatch.strictest(HOOK, VALUE, opinion)
+
+    assert verdict is not None
+    assert verdict.action == "deny"
+
+
+async def test_a_refusal_counts_however_late_it_comes() -> None:
+    async def refuses(value: str) -> str:
+        time.sleep(0.2)  # noqa: ASYNC251 - the fault
+        raise ToolError("no")
+
+    plugins = Plugins(implementation("slow", refuses, timeout_s=0.05))
+
+    async with plugins as dispatch:
+        with pytest.raises(ToolError, match="no"):
+            await dispatch.fold(HOOK, "value", VALUE, text, passing=(ToolError,))
+
+    assert len(plugins.told) == 1
+
+
+async def test_who_waits_while_another_holds_the_loop_has_not_failed() -> None:
+    begun = asyncio.Event()
+
+    async def waits(value: str) -> str:
+        begun.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return "done"
+
+    plugins = Plugins(implementation("innocent", waits, timeout_s=0.1))
+
+    async with plugins as dispatch:
+        folding = asyncio.ensure_future(dispatch.fold(HOOK, "value", VALUE, text))
+        await begun.wait()
+        time.sleep(0.3)  # noqa: ASYNC251 - another one's fault
+        assert await folding == "done"
+
+    assert plugins.told == []
+
+
 async def test_one_that_swallows_its_cancellation_is_not_waited_for() -> None:
     async def stubborn(value: str) -> str:
         try:
@@ -159,7 +236,7 @@ async def test_three_failures_in_a_row_are_the_last() -> None:
     assert [failure.quarantined for failure in plugins.failures] == [False, False, True]
 
 
-async def test_a_success_ends_the_row_but_not_that_of_another_hook() -> None:
+async def test_a_success_ends_the_row_and_quarantine_is_of_one_hook() -> None:
     answers = iter([True, True, False, True, True, False])
 
     def sometimes(value: str) -> str | None:
@@ -180,7 +257,8 @@ async def test_a_success_ends_the_row_but_not_that_of_another_hook() -> None:
             await dispatch.fold("broken", "value", VALUE, text)
             await dispatch.fold("working", "value", VALUE, text)
         assert not dispatch.quarantined("shaky")
-        assert dispatch.quarantined("half")
+        assert dispatch.quarantined("half") == ("broken",)
+        assert await dispatch.fold("working", "value", VALUE, text) == "-h"
 
 
 @pytest.mark.parametrize("origin", ["builtin", "installed"])

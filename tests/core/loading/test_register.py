@@ -360,7 +360,7 @@ async def test_a_tool_of_a_plugin_with_an_id_that_providers_refuse_is_left_out(
     assert told(register) == [("name", "Offers")]
 
 
-async def test_a_plugin_that_is_quarantined_says_so(places: Places) -> None:
+async def test_a_plugin_says_which_of_its_hooks_are_quarantined(places: Places) -> None:
     places.write(
         "user/plugins/bad.py",
         "from pegboard import hookimpl\n@hookimpl\ndef chat_system_transform(system): return 3\n",
@@ -372,7 +372,7 @@ async def test_a_plugin_that_is_quarantined_says_so(places: Places) -> None:
 
     assert [failure.quarantined for failure in places.failures] == [False, False, True]
     assert isinstance(register.infos[0], PluginInfo)
-    assert register.infos[0].quarantined
+    assert register.infos[0].quarantined == ("chat_system_transform",)
 
 
 async def test_a_register_that_closes_leaves_nothing_behind(places: Places) -> None:

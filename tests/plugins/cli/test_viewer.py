@@ -196,15 +196,13 @@ def test_a_retry_and_a_dropped_answer_are_said() -> None:
     )
 
 
-def test_a_plugin_s_failure_is_one_line() -> None:
-    failure = PluginFailed(
-        plugin="shout", hook="text_complete", message="boom\n!", quarantined=True
-    )
+def test_a_plugin_s_failure_is_one_line_that_names_it_once() -> None:
+    message = "plugin shout: hook text_complete raised boom\n!"
+    failure = PluginFailed(plugin="shout", hook="text_complete", message=message)
 
     _, err = plain(event(failure))
 
-    shown = "plugin shout: text_complete: boom !; it is left out until the session ends\n"
-    assert err == shown
+    assert err == "plugin shout: hook text_complete raised boom !\n"
 
 
 def test_a_warning_about_a_turn_is_one_line_and_another_session_s_is_not_shown() -> None:

@@ -1,0 +1,272 @@
+"""One call of a plugin's function: within its limit, on values that it cannot change, watched.
+
+A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pegboard.contract.marks import Origin
+from pegboard.errors import PluginError
+from pegboard.hooks.health import FAILURES, Health
+from pegboard.hooks.readonly import Shield
+from pegboard.hooks.stalls import Holder, Stalls
+from pegboard.kit.threads import Threads
+from pegboard.policy.clock import Clock
+from pegboard.schema.event import PluginFailed
+
+GRACE_S = 1.0
+"""How long a call that is given up may take to end when the App closes."""
+
+_T = TypeVar("_T")
+Check = Callable[[object], _T]
+
+
+class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One plugin's function for one hook.
+
+    `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
+    for one that wants to be asked first, 1 for last, else 0.
+    """
+
+    key: str
+    plugin: str
+    origin: Origin
+    hook: str
+    function: Callable[..., object]
+    arguments: tuple[str, ...]
+    timeout_s: float
+    position: int = 0
+
+    @cached_property
+    def awaits(self) -> bool:
+        """Whether the function is a coroutine's; others run in a thread."""
+        return inspect.iscoroutinefunction(inspect.unwrap(self.function))
+
+    @cached_property
+    def holder(self) -> Holder:
+        """Who is named when a call holds up the event loop."""
+        return Holder(self.plugin, f"hook {self.hook}")
+
+
+class _Outcome(msgspec.Struct, frozen=True):
+    """What a call came to: a value, an error of the plugin, or neither in time.
+
+    `held_s` is how long it held the event loop, in which nothing else could run.
+    """
+
+    value: object = None
+    error: BaseException | None = None
+    late: bool = False
+    held_s: float = 0.0
+
+
+class Reply(msgspec.Struct, Generic[_T], frozen=True):
+    """A checked answer (None is no answer), or the text of a failure."""
+
+    value: _T | None = None
+    failure: str = ""
+    elapsed_ms: float = 0.0
+
+
+class Isolation:
+    """Calls functions of plugins, each alone; `on_failure` hears of every failure.
+
+    `on_failure` must not raise.
+    """
+
+    def __init__(self, on_failure: Callable[[PluginFailed], None]) -> None:
+        self._on_failure = on_failure
+        self.health = Health()
+        self.stalls = Stalls(self._held)
+        self._shield = Shield()
+        self._threads = Threads()
+        self._running: set[asyncio.Task[_Outcome]] = set()
+        self._stalled: dict[Holder, str] = {}
+
+    async def ask(
+        self,
+        each: Implementation,
+        arguments: Mapping[str, object],
+        check: Check[_T],
+        *,
+        passing: tuple[type[Exception], ...] = (),
+    ) -> Reply[_T]:
+        """The checked answer, or why there is none.
+
+        Errors of the types `passing` are an answer too, and are raised here.
+        """
+        started = perf_counter()
+        self._stalled[each.holder] = ""
+        outcome = await self._limited(each, arguments)
+        stalled = self._stalled.pop(each.holder, "")
+        reply: Reply[_T] = Reply()
+        if outcome.late:
+            reply = Reply(failure=f"took longer than {each.timeout_s:g} s")
+        elif outcome.held_s > each.timeout_s:
+            reply = Reply(failure=_held_too_long(each, outcome.held_s, stalled))
+        elif outcome.error is not None and not isinstance(outcome.error, passing):
+            reply = Reply(failure=_told(outcome.error, each.function))
+        elif outcome.value is not None:
+            reply = self._checked(outcome.value, check)
+        elapsed_ms = (perf_counter() - started) * 1000
+        quarantine = self.health.note(
+            each.key, each.hook, elapsed_ms=elapsed_ms, failed=bool(reply.failure)
+        )
+        if reply.failure:
+            self.report(each, reply.failure, quarantined=quarantine)
+        elif stalled:
+            self._tell(each.holder, stalled)
+        if isinstance(outcome.error, passing):
+            raise outcome.error
+        return Reply(reply.value, reply.failure, elapsed_ms)
+
+    def _checked(self, answer: object, check: Check[_T]) -> Reply[_T]:
+        if inspect.iscoroutine(answer):
+            answer.close()
+            return Reply(failure="answered with a coroutine that it did not await")
+        try:
+            return Reply(check(self._shield.plain(answer)))
+        except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
+            return Reply(failure=f"answered with what cannot be used: {_line(error)}")
+
+    async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
+        """The outcome within the time limit; a call that is late is cancelled, not waited for."""
+        named = {name: self._shield.view(arguments[name]) for name in each.arguments}
+        with (clock := Clock()).timing():
+            task = asyncio.get_running_loop().create_task(self._attempt(each, named))
+            self._running.add(task)
+            self.stalls.begin(task, each.holder)
+            try:
+                await clock.wait(task, limit_s=each.timeout_s)
+            finally:
+                self.stalls.end(task)
+                late = not task.done() and task.cancel()
+                if late:
+                    task.add_done_callback(self._running.discard)
+                else:
+                    self._running.discard(task)
+        if late:
+            return _Outcome(late=True)
+        if task.cancelled():
+            return _Outcome(error=RuntimeError("the plugin cancelled itself"))
+        return task.result()
+
+    def _attempt(
+        self, each: Implementation, named: Mapping[str, object]
+    ) -> Coroutine[object, object, _Outcome]:
+        if each.awaits:
+            return _attempt_async(each.function, named)
+        return self._threads.run(lambda: _attempt_sync(each.function, named))
+
+    async def aclose(self) -> None:
+        """End what still runs; a thread that hangs is left behind, as a daemon."""
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running, timeout=GRACE_S)
+        self._threads.close()
+        self.stalls.close()
+
+    def report(self, each: Implementation, text: str, *, quarantined: bool = False) -> None:
+        """Say what a plugin has done wrong."""
+        if quarantined:
+            text += f"; {FAILURES} times in a row: it is left out until the App is opened again"
+        message = str(PluginError(each.plugin, f"hook {each.hook} {text}"))
+        self._on_failure(
+            PluginFailed(
+                plugin=each.plugin, hook=each.hook, message=message, quarantined=quarantined
+            )
+        )
+
+    def _held(self, holder: Holder, text: str) -> None:
+        """Keep what the watch says of a call until it ends, so that all is told in one line."""
+        if holder in self._stalled:
+            self._stalled[holder] = text
+        else:
+            self._tell(holder, text)
+
+    def _tell(self, holder: Holder, text: str) -> None:
+        message = str(PluginError(holder.plugin, f"{holder.what} {text}"))
+        hook = holder.what.removeprefix("hook ")
+        self._on_failure(PluginFailed(plugin=holder.plugin, hook=hook, message=message))
+
+
+class _Steps:
+    """Awaits what an async function does, and counts for how long its steps hold the loop."""
+
+    __slots__ = ("_coroutine", "held_s")
+
+    def __init__(self, coroutine: Coroutine[object, object, object]) -> None:
+        self._coroutine = coroutine
+        self.held_s = 0.0
+
+    def __await__(self) -> Generator[object, object, object]:
+        step: Callable[[Any], object] = self._coroutine.send
+        given: object = None
+        while True:
+            started = perf_counter()
+            try:
+                awaited = step(given)
+            except StopIteration as end:
+                return end.value
+            finally:
+                self.held_s += perf_counter() - started
+            try:
+                step, given = self._coroutine.send, (yield awaited)
+            except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
+                step, given = self._coroutine.throw, error
+
+
+async def _attempt_async(function: Callable[..., object], named: Mapping[str, object]) -> _Outcome:
+    steps = _Steps(_called(function, named))
+    try:
+        return _Outcome(await steps, held_s=steps.held_s)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
+        return _Outcome(error=error, held_s=steps.held_s)
+
+
+async def _called(function: Callable[..., object], named: Mapping[str, object]) -> object:
+    answer = function(**named)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) -> _Outcome:
+    try:
+        return _Outcome(function(**named))
+    except BaseException as error:  # noqa: BLE001 - foreign code, in a thread that lives on
+        return _Outcome(error=error)
+
+
+def _held_too_long(each: Implementation, held_s: float, stalled: str) -> str:
+    text = stalled or "held up everything"
+    return f"{text}, {held_s:.1f} s in all; its limit is {each.timeout_s:g} s"
+
+
+def _told(error: BaseException, function: Callable[..., object]) -> str:
+    """The error on one line, with the line of the plugin's own file where it came from."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    own = code.co_filename if code is not None else ""
+    line, step = 0, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == own:
+            line = step.tb_lineno
+        step = step.tb_next
+    place = f" ({Path(own).name}:{line})" if line else ""
+    return f"raised {_line(error)}{place}"
+
+
+def _line(error: BaseException) -> str:
+    try:
+        text = str(error).strip()
+    except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is
+        text = ""
+    first = text.splitlines()[0] if text else ""
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
