@@ -16,7 +16,8 @@
     ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
     ├── TimeLimitError           a wait took longer than it may           (exit 7)
     ├── PluginError              a plugin cannot be loaded or called      (exit 8)
-    │   └── SignatureError       a tool's parameter cannot be described
+    │   ├── SignatureError       a tool's parameter cannot be described
+    │   └── RequiredHookError    a hook that must not be left out has failed
     ├── InvalidInputError        input that cannot be used as given       (exit 2)
     ├── SessionBusyError         the session runs a turn already          (exit 1)
     ├── StorageError             the database cannot be used              (exit 1)
@@ -178,6 +179,10 @@ class SignatureError(PluginError):
         self.parameter = parameter
 
 
+class RequiredHookError(PluginError):
+    """A hook that its plugin marks as required has failed: what it was asked about ends."""
+
+
 class InvalidInputError(PegboardError, ValueError):
     """Input that cannot be used as given; the text says what would be."""
 
@@ -232,6 +237,7 @@ _SERVER_EXITS: Mapping[str, int] = {
     "ConfigError": ConfigError.exit_code,
     "MessageAbortedError": 130,
     "NotFoundError": NotFoundError.exit_code,
+    "PluginError": PluginError.exit_code,
     "PermissionDeniedError": PermissionDeniedError.exit_code,
     "ProviderModelNotFoundError": ModelNotFoundError.exit_code,
     "UnauthorizedError": ProviderAuthError.exit_code,

@@ -12,6 +12,7 @@ from pegboard.schema.message import (
     ContextOverflowFailure,
     Failure,
     Message,
+    PluginFailure,
     ProviderAuthFailure,
 )
 from pegboard.schema.part import Failed, ToolPart
@@ -55,6 +56,8 @@ def exit_of_failure(failure: Failure) -> Exit:
             return Exit.PROVIDER
         case BudgetFailure():
             return Exit.BUDGET
+        case PluginFailure():
+            return Exit.PLUGIN
         case AbortedFailure():
             return Exit.INTERRUPTED
         case _:

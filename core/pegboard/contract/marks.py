@@ -82,26 +82,31 @@ def hookimpl(
     trylast: bool = ...,
     optionalhook: bool = ...,
     timeout_s: float | None = ...,
+    required: bool = ...,
 ) -> Callable[[_Function], _Function]: ...
 
 
-def hookimpl(
+def hookimpl(  # noqa: PLR0913 - what can be said of a hook, all keyword-only
     function: Callable[..., Any] | None = None,
     *,
     tryfirst: bool = False,
     trylast: bool = False,
     optionalhook: bool = False,
     timeout_s: float | None = None,
+    required: bool = False,
 ) -> Any:
     """Marks a function as an implementation of the hook that it is named after.
 
     `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
-    With `optionalhook` it is no error if the plugin that brings the hook is not there.
+    With `optionalhook` it is no error if the plugin that brings the hook is not there. A fold that
+    is `required` is never left out: when it fails, or cannot be called, what it was asked about
+    ends with a `RequiredHookError`, and so it stays once it is quarantined.
     """
 
     def mark(function: _Function) -> _Function:
         marked = _impl(function, tryfirst=tryfirst, trylast=trylast, optionalhook=optionalhook)
-        marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by dispatch
+        marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by registration
+        marked.pegboard_required = required  # type: ignore[attr-defined]  # read by registration
         return marked
 
     return mark if function is None else mark(function)

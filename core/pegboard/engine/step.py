@@ -38,7 +38,7 @@ from pegboard.engine.spending.accounts import counts_of
 from pegboard.engine.spending.usage import cost_of, tokens_of
 from pegboard.engine.stream import run_step, within_bounds
 from pegboard.engine.toolcall import STOPPED, Caller
-from pegboard.errors import BudgetError, PegboardError, ProviderError
+from pegboard.errors import BudgetError, PegboardError, ProviderError, RequiredHookError
 from pegboard.schema.event import SessionFailed, SessionWarned
 from pegboard.schema.message import (
     APIFailure,
@@ -260,9 +260,13 @@ class Step:
         part = self._processor.text(event.id)
         if part is None:
             return
-        text = await self._run.engine.hooks.fold(
-            hookspecs.text_complete, session=self._view, part=part, text=part.text
-        )
+        try:
+            text = await self._run.engine.hooks.fold(
+                hookspecs.text_complete, session=self._view, part=part, text=part.text
+            )
+        except RequiredHookError:
+            self._processor.text_end(event.id, "", event.metadata)  # nobody has filtered it
+            raise
         self._processor.text_end(event.id, text, event.metadata)
 
     async def _finish(self, finish: StreamFinish, caller: Caller) -> None:

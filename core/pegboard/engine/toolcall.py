@@ -29,6 +29,7 @@ from pegboard.errors import (
     PermissionDeniedError,
     PermissionRejectedError,
     QuestionRejectedError,
+    RequiredHookError,
     ToolError,
 )
 from pegboard.schema.part import Completed, Failed, ToolState
@@ -56,9 +57,10 @@ class _Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller:
-    """Runs the calls of one step; it answers every call exactly once and never raises.
+    """Runs the calls of one step; it answers every call exactly once.
 
-    `made` are the ids of calls whose tool got to work, `denied` says that a call was denied.
+    It raises nothing but what ends the step: a required hook that has failed. `made` are the ids of
+    calls whose tool got to work, `denied` says that a call was denied.
     """
 
     def __init__(
@@ -119,6 +121,9 @@ class Caller:
             await self._failed(call, _said(error), metadata=denial(error))
         except (ToolError, BudgetError) as error:
             await self._failed(call, _said(error))
+        except RequiredHookError as error:
+            await self._failed(call, _said(error))
+            raise
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
             text = f"{plan.tool.id} failed: {type(error).__name__}: {_said(error)}"
             await self._failed(call, text)

@@ -63,6 +63,7 @@ class Hooks:
         """The subject as the newest plugin left it.
 
         :raises Exception: what the hook's specification says that a plugin may raise.
+        :raises RequiredHookError: when an implementation that is required fails.
         """
         mark = mark_of(spec)
         check: Callable[[object, _T], _T] = check_of(spec)  # type: ignore[assignment]  # by its annotation

@@ -12,6 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from pegboard.contract.marks import Answer
+from pegboard.errors import RequiredHookError
 from pegboard.hooks.health import Timing
 from pegboard.hooks.isolation import Check, Implementation, Isolation
 from pegboard.hooks.listeners import LIMIT, Listener
@@ -21,6 +22,7 @@ from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Verdict
 
 _T = TypeVar("_T")
+QUARANTINED = "is quarantined after failures in a row"
 _FoldCheck = Callable[[object, _T], _T]
 
 
@@ -85,9 +87,14 @@ class Dispatch:
         """The subject as the newest plugin left it.
 
         Errors of the types `passing` are the plugin's answer and are raised here.
+
+        :raises RequiredHookError: when an implementation that is required fails.
         """
         value: _T = arguments[subject]  # type: ignore[assignment]  # the check's own type
-        for each in self._active(hook):
+        for each in self.implementations(hook):
+            if not self._is_active(each):
+                _insist(each, QUARANTINED)
+                continue
 
             def fits(answer: object, before: _T = value) -> _T:
                 return check(answer, before)
@@ -95,6 +102,8 @@ class Dispatch:
             reply = await self.isolation.ask(
                 each, {**arguments, subject: value}, fits, passing=passing
             )
+            if reply.failure:
+                _insist(each, reply.failure)
             after = value if reply.value is None else reply.value
             self._note_step(each, arguments, (value, after), reply.elapsed_ms)
             value = after
@@ -118,7 +127,7 @@ class Dispatch:
         """The opinions of all that have one; who fails, or was quarantined for it, denies."""
         found = []
         for each in self.implementations(hook):
-            verdict: Verdict | None = _denial(each, "is quarantined after failures in a row")
+            verdict: Verdict | None = _denial(each, QUARANTINED)
             if self._is_active(each):
                 reply = await self.isolation.ask(each, arguments, check)
                 said = _signed(each, reply.value, arguments.get("session"))
@@ -191,6 +200,11 @@ class Dispatch:
                 after=values[1],
                 elapsed_ms=elapsed_ms,
             )
+
+
+def _insist(each: Implementation, failure: str) -> None:
+    if each.required:
+        raise RequiredHookError(each.plugin, f"the required hook {each.hook} {failure}")
 
 
 def _nothing(answer: object) -> None:

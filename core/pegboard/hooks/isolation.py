@@ -33,7 +33,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One plugin's function for one hook.
 
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
-    for one that wants to be asked first, 1 for last, else 0.
+    for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
     """
 
     key: str
@@ -44,6 +44,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     arguments: tuple[str, ...]
     timeout_s: float
     position: int = 0
+    required: bool = False
 
     @cached_property
     def awaits(self) -> bool:

@@ -15,7 +15,8 @@ import pluggy
 
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
-from pegboard.contract.marks import PROJECT, Origin, mark_of
+from pegboard.contract.marks import PROJECT, Kind, Origin, mark_of
+from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import Implementation
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
@@ -64,6 +65,7 @@ class Registry:
         self._config = config
         self._plugins: dict[str, Registrant] = {}
         self._specs = specifications()
+        self._kinds = _kinds(hookspecs)
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self.problems: list[Problem] = []
@@ -85,6 +87,7 @@ class Registry:
         for specs in brought:
             self._pluggy.add_hookspecs(_seat(specs))
             self._specs |= {name: _arguments(spec) for name, spec in specs.items()}
+            self._kinds |= {name: mark_of(spec).kind for name, spec in specs.items()}
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
         """The names of the hooks that are registered, after all others that are."""
@@ -93,8 +96,10 @@ class Registry:
             problem = self._problem(registrant.name, hook, function)
             if problem is None:
                 fitting[hook] = function
-            else:
-                self.problems.append(problem)
+                continue
+            self.problems.append(problem)
+            if is_required(function):
+                fitting[hook] = self._closed(registrant.name, hook, function, problem.text)
         self._plugins[registrant.key] = registrant
         self._pluggy.register(_seat(fitting), name=registrant.key)
         return tuple(name for name in self._specs if name in fitting)
@@ -124,7 +129,24 @@ class Registry:
             arguments=_wanted(kept.function, self._specs[hook]),
             timeout_s=next(limit for limit in limits if limit is not None),
             position=kept.trylast - kept.tryfirst,
+            required=is_required(kept.function),
         )
+
+    def _closed(
+        self, plugin: str, hook: str, function: Callable[..., object], text: str
+    ) -> Callable[..., object]:
+        """What stands for a required function that cannot be called: it always fails.
+
+        :raises RequiredHookError: when there is no such hook that it could stand in.
+        """
+        if self._kinds.get(hook) != "fold":
+            raise RequiredHookError(plugin, f"{text}; it is required, so nothing runs without it")
+
+        async def fail() -> None:
+            raise TypeError(text)
+
+        vars(fail).update(vars(function))
+        return fail
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
         known = self._specs.get(hook)
@@ -137,6 +159,8 @@ class Registry:
                 text=f"there is no hook {hook}{_hint(hook, self._specs)}",
             )
         wrong = _misfit(function, known)
+        if not wrong and is_required(function) and self._kinds[hook] != "fold":
+            wrong = "cannot be required: only a fold changes what goes on"
         if not wrong:
             return None
         return Problem(kind="signature", plugin=plugin, text=f"the hook {hook} {wrong}")
@@ -152,6 +176,15 @@ def _specs_of(module: object) -> dict[str, Callable[..., object]]:
     if inspect.isfunction(module):
         return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+
+
+def _kinds(module: object) -> dict[str, Kind]:
+    return {name: mark_of(spec).kind for name, spec in _specs_of(module).items()}
+
+
+def is_required(function: Callable[..., object]) -> bool:
+    """Whether the implementation must not be left out."""
+    return bool(getattr(function, "pegboard_required", False))
 
 
 def _arguments(function: Callable[..., object]) -> tuple[str, ...]:

@@ -128,6 +128,12 @@ class BudgetFailure(Wire, frozen=True, tag_field="name", tag="BudgetError"):
     data: TextData
 
 
+class PluginFailure(Wire, frozen=True, tag_field="name", tag="PluginError"):
+    """A plugin failed that the turn cannot do without."""
+
+    data: TextData
+
+
 class CallsFailure(Wire, frozen=True, tag_field="name", tag="CallsError"):
     """No call of several steps in a row could be made: unknown, unreadable or denied."""
 
@@ -143,6 +149,7 @@ Failure = (
     | ContextOverflowFailure
     | ContentFilterFailure
     | BudgetFailure
+    | PluginFailure
     | CallsFailure
 )
 

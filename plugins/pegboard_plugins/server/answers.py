@@ -10,7 +10,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from pegboard import InvalidInputError, PegboardError, PermissionDeniedError
-from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, SessionBusyError
+from pegboard.errors import (
+    AbortedError,
+    ModelNotFoundError,
+    NotFoundError,
+    PluginError,
+    SessionBusyError,
+)
 from pegboard.schema.wire import encode
 from pegboard_plugins.server.hiding import hidden_text
 
@@ -48,6 +54,7 @@ _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
     (InvalidInputError, 400, "BadRequest"),
     (PermissionDeniedError, 403, "PermissionDeniedError"),
     (AbortedError, 409, "MessageAbortedError"),
+    (PluginError, 500, "PluginError"),
 )
 
 

@@ -25,7 +25,7 @@ from dispatching import (
 from hook_samples import VIEW
 from pegboard.contract.context import Ruleset
 from pegboard.contract.marks import Answer
-from pegboard.errors import ToolError
+from pegboard.errors import RequiredHookError, ToolError
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.listeners import LIMIT
@@ -44,6 +44,21 @@ async def test_collect_gives_the_answers_oldest_first() -> None:
         found = await dispatch.collect(HOOK, VALUE, text)
 
     assert found == (Answer("a", "installed", "-a"), Answer("b", "installed", "-b"))
+
+
+async def test_a_required_fold_that_fails_ends_what_it_was_asked_about() -> None:
+    plugins = Plugins(
+        implementation("guarding", fails, required=True), implementation("never", adds("n"))
+    )
+
+    async with plugins as dispatch:
+        for _ in range(3):
+            with pytest.raises(RequiredHookError, match="plugin guarding: the required hook"):
+                await dispatch.fold(HOOK, "value", VALUE, text)
+        with pytest.raises(RequiredHookError, match="is quarantined"):
+            await dispatch.fold(HOOK, "value", VALUE, text)
+
+    assert len(plugins.told) == 3
 
 
 async def test_collect_leaves_out_who_fails_and_who_has_nothing() -> None:

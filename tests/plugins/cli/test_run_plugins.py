@@ -81,3 +81,73 @@ async def permission_ask():
     assert done.code == 5
     assert "plugin naughty: hook permission_ask held up everything, 0." in done.err
     assert "s in all; its limit is 0.1 s\n" in done.err
+
+
+REDACT = """
+from pegboard import hookimpl
+
+@hookimpl(required=True)
+async def chat_messages_transform(messages{wrong}):
+    raise AttributeError("model_copy")
+"""
+
+
+@pytest.mark.parametrize("wrong", ["", ", mesages"])
+async def test_what_a_required_hook_cannot_filter_is_never_sent(
+    pegboard: CommandLine, wrong: str
+) -> None:
+    install(pegboard, "redact", REDACT.format(wrong=wrong))
+    async with ModelServer(by_step(say("never"))) as server:
+        pegboard.use_model(server.url, title="off")
+        done = await pegboard("run", "--format", "json", "my SECRET123")
+        again = await pegboard("run", "-c", "go on")
+
+        assert server.requests == []
+    assert (done.code, again.code) == (8, 8)
+    assert done.records[-1]["outcome"] == "plugin"
+    assert "error: plugin redact: the required hook chat_messages_transform raised" in done.err
+
+
+async def test_a_text_that_a_required_hook_cannot_filter_is_not_kept(
+    pegboard: CommandLine,
+) -> None:
+    source = REDACT.format(wrong="").replace("chat_messages_transform(messages)", "text_complete()")
+    install(pegboard, "redact", source)
+    async with ModelServer(by_step(say("my SECRET123"))) as server:
+        pegboard.use_model(server.url, title="off")
+        done = await pegboard("run", "--format", "json", "hi")
+        kept = await pegboard("session", "export", done.records[-1]["sessionID"])
+
+    assert done.code == 8
+    assert kept.code == 0
+    assert "SECRET123" not in done.out + kept.out
+
+
+async def test_a_tool_call_that_a_required_hook_cannot_check_is_not_made(
+    pegboard: CommandLine,
+) -> None:
+    source = REDACT.format(wrong="").replace(
+        "chat_messages_transform(messages)", "tool_execute_before()"
+    )
+    install(pegboard, "checks", source)
+    touch = call("bash", {"command": "touch made", "description": "Make"})
+    async with ModelServer(by_step(touch, say("never"))) as server:
+        pegboard.use_model(server.url, title="off", permission={"*": "allow"})
+        done = await pegboard("run", "hi")
+
+        assert len(server.requests) == 1
+    assert done.code == 8
+    assert not (pegboard.project / "made").exists()
+    assert "error: plugin checks: the required hook tool_execute_before raised" in done.err
+
+
+async def test_a_required_hook_that_does_not_exist_lets_nothing_run(pegboard: CommandLine) -> None:
+    source = REDACT.format(wrong="").replace("chat_messages_transform", "chat_mesages_transform")
+    install(pegboard, "redact", source)
+    async with ModelServer(by_step(say("never"))) as server:
+        pegboard.use_model(server.url, title="off")
+        done = await pegboard("run", "my SECRET123")
+
+        assert server.requests == []
+    assert done.code == 8
+    assert "did you mean chat_messages_transform?; it is required" in done.err

@@ -16,7 +16,7 @@ from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
 from pegboard.engine.toolcall import STOPPED, cut_hint
 from pegboard.engine.toolcontext import CallContext
-from pegboard.errors import PegboardError, PermissionDeniedError
+from pegboard.errors import PegboardError, PermissionDeniedError, RequiredHookError
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage
 from pegboard.schema.session import Tokens
 
@@ -85,6 +85,8 @@ async def _call(
         result = await call.work(context)
         result = await kept_result(result, output_dir=output_dir, hint=hint)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
+    except RequiredHookError:
+        raise
     except PegboardError as error:
         denied = denial(error) if isinstance(error, PermissionDeniedError) else None
         text = await kept_error(str(error), output_dir=output_dir, hint=hint)

@@ -8,6 +8,7 @@ from pegboard.errors import (
     BudgetError,
     ContextOverflowError,
     PegboardError,
+    PluginError,
     ProviderAuthError,
     ProviderError,
 )
@@ -20,6 +21,7 @@ from pegboard.schema.message import (
     ContextOverflowFailure,
     Failure,
     OverflowData,
+    PluginFailure,
     ProviderAuthFailure,
     TextData,
     UnknownFailure,
@@ -53,8 +55,9 @@ def failure_of(error: BaseException, note: str = "") -> Failure:
                     response_body=error.body or None,
                 )
             )
-        case BudgetError():
-            return BudgetFailure(data=TextData(message=str(error)))
+        case BudgetError() | PluginError():
+            kind = BudgetFailure if isinstance(error, BudgetError) else PluginFailure
+            return kind(data=TextData(message=str(error)))
         case AbortedError() | CancelledError():
             return AbortedFailure(data=TextData(message=str(error) or ABORTED))
         case _:
