@@ -15,7 +15,7 @@ from pegboard.contract.marks import Answer
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.health import Timing
 from pegboard.hooks.isolation import Check, Implementation, Isolation
-from pegboard.hooks.listeners import LIMIT, Listener
+from pegboard.hooks.listeners import Listener
 from pegboard.hooks.trace import Step, Trace
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
@@ -176,11 +176,10 @@ class Dispatch:
                 if each.key == listening.key:
                     await self.isolation.ask(each, arguments, _nothing)
 
-        def overflow() -> None:
-            text = f"is more than {LIMIT:,} events behind, so the oldest are lost"
+        def lost(text: str) -> None:
             self.isolation.report(listening, text)
 
-        listener = Listener(deliver, overflow, limit_s=listening.timeout_s)
+        listener = Listener(deliver, lost, limit_s=listening.timeout_s)
         self._listeners[listening.key] = listener
         return listener
 

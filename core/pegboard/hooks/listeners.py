@@ -13,15 +13,14 @@ Deliver = Callable[[str, Mapping[str, object]], Awaitable[None]]
 class Listener:
     """The bounded queue of one plugin, and the task that empties it while there is something.
 
-    `limit_s` is how long the end waits for what is still queued.
+    `limit_s` is how long the end waits for what is still queued. What is lost is told to `on_loss`,
+    which may be heard as an event, and so come back here.
     """
 
-    def __init__(
-        self, deliver: Deliver, on_overflow: Callable[[], None], *, limit_s: float
-    ) -> None:
+    def __init__(self, deliver: Deliver, on_loss: Callable[[str], None], *, limit_s: float) -> None:
         self._limit_s = limit_s
         self._deliver = deliver
-        self._on_overflow = on_overflow
+        self._on_loss = on_loss
         self._waiting: deque[tuple[str, Mapping[str, object]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._behind = False
@@ -39,7 +38,7 @@ class Listener:
         if self._behind:
             return
         self._behind = True  # set first: the report is an event too, and comes back here
-        self._on_overflow()
+        self._on_loss(f"is more than {LIMIT:,} events behind, so the oldest are lost")
 
     async def _run(self) -> None:
         while self._waiting:
@@ -52,6 +51,10 @@ class Listener:
         """Wait until the queue is empty, within the limit; what is left is lost."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=self._limit_s)
+        if self._task is not None:
+            lost = len(self._waiting)
+            text = f"was not ready {self._limit_s:g} s after the end"
+            self._on_loss(f"{text}, so {lost:,} more events are lost" if lost else text)
         await self.aclose()
 
     async def aclose(self) -> None:

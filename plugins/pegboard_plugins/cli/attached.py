@@ -16,6 +16,7 @@ from pegboard.schema.event import (
     MessageUpdated,
     PartUpdated,
     PermissionAsked,
+    PluginFailed,
     QuestionAsked,
     SessionIdle,
     SessionStatusChanged,
@@ -82,6 +83,11 @@ class AttachedEngine:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Nothing: a server tells its warnings in its own log."""
+        return ()
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """None: the plugins are the server's."""
         return ()
 
     @property

@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from pegboard.embedding import Subscription
+from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import PartInput
@@ -46,6 +47,11 @@ class Engine(Protocol):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the user should know before the prompt runs."""
+        ...
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """What plugins of this process have failed at so far."""
         ...
 
     @property

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.embedding import Subscription
+from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
@@ -25,6 +26,11 @@ class LocalEngine:
     def warnings(self) -> tuple[str, ...]:
         """Settings, plugins with problems, code without trust."""
         return warnings_of(self._app)
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """Those of the App's plugins."""
+        return self._app.failures
 
     @property
     def sandbox(self) -> str:

@@ -18,6 +18,7 @@ from pegboard.cli import Exit, complain, exit_of, fault_of
 from pegboard.embedding import Places, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.schema.config import SandboxLevel
+from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.asking import Asker, refuse
@@ -26,7 +27,7 @@ from pegboard_plugins.cli.local import LocalEngine
 from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
 from pegboard_plugins.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.turn import take_turn
+from pegboard_plugins.cli.turn import Ask, take_turn
 from pegboard_plugins.cli.views import JsonView, Result, TextView, View
 
 
@@ -204,25 +205,44 @@ async def _report(options: Options, out: TextIO) -> Exit:
 
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
+    """How the prompt ended; what plugins fail at before and after it is told as well."""
     parts = parts_of(options.message.text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
-    async with _opened(options, asks=asks) as engine:
-        for warning in await _warnings(engine, options):
-            view.warn(warning)
-        session = await _session(engine, options)
-        tally = Tally(session.id)
-        view.begin(tally, options.directory)
-        ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
-        prompt = await _prompt(engine, options, parts)
-        try:
-            result = await take_turn(engine, prompt, view, tally, ask)
-            return msgspec.structs.replace(result, sandbox=engine.sandbox, hosts=engine.hosts)
-        except (ModelNotFoundError, NotFoundError, ServerError) as error:
-            kept = await _kept(engine, session.id, options.attach, error)
-            code = exit_of(error.exit_code)
-            return Result(
-                exit=code, error=f"{error}{kept}", sandbox=engine.sandbox, hosts=engine.hosts
-            )
+    told: list[PluginFailed] = []
+    engine: Engine | None = None
+    try:
+        async with _opened(options, asks=asks) as engine:
+            ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
+            return await _turn(engine, options, parts, view, ask, told)
+    finally:
+        for failure in engine.failures if engine is not None else ():
+            if failure not in told:
+                told.append(failure)
+                view.show(Event(properties=failure))
+
+
+async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
+    engine: Engine,
+    options: Options,
+    parts: Sequence[PartInput],
+    view: View,
+    ask: Ask,
+    told: list[PluginFailed],
+) -> Result:
+    told += engine.failures
+    for warning in await _warnings(engine, options):
+        view.warn(warning)
+    session = await _session(engine, options)
+    tally = Tally(session.id, told)
+    view.begin(tally, options.directory)
+    prompt = await _prompt(engine, options, parts)
+    try:
+        result = await take_turn(engine, prompt, view, tally, ask)
+        return msgspec.structs.replace(result, sandbox=engine.sandbox, hosts=engine.hosts)
+    except (ModelNotFoundError, NotFoundError, ServerError) as error:
+        kept = await _kept(engine, session.id, options.attach, error)
+        code = exit_of(error.exit_code)
+        return Result(exit=code, error=f"{error}{kept}", sandbox=engine.sandbox, hosts=engine.hosts)
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ from pegboard.schema.event import (
     Event,
     MessageUpdated,
     PartUpdated,
+    PluginFailed,
     SessionCreated,
     SessionFailed,
     SessionUpdated,
@@ -19,14 +20,18 @@ from pegboard.schema.session import CacheTokens, Tokens
 
 
 class Tally:
-    """Who is who in a session and its subagents, from the events as they come."""
+    """Who is who in a session and its subagents, from the events as they come.
 
-    def __init__(self, session_id: str) -> None:
+    What plugins fail at goes to the list `plugins_failed`.
+    """
+
+    def __init__(self, session_id: str, plugins_failed: list[PluginFailed] | None = None) -> None:
         self.session_id = session_id
         self._depths = {session_id: 0}
         self._answers: dict[str, AssistantMessage] = {}
         self._calls: dict[str, dict[str, dict[str, ToolPart]]] = {}
         self.failure: Failure | None = None
+        self._plugins_failed = [] if plugins_failed is None else plugins_failed
 
     def note(self, event: Event) -> None:
         """Take in what an event says about sessions and messages."""
@@ -40,6 +45,8 @@ class Tally:
                 self._note_call(part)
             case SessionFailed(session_id=self.session_id, error=error):
                 self.failure = error
+            case PluginFailed() as failed:
+                self._plugins_failed.append(failed)
             case _:
                 pass
 

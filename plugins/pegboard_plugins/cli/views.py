@@ -8,7 +8,7 @@ from typing import Any, Protocol, TextIO
 import msgspec
 
 from pegboard.cli import Exit, visible
-from pegboard.schema.event import Event
+from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.records import Records
 from pegboard_plugins.cli.render import Line, usage_line
@@ -73,6 +73,8 @@ class TextView:
         """Show the event."""
         if self._viewer:
             self._viewer.show(event)
+        elif isinstance(event.properties, PluginFailed):
+            self.warn(event.properties.message)
 
     def show_quiet(self) -> None:
         """Show a spinner."""

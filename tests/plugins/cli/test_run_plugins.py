@@ -151,3 +151,46 @@ async def test_a_required_hook_that_does_not_exist_lets_nothing_run(pegboard: Co
         assert server.requests == []
     assert done.code == 8
     assert "did you mean chat_messages_transform?; it is required" in done.err
+
+
+@pytest.mark.parametrize("hook", ["startup", "shutdown"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [("raise ValueError('boom')", "raised ValueError: boom"), ("sys.exit(3)", "raised SystemExit")],
+)
+async def test_what_fails_before_and_after_the_turn_is_told(
+    pegboard: CommandLine, hook: str, body: str, said: str
+) -> None:
+    head = "import sys\nfrom pegboard import hookimpl\n"
+    source = f"{head}@hookimpl\nasync def {hook}(app):\n    {body}\n"
+    install(pegboard, "naughty", source)
+    async with ModelServer(by_step(say("done"))) as server:
+        pegboard.use_model(server.url, title="off")
+        shown = await pegboard("run", "hi")
+        done = await pegboard("run", "--format", "json", "hi")
+        listed = await pegboard("plugins", "list")
+
+    assert (shown.code, done.code) == (0, 0)
+    assert shown.err.count(f"plugin naughty: hook {hook} {said}") == 1
+    (record,) = [each for each in done.records if each["type"] == "plugin_error"]
+    assert (record["plugin"], record["hook"]) == ("naughty", hook)
+    assert done.records[-1]["type"] == "result"
+    assert f"hook: naughty: hook {hook} {said}" in listed.err
+
+
+async def test_a_listener_that_is_not_ready_at_the_end_is_told(pegboard: CommandLine) -> None:
+    source = """
+import asyncio
+from pegboard import hookimpl
+
+@hookimpl
+async def event():
+    await asyncio.sleep(60)
+"""
+    install(pegboard, "naughty", source)
+    async with ModelServer(by_step(say("done"))) as server:
+        pegboard.use_model(server.url, title="off", plugins={"naughty": {"timeout_s": 0.5}})
+        done = await pegboard("run", "hi")
+
+    assert done.code == 0
+    assert "plugin naughty: hook event took longer than 0.5 s" in done.err
