@@ -27,7 +27,7 @@ from pegboard.engine.models import find_model
 from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
 from pegboard.engine.tracking.fileledger import FileLedger
-from pegboard.errors import ConfigError, PegboardError
+from pegboard.errors import PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
@@ -41,7 +41,7 @@ from pegboard.processes.limits import Bounds
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_database
 from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
@@ -121,10 +121,10 @@ async def close(parts: Parts) -> None:
     parts.sweeping.cancel()
     await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
     await parts.register.aclose()
-    for provider in parts.engine.providers.values():
-        await provider.aclose()
+    for name, provider in parts.engine.providers.items():
+        await parts.register.hooks.close(provider, f"the provider {name}")
     if parts.engine.snapshots is not None:
-        await parts.engine.snapshots.aclose()
+        await parts.register.hooks.close(parts.engine.snapshots, "the snapshots")
     parts.bus.close()
     await parts.engine.audit.aclose()
     await parts.engine.storage.aclose()
@@ -270,20 +270,14 @@ class _Assembly:
         return register
 
     async def _storage(self) -> Storage:
-        """The database: SQLite at once, another kind when the plugins are there to open it."""
-        url = self._env.get("PEGBOARD_DATABASE", "")
-        scheme = url.partition("://")[0]
-        if scheme == url:
-            path = Path(url) if url else self._places.database
-            return await open_storage(path, ids=self._ids, on_commit=partial(_publish, self._bus))
-        hooks = await self._registered
-        kinds = await hooks.tables(hookspecs.register_storage)
-        if scheme not in kinds:
-            raise ConfigError(
-                f"no plugin opens {scheme}:// databases; known: {', '.join(kinds) or 'none'}",
-                key="PEGBOARD_DATABASE",
-            )
-        return await kinds[scheme](url, ids=self._ids, on_commit=partial(_publish, self._bus))
+        """The database; another kind than SQLite waits for the plugins."""
+        return await open_database(
+            self._env.get("PEGBOARD_DATABASE", ""),
+            default=self._places.database,
+            hooks=self._registered,
+            ids=self._ids,
+            on_commit=partial(_publish, self._bus),
+        )
 
     async def _configured(self, workspace: Workspace) -> tuple[LoadedConfig, Decision]:
         """The configuration, read again in full when the project turns out to be trusted."""

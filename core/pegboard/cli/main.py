@@ -47,7 +47,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
     import click  # 30 ms that `--version` saves
 
     from pegboard.cli.root import root
-    from pegboard.errors import PegboardError
+    from pegboard.errors import PegboardError, PluginError
 
     try:
         code = root.main(args=list(arguments), prog_name="pegboard", standalone_mode=False)
@@ -58,7 +58,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except PegboardError as error:
-        complain(str(error))
+        cause = error.__cause__ if isinstance(error, PluginError) else None
+        details = f"; the details are in {_write_traceback(cause)}" if cause else ""
+        complain(f"{error}{details}")
         return error.exit_code
     except BrokenPipeError:
         _forget_stdout()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pegboard import __version__
-from pegboard.errors import InvalidInputError, PluginError
+from pegboard.errors import InvalidInputError, PegboardError, PluginError
 
 if TYPE_CHECKING:
     from pegboard.loading.discovery import EntryPoint
@@ -60,6 +60,24 @@ class LazyGroup(Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, sorted."""
         return sorted({*super().list_commands(ctx), *_entry_points()})
+
+    def invoke(self, ctx: click.Context) -> object:
+        """What the command gives.
+
+        :raises PluginError: when one of another distribution fails; its error is the cause.
+        """
+        try:
+            return super().invoke(ctx)
+        except (PegboardError, click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # the command is foreign code
+            entry = _entry_points().get(ctx.invoked_subcommand or "")
+            if entry is None or entry.distribution == OWN_DISTRIBUTION:
+                raise
+            text = f"the command `{entry.name}` raised {type(error).__name__}: {error}"
+            raise PluginError(entry.distribution, text) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, None if there is none.

@@ -26,7 +26,8 @@ async def find_model(name: str, providers: Mapping[str, Provider], hooks: Hooks)
     provider_id, _, model_id = name.partition("/")
     provider = providers.get(provider_id)
     if provider is not None and model_id:
-        model = provider.resolve(model_id)
+        with hooks.blaming(provider, f"the provider {provider_id}"):
+            model = provider.resolve(model_id)
         if model is not None:
             return model
     model = await hooks.first(hookspecs.model_resolve, name=name)

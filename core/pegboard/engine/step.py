@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Literal
 
 from msgspec.structs import replace
@@ -171,7 +172,7 @@ class Step:
         self._said, self._heard, self._paid = False, None, (0.0, Tokens())
         try:
             finish = await run_step(
-                within_bounds(await self._answer(request), caller.refuse),
+                within_bounds(await self._answer(request), caller.refuse, self._blaming(request)),
                 on_event=self._take,
                 run_tool=caller,
                 idle_timeout_s=request.idle_timeout_s,
@@ -194,7 +195,14 @@ class Step:
     async def _answer(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """The provider's stream, once the budget has room for it."""
         provider = self._run.engine.providers[request.model.provider_id]
-        return await self._run.budget.answer(provider, request)
+        with self._blaming(request):
+            return await self._run.budget.answer(provider, request)
+
+    def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
+        """A block of the provider's code; failures of connections are an answer of it."""
+        engine, name = self._run.engine, request.model.provider_id
+        what = f"the provider {name}"
+        return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))
 
     async def _take_back(self) -> None:
         """Remove what the attempt has left."""

@@ -8,7 +8,7 @@ model still writes; the step ends when the answer and every tool have ended.
 import asyncio
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import msgspec
@@ -116,22 +116,25 @@ async def run_step(
 
 
 async def within_bounds(
-    answer: AsyncIterator[StreamEvent], refuse: Callable[[ToolInputStart, str], None]
+    answer: AsyncIterator[StreamEvent],
+    refuse: Callable[[ToolInputStart, str], None],
+    blaming: AbstractContextManager[None] | None = None,
 ) -> AsyncGenerator[StreamEvent, None]:
     """The answer as far as no call of it is too long, and there are not too many.
 
     What comes behind that is not heard: it ends there, as an answer with calls. Each call that is
-    not complete goes to `refuse`, with the reason.
+    not complete goes to `refuse`, with the reason. `blaming` is around the provider's code alone.
     """
     calls = _Calls()
-    async with closing(answer):
-        async for event in answer:
-            if reason := calls.excess(event):
-                for call in calls.incomplete():
-                    refuse(call, reason)
-                yield StreamFinish("tool-calls")
-                return
-            yield event
+    with blaming or nullcontext():
+        async with closing(answer):
+            async for event in answer:
+                if reason := calls.excess(event):
+                    for call in calls.incomplete():
+                        refuse(call, reason)
+                    yield StreamFinish("tool-calls")
+                    return
+                yield event
 
 
 class _Calls:

@@ -6,10 +6,12 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import Answer, mark_of
+from pegboard.errors import PluginError
+from pegboard.hooks.blame import blaming
 from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import Timing
 from pegboard.hooks.isolation import Implementation
@@ -20,6 +22,14 @@ from pegboard.schema.permission import Verdict
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+
+
+class Closable(Protocol):
+    """What is open until it is closed."""
+
+    async def aclose(self) -> None:
+        """Close it."""
+        ...
 
 
 class Hooks:
@@ -38,6 +48,7 @@ class Hooks:
     ) -> None:
         self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
         self._owners: Mapping[str, str] = {}
+        self._bringers: dict[int, tuple[object, str]] = {}
 
     def has(self, spec: Callable[..., object]) -> bool:
         """Whether any plugin implements the hook."""
@@ -48,6 +59,8 @@ class Hooks:
     ) -> tuple[Answer[_T], ...]:
         """The items of all answers in one row, oldest plugin first, each with its plugin."""
         found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
+        for answer in found:
+            self._bringers.update((id(item), (item, answer.plugin)) for item in answer.value)
         return tuple(
             Answer(answer.plugin, answer.origin, item) for answer in found for item in answer.value
         )
@@ -57,6 +70,9 @@ class Hooks:
     ) -> Mapping[str, _T]:
         """The entries of all answers in one table; the newest plugin's entry counts."""
         found = await self._dispatch.collect(spec.__name__, named, _unary(spec))
+        for answer in found:
+            entries = answer.value.values()
+            self._bringers.update((id(entry), (entry, answer.plugin)) for entry in entries)
         return {name: entry for answer in found for name, entry in answer.value.items()}
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
@@ -114,6 +130,24 @@ class Hooks:
     def set_owners(self, owners: Mapping[str, str]) -> None:
         """Say which plugin each tool is of, by the tool's id."""
         self._owners = owners
+
+    def blaming(
+        self, brought: object, what: str, *, passing: tuple[type[Exception], ...] = ()
+    ) -> AbstractContextManager[None]:
+        """A block that runs code of what a plugin has brought: its errors are told as the plugin's.
+
+        `what` names the thing, as "the provider house"; errors of the types `passing` are left.
+        """
+        _, plugin = self._bringers.get(id(brought), (None, type(brought).__name__))
+        return blaming(plugin, what, passing=passing)
+
+    async def close(self, brought: Closable, what: str) -> None:
+        """Close what a plugin has brought; that it fails is told, and keeps nobody from closing."""
+        try:
+            with self.blaming(brought, what):
+                await brought.aclose()
+        except PluginError as error:
+            self._dispatch.isolation.tell(error.plugin, "aclose", str(error))
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by the tool of this id."""

@@ -15,6 +15,7 @@ import msgspec
 
 from pegboard.contract.marks import Origin
 from pegboard.errors import PluginError
+from pegboard.hooks.blame import line_of
 from pegboard.hooks.health import FAILURES, Health
 from pegboard.hooks.readonly import Shield
 from pegboard.hooks.stalls import Holder, Stalls
@@ -136,7 +137,7 @@ class Isolation:
         try:
             return Reply(check(self._shield.plain(answer)))
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
-            return Reply(failure=f"answered with what cannot be used: {_line(error)}")
+            return Reply(failure=f"answered with what cannot be used: {line_of(error)}")
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
@@ -196,8 +197,11 @@ class Isolation:
 
     def _tell(self, holder: Holder, text: str) -> None:
         message = str(PluginError(holder.plugin, f"{holder.what} {text}"))
-        hook = holder.what.removeprefix("hook ")
-        self._on_failure(PluginFailed(plugin=holder.plugin, hook=hook, message=message))
+        self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
+
+    def tell(self, plugin: str, hook: str, message: str) -> None:
+        """Tell of a failure that does not count as one of a call."""
+        self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
 class _Steps:
@@ -261,13 +265,4 @@ def _told(error: BaseException, function: Callable[..., object]) -> str:
             line = step.tb_lineno
         step = step.tb_next
     place = f" ({Path(own).name}:{line})" if line else ""
-    return f"raised {_line(error)}{place}"
-
-
-def _line(error: BaseException) -> str:
-    try:
-        text = str(error).strip()
-    except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is
-        text = ""
-    first = text.splitlines()[0] if text else ""
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__
+    return f"raised {line_of(error)}{place}"

@@ -94,15 +94,18 @@ async def test_a_command_that_cannot_be_imported_is_a_plugin_s_failure(
     assert done.err.count("\n") == 1
 
 
-async def test_an_unexpected_exception_is_a_line_and_a_file(pegboard: CommandLine) -> None:
+async def test_an_exception_of_another_distribution_s_command_names_it_and_is_a_file(
+    pegboard: CommandLine,
+) -> None:
     install(
         pegboard, "hi", "import click\n@click.command()\ndef hi():\n    raise KeyError('lost')\n"
     )
 
     done = await pegboard("hi")
 
-    assert done.code == 1
-    assert done.err.startswith("error: KeyError: 'lost'; the details are in ")
+    assert done.code == 8
+    said = "error: plugin extra: the command `hi` raised KeyError: 'lost'; the details are in "
+    assert done.err.startswith(said)
     mode, log = private_file(Path(done.err.strip().rpartition(" ")[2]), pegboard.home / "state")
     assert mode == 0o600
     assert "raise KeyError('lost')" in log

@@ -194,3 +194,82 @@ async def event():
 
     assert done.code == 0
     assert "plugin naughty: hook event took longer than 0.5 s" in done.err
+
+
+STORAGE = """
+from pegboard import hookimpl
+
+async def opens(url, *, ids, on_commit):
+    raise RuntimeError("a bug in the storage")
+
+@hookimpl
+def register_storage():
+    return {"mem": opens}
+"""
+
+
+async def test_a_storage_that_fails_names_its_plugin(pegboard: CommandLine) -> None:
+    install(pegboard, "house", STORAGE)
+    pegboard.env["PEGBOARD_DATABASE"] = "mem://x"
+
+    done = await pegboard("session", "list")
+
+    assert done.code == 8
+    said = "error: plugin house: the storage mem:// raised RuntimeError: a bug in the storage"
+    assert done.err.startswith(said)
+
+
+PROVIDER = """
+from pegboard import hookimpl
+from pegboard.providers import Provider
+from pegboard.schema.model import Model, ModelApi
+
+MODEL = Model(id="m", provider_id="house", name="M", api=ModelApi(id="m"))
+
+class House(Provider):
+    id, name, env = "house", "House", ()
+
+    def models(self):
+        return (MODEL,)
+
+    def resolve(self, model_id):
+        {resolve}
+        return MODEL
+
+    async def stream(self, request):
+        {stream}
+        yield
+
+    async def aclose(self):
+        {aclose}
+
+@hookimpl
+def register_providers():
+    return [House()]
+"""
+BUG = "raise RuntimeError('a bug in the provider')"
+
+
+@pytest.mark.parametrize("place", ["resolve", "stream"])
+async def test_a_provider_that_fails_names_its_plugin(pegboard: CommandLine, place: str) -> None:
+    bodies = {"resolve": "pass", "stream": "pass", "aclose": "pass", place: BUG}
+    install(pegboard, "house", PROVIDER.format(**bodies))
+
+    done = await pegboard("run", "--format", "json", "-m", "house/m", "hi")
+
+    assert done.code == 8
+    assert done.records[-1]["outcome"] == "plugin"
+    said = "plugin house: the provider house raised RuntimeError: a bug in the provider"
+    assert f"error: {said}" in done.err
+
+
+async def test_a_provider_that_fails_to_close_names_its_plugin(pegboard: CommandLine) -> None:
+    bodies = {"resolve": "pass", "stream": "pass", "aclose": BUG}
+    install(pegboard, "house", PROVIDER.format(**bodies))
+    async with ModelServer(by_step(say("done"))) as server:
+        pegboard.use_model(server.url, title="off")
+        done = await pegboard("run", "hi")
+
+    assert done.code == 0
+    said = "plugin house: the provider house raised RuntimeError: a bug in the provider"
+    assert done.err.count(said) == 1

@@ -141,19 +141,19 @@ class Compacting:
         prompt = await engine.hooks.fold(
             hookspecs.session_compacting, session=self.view, prompt=PROMPT
         )
-        return await answers[-1].value.compact(
-            CompactionRequest(
-                session=self.view,
-                first=_first_prompt(run.history.turns),
-                answering=self.answering,
-                todos=await engine.storage.todos(run.session.id),
-                prompt=prompt,
-                room_tokens=self._room(),
-                keep_tokens=min(KEPT_TOKENS, int(self.estimated * KEPT_SHARE)),
-                auto=self.auto,
-                ask=self._ask,
-            )
+        request = CompactionRequest(
+            session=self.view,
+            first=_first_prompt(run.history.turns),
+            answering=self.answering,
+            todos=await engine.storage.todos(run.session.id),
+            prompt=prompt,
+            room_tokens=self._room(),
+            keep_tokens=min(KEPT_TOKENS, int(self.estimated * KEPT_SHARE)),
+            auto=self.auto,
+            ask=self._ask,
         )
+        with engine.hooks.blaming(compactor := answers[-1].value, "the compactor"):
+            return await compactor.compact(request)
 
     def _room(self) -> int:
         """What a text may hold; of a window that is unknown and overflowed, half of that."""
