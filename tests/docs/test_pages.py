@@ -4,6 +4,8 @@ import importlib.util
 import inspect
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -163,10 +165,29 @@ def _options(folder: Path, **options: Any) -> AppOptions:
     return AppOptions(**places, **options)
 
 
+def test_the_tests_that_are_shown_pass(tmp_path: Path) -> None:
+    shown = [block for block in blocks("python") if block.file.startswith("test_")]
+    for block in shown:
+        (tmp_path / block.file).write_text(block.text)
+
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    done = subprocess.run(
+        [*command, "--basetemp", str(tmp_path / "given"), "."],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert shown
+    assert done.returncode == 0, done.stdout
+
+
 CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
     "hello": ({"name": "Ada"}, re.compile("Hello, Ada!")),
     "ticket": ({"number": 7}, re.compile("a cent short")),
     "close": ({"number": 9}, re.compile(r"Closed ticket 9\.")),
+    "sink": ({"ship": "Argo"}, re.compile(r"Argo is gone\.")),
 }
 """For each tool that a page shows: arguments, and what it answers."""
 

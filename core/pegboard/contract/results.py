@@ -1,5 +1,6 @@
 """What goes into a call of a tool and what comes out of it."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,12 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     mime: str
     url: str
     filename: str | None = None
+
+    @classmethod
+    def of_bytes(cls, content: bytes, mime: str, *, filename: str | None = None) -> "Attachment":
+        """The attachment with this content."""
+        url = f"data:{mime};base64,{b64encode(content).decode()}"
+        return cls(mime=mime, url=url, filename=filename)
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,10 +1,28 @@
 """The kit for authors of plugins: what their own tests need of Pegboard.
 
+- `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
+  written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
 - `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
 - `EventRecorder(app)`: the events of an App, to look at and to wait for.
+
+Each name is loaded when it is first asked for: a test run that uses none of them pays nothing.
 """
 
-from pegboard.testing.conformance import Finding as Finding
-from pegboard.testing.conformance import check_tools as check_tools
-from pegboard.testing.conformance import tools_of as tools_of
-from pegboard.testing.recorder import EventRecorder as EventRecorder
+from typing import TYPE_CHECKING
+
+from pegboard import late_names
+
+if TYPE_CHECKING:
+    from pegboard.testing.conformance import Finding as Finding
+    from pegboard.testing.conformance import check_tools as check_tools
+    from pegboard.testing.conformance import tools_of as tools_of
+    from pegboard.testing.recorder import EventRecorder as EventRecorder
+    from pegboard.testing.scriptedapp import CallRecord as CallRecord
+    from pegboard.testing.scriptedapp import ScriptedApp as ScriptedApp
+    from pegboard.testing.scriptedapp import TurnRecord as TurnRecord
+    from pegboard.testing.scriptedapp import play_turn as play_turn
+    from pegboard.testing.scriptedapp import scripted_app as scripted_app
+    from pegboard.testing.scriptedmodel import CANCEL as CANCEL
+    from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
+else:
+    __getattr__, __dir__ = late_names(__name__, __file__)

@@ -1,0 +1,137 @@
+"""A model whose answers a test has written down, in a small vocabulary.
+
+A script is a list; each item is the model's answer to one request:
+
+- `"done"`: a text.
+- `("select", {"table": "ships"})`: a tool call. Arguments that are a text are sent as they are,
+  valid JSON or not.
+- `["I look.", ("select", {...}), ("count", {...})]`: several of these in one answer, in order.
+- `CANCEL`: the user stops the turn here; behind calls, once these are at work.
+- an exception, such as `ProviderError("busy", retryable=True)`: the request fails with it.
+- a `StreamEvent`, such as `StreamFinish("length")`, goes out as it is.
+- a function: it is given the `ModelRequest` and gives one of the above.
+"""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, Final, get_args
+
+from pegboard.contract.providers import (
+    ModelRequest,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+)
+from pegboard.errors import ProviderError
+from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelLimit
+
+PROVIDER = "test"
+MODEL = Model(
+    id="model",
+    provider_id=PROVIDER,
+    name="Scripted model of a test",
+    api=ModelApi(id="model"),
+    capabilities=Capabilities(attachment=True, input=Modalities(image=True, pdf=True)),
+    limit=ModelLimit(context=200_000, output=32_000),
+)
+_USAGE = Usage(input=10, output=5)
+
+
+class Cue(Enum):
+    """What happens in a script beside the model's answers."""
+
+    CANCEL = "cancel"
+
+
+CANCEL: Final = Cue.CANCEL
+Piece = str | tuple[str, Mapping[str, Any] | str] | Cue | Exception | StreamEvent
+Answer = Piece | list[Piece] | Callable[[ModelRequest], "Piece | list[Piece]"]
+Script = Sequence[Answer]
+Cancel = Callable[[str, Sequence[str]], Awaitable[None]]
+"""Stops a session's turn, once the calls of these ids are at work."""
+
+
+class ScriptedModel:
+    """Provider `test` with the one model `test/model`; `requests` are those that it was asked.
+
+    A request for which the script has no answer left fails, and says so.
+    """
+
+    id = PROVIDER
+    name = "Scripted"
+    env: tuple[str, ...] = ()
+
+    def __init__(self, script: Script, *, cancel: Cancel | None = None) -> None:
+        self.requests: list[ModelRequest] = []
+        self._script = tuple(script)
+        self._cancel = cancel
+
+    def models(self) -> tuple[Model, ...]:
+        """The one model."""
+        return (MODEL,)
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The one model."""
+        return MODEL if model_id == MODEL.id else None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+        """The next answer of the script.
+
+        :raises ProviderError: when the script has no more.
+        """
+        number = len(self.requests)
+        self.requests.append(request)
+        if number >= len(self._script):
+            text = f"the script has {number} answers, and the model is asked once more"
+            raise ProviderError(text, provider_id=PROVIDER)
+        answer = self._script[number]
+        if callable(answer):
+            answer = answer(request)
+        ended, called = False, list[str]()
+        for place, piece in enumerate(answer if isinstance(answer, list) else [answer]):
+            if isinstance(piece, Exception):
+                raise piece
+            if piece is CANCEL:
+                await self._stopped(request, called)
+            for event in _events(piece, f"{number}_{place}"):
+                ended = isinstance(event, StreamFinish)
+                if isinstance(event, ToolCall):
+                    called.append(event.id)
+                yield event
+        if not ended:
+            yield StreamFinish("tool-calls" if called else "stop", _USAGE)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _stopped(self, request: ModelRequest, called: Sequence[str]) -> None:
+        if self._cancel is None:
+            raise ProviderError("nobody is there who could cancel", provider_id=PROVIDER)
+        await self._cancel(request.session_id, called)
+
+
+def _events(piece: Piece, name: str) -> Iterator[StreamEvent]:
+    match piece:
+        case str():
+            yield TextStart(name)
+            yield TextDelta(name, piece)
+            yield TextEnd(name)
+        case (str(tool), arguments):
+            written = arguments if isinstance(arguments, str) else json.dumps(dict(arguments))
+            call_id = f"call_{name}"
+            yield ToolInputStart(call_id, tool)
+            yield ToolInputDelta(call_id, written)
+            yield ToolInputEnd(call_id)
+            yield ToolCall(call_id, tool, written)
+        case _ if isinstance(piece, get_args(StreamEvent)):
+            yield piece
+        case _:
+            raise TypeError(f"{piece!r} is nothing that a script can say")
