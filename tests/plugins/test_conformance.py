@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 
 import pytest
 
-from pegboard.testing import check_tools, tools_of
+from pegboard.testing import check_hooks, check_policy, check_tools, tools_of
 
 MODULES = sorted(
     point.value
@@ -26,3 +26,15 @@ async def test_the_tools_of_a_built_in_plugin_conform(module: str) -> None:
     findings = [each for each in check_tools(tools) if each.rule != "parameter"]
 
     assert findings == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+async def test_the_hooks_of_a_built_in_plugin_conform(module: str) -> None:
+    assert await check_hooks(import_module(module)) == ()
+
+
+@pytest.mark.parametrize(
+    "module", [each for each in MODULES if hasattr(import_module(each), "permission_ask")]
+)
+async def test_a_built_in_policy_conforms(module: str) -> None:
+    assert await check_policy(import_module(module)) == ()

@@ -3,6 +3,8 @@
 - `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
   written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
 - `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
+- `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_snapshots`,
+  `check_sandbox`: the rules for other things that plugins bring; `()` where all hold.
 - `EventRecorder(app)`: the events of an App, to look at and to wait for.
 
 Each name is loaded when it is first asked for: a test run that uses none of them pays nothing.
@@ -13,9 +15,13 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
-    from pegboard.testing.conformance import Finding as Finding
     from pegboard.testing.conformance import check_tools as check_tools
     from pegboard.testing.conformance import tools_of as tools_of
+    from pegboard.testing.finding import Finding as Finding
+    from pegboard.testing.hookchecks import check_hooks as check_hooks
+    from pegboard.testing.policychecks import check_policy as check_policy
+    from pegboard.testing.providerchecks import check_answer as check_answer
+    from pegboard.testing.providerchecks import check_provider as check_provider
     from pegboard.testing.recorder import EventRecorder as EventRecorder
     from pegboard.testing.scriptedapp import CallRecord as CallRecord
     from pegboard.testing.scriptedapp import ScriptedApp as ScriptedApp
@@ -24,5 +30,6 @@ if TYPE_CHECKING:
     from pegboard.testing.scriptedapp import scripted_app as scripted_app
     from pegboard.testing.scriptedmodel import CANCEL as CANCEL
     from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
+    from pegboard.testing.storagechecks import check_storage as check_storage
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

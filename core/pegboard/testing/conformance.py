@@ -7,31 +7,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
-import msgspec
-
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
+from pegboard.testing.finding import Finding
 from pegboard.testing.samples import fits, samples
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _UNKNOWN = "no_argument_of_this_name"
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with a tool.
-
-    `rule` is one of: id, description, schema, name (of a parameter), parameter (it has no
-    description), refuses (wrong arguments are let through), accepts (right ones are not).
-    """
-
-    tool: str
-    rule: str
-    text: str
 
 
 async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
@@ -74,6 +61,8 @@ async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, .
 def check_tools(tools: Iterable[Tool]) -> tuple[Finding, ...]:
     """All findings, none if the tools are as they should be.
 
+    The rules: id, description, schema, name (of a parameter), parameter (it has no description),
+    refuses (wrong arguments are let through), accepts (right ones are not).
     A test says `assert check_tools(await tools_of(my_plugin)) == ()`. No tool is run: what is
     checked is what a model reads, and what happens to the arguments that it writes.
     """
@@ -82,10 +71,10 @@ def check_tools(tools: Iterable[Tool]) -> tuple[Finding, ...]:
 
 def _check(tool: Tool) -> Iterator[Finding]:
     for rule, texts in (("id", _id(tool)), ("description", _description(tool))):
-        yield from (Finding(tool=tool.id, rule=rule, text=text) for text in texts)
+        yield from (Finding(subject=tool.id, rule=rule, text=text) for text in texts)
     wrong = list(_schema(tool))
     if wrong:
-        yield from (Finding(tool=tool.id, rule="schema", text=text) for text in wrong)
+        yield from (Finding(subject=tool.id, rule="schema", text=text) for text in wrong)
         return
     checks = (
         ("name", _names(tool)),
@@ -94,7 +83,7 @@ def _check(tool: Tool) -> Iterator[Finding]:
         ("accepts", _accepts(tool)),
     )
     for rule, texts in checks:
-        yield from (Finding(tool=tool.id, rule=rule, text=text) for text in texts)
+        yield from (Finding(subject=tool.id, rule=rule, text=text) for text in texts)
 
 
 def _id(tool: Tool) -> Iterator[str]:

@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 _MAX_DEPTH = 6
 """Recursive schemas end here; no tool that a model can use is deeper."""
 
 Json = Any
+_T = TypeVar("_T")
 
 
 class _NoSampleError(Exception):
@@ -139,3 +142,10 @@ _TEXTS = {
     "uri": "https://example.com/",
     "uuid": "12345678-1234-5678-1234-567812345678",
 }
+
+
+def minimal(kind: type[_T]) -> _T:
+    """A value of a struct of the schema, with as little in it as it may have."""
+    schema = msgspec.json.schema(kind)
+    deep = -_MAX_DEPTH  # what is required of the schema's structs is never recursive
+    return msgspec.convert(_value(schema, schema, depth=deep), kind)

@@ -51,7 +51,7 @@ def test_a_good_tool_has_no_findings() -> None:
 
 
 def rules(*tools: Tool) -> list[tuple[str, str]]:
-    return [(finding.tool, finding.rule) for finding in check_tools(tools)]
+    return [(finding.subject, finding.rule) for finding in check_tools(tools)]
 
 
 def test_a_tool_without_texts_is_found() -> None:
@@ -60,9 +60,11 @@ def test_a_tool_without_texts_is_found() -> None:
         return place
 
     assert check_tools([bare]) == (
-        Finding(tool="bare", rule="description", text="it has no description; write a docstring"),
         Finding(
-            tool="bare",
+            subject="bare", rule="description", text="it has no description; write a docstring"
+        ),
+        Finding(
+            subject="bare",
             rule="parameter",
             text="place has no description; write an entry for it under Args:",
         ),

@@ -1,0 +1,56 @@
+"""What the suites for authors find: the rule that is broken, and how."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+LIMIT_S = 20.0
+"""How long one rule of a suite may take to be looked at."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong: `subject` is the tool, hook, provider and so on, `rule` what it breaks."""
+
+    subject: str
+    rule: str
+    text: str
+
+
+class BrokenRuleError(Exception):
+    """A rule that does not hold; its text says how."""
+
+
+def must(holds: object, text: str) -> None:
+    """Nothing where the rule holds.
+
+    :raises BrokenRuleError: where it does not.
+    """
+    if not holds:
+        raise BrokenRuleError(text)
+
+
+Rule = Callable[[], Awaitable[None]]
+
+
+async def broken(subject: str, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
+    """The rules that do not hold; one that raises, or takes more than 20 s, is broken too."""
+    found = [
+        Finding(subject=subject, rule=name, text=text)
+        for name, rule in rules.items()
+        if (text := await _flaw(rule))
+    ]
+    return tuple(found)
+
+
+async def _flaw(rule: Rule) -> str:
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            await rule()
+    except BrokenRuleError as error:
+        return str(error)
+    except TimeoutError:
+        return f"it does not end within {LIMIT_S:g} s"
+    except Exception as error:  # noqa: BLE001 - what is checked is foreign code
+        return f"it raises {type(error).__name__}: {error}"
+    return ""

@@ -1,0 +1,178 @@
+"""For each hook the calls that the engine could make, plain ones and odd ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from pegboard.contract import hookspecs
+from pegboard.contract.context import SessionView
+from pegboard.contract.host import HookCalls
+from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
+from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.paths import Places
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.config import Config
+from pegboard.schema.event import TYPES, Custom, Event
+from pegboard.schema.message import MessageTime, Turn, UserMessage
+from pegboard.schema.part import ModelChoice, TextPart
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.session import Session, SessionTime
+from pegboard.testing.samples import minimal
+from pegboard.testing.scriptedmodel import MODEL
+from pegboard.workspace import Workspace
+
+_AGENT = Agent(name="build", mode="primary", permission=(), options={})
+_FOLDERS = ("config", "data", "state", "cache")
+_TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
+_CREATED_MS = 1_772_366_400_000
+"""2026-03-01T12:00:00Z."""
+
+
+def session_view(config: Config, project: Path) -> SessionView:
+    """A session with one prompt, as plugins see it."""
+    info = Session(
+        id="ses_test",
+        slug="test",
+        project_id="project",
+        directory=str(project),
+        title="Test",
+        version="0",
+        time=SessionTime(created=_CREATED_MS, updated=_CREATED_MS),
+    )
+    return SessionView(
+        info=info,
+        directory=project,
+        worktree=project,
+        agent=_AGENT,
+        agents=(_AGENT,),
+        model=MODEL,
+        config=config,
+        rulesets=(),
+        turns=(_turn("hello"),),
+    )
+
+
+def calls(
+    hook: str, *, config: Config, hooks: HookCalls, project: Path
+) -> Iterator[Mapping[str, Any]]:
+    """The arguments of calls of a hook of the core's, in a project; `hooks` calls the plugin's."""
+    workspace = Workspace(directory=project, worktree=project, project_id="0", git_dir=None)
+    view = session_view(config, project)
+    match hook:
+        case "event":
+            yield from ({"event": each} for each in _events())
+        case "register_commands":
+            folders = {"home": project.parent, "config_dir": project.parent}
+            yield {"config": config, "workspace": workspace, **folders}
+        case "register_snapshots":
+            yield {
+                "config": config,
+                "workspace": workspace,
+                "places": Places.of({}, **dict.fromkeys(_FOLDERS, project.parent)),
+                "env": {},
+            }
+        case "register_providers":
+            yield {"config": config, "env": {}}
+        case "register_tools":
+            yield {"config": config, "hooks": hooks}
+        case "register_agents" | "config_load":
+            yield {"config": config}
+        case "register_storage" | "register_compactors" | "register_sandboxes":
+            yield {}
+        case "model_resolve":
+            yield from ({"name": name} for name in ("fast", "", "a/b/c", "ünï"))
+        case _:
+            yield from ({"session": view, **each} for each in _in_a_session(view).get(hook, ()))
+
+
+def specifications() -> Mapping[str, Any]:
+    """The hooks that can be called here, by name."""
+    unfit = {"register_hooks", "startup", "shutdown"}
+    found = {name: each for name, each in vars(hookspecs).items() if hasattr(each, "pegboard_hook")}
+    return {name: each for name, each in found.items() if name not in unfit}
+
+
+def _in_a_session(view: SessionView) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """For each hook of a session what it is called with, beside the session."""
+    call, command = _call({}), Command(name="c", template="t", hints=())
+    turns = tuple(map(_turn, _TEXTS))
+    context = SimpleNamespace(
+        session=view,
+        directory=view.directory,
+        worktree=view.worktree,
+        agent=view.agent.name,
+        call_id=call.id,
+        message_id=call.message_id,
+        cancelled=False,
+        changed=(),
+    )
+    return {
+        "chat_message": [{"message": each} for each in turns],
+        "chat_messages_transform": [{"messages": each} for each in ((), turns[:1], turns)],
+        "chat_system_transform": [{"model": MODEL, "system": ("be brief",)}],
+        "chat_params": [{"request": _REQUEST}],
+        "chat_headers": [{"headers": each} for each in ({}, {"x-a": "1"})],
+        "text_complete": [{"part": _part(each), "text": each} for each in _TEXTS],
+        "permission_ask": [{"request": _asked(each)} for each in (("a.py",), ("a", "b"), ())],
+        "tool_definition": [{"tool": _DEFINITION}],
+        "tool_execute_before": [{"call": _call(each)} for each in ({"filePath": "a.py"}, {})],
+        "tool_execute_after": [
+            {"call": call, "result": ToolResult(output=each), "context": context} for each in _TEXTS
+        ],
+        "command_execute_before": [
+            {"command": command, "parts": each} for each in ((), (_part("hello"),))
+        ],
+        "shell_env": [{"env": each} for each in ({}, {"LANG": "C", "PATH": "/bin"})],
+        "session_compacting": [{"prompt": "Summarise."}],
+    }
+
+
+def _events() -> Iterator[Event]:
+    """One of each type, with as little in it as it may have, and one of a plugin's."""
+    for kind in TYPES:
+        yield Event(properties=minimal(kind))
+    yield Event(properties=Custom(name="a.custom.event", data={"a": 1}))
+
+
+def _part(text: str) -> TextPart:
+    return TextPart(id="prt_1", session_id="ses_test", message_id="msg_1", text=text)
+
+
+def _turn(text: str) -> Turn:
+    info = UserMessage(
+        id="msg_1",
+        session_id="ses_test",
+        time=MessageTime(created=_CREATED_MS),
+        agent=_AGENT.name,
+        model=ModelChoice(provider_id=MODEL.provider_id, model_id=MODEL.id),
+    )
+    return Turn(info=info, parts=(_part(text),))
+
+
+def _asked(patterns: tuple[str, ...]) -> PermissionRequest:
+    return PermissionRequest(
+        id="per_1",
+        session_id="ses_test",
+        permission="read",
+        patterns=patterns,
+        metadata={},
+        always=(),
+    )
+
+
+def _call(arguments: dict[str, Any]) -> PendingCall:
+    return PendingCall(id="call_1", tool="read", input=arguments, message_id="msg_2")
+
+
+_DEFINITION = ToolDefinition(
+    name="read", description="Reads.", parameters={"type": "object"}, permission="read"
+)
+_REQUEST = ModelRequest(
+    model=MODEL,
+    system=("be brief",),
+    messages=(ModelMessage(role="user", content=(Text(text="hello"),)),),
+    tools=(_DEFINITION,),
+    options={"a": {"b": 1}},
+    session_id="ses_test",
+)

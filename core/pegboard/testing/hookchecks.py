@@ -1,0 +1,144 @@
+"""What about a plugin's hooks would fail, stall or cost more than it has to."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import ModuleType
+from typing import Any
+
+from pegboard.contract import hookspecs
+from pegboard.contract.marks import mark_of
+from pegboard.hooks.callers import Hooks
+from pegboard.loading.registration import Registrant, Registry
+from pegboard.schema.config import Config
+from pegboard.schema.event import PluginFailed
+from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
+from pegboard.testing.hookcalls import calls, specifications
+
+SLOW_S = 0.5
+"""A call of a hook that takes so long is felt by whoever waits for the model."""
+_IMPORT_LIMIT_S = 30
+_WATCHED_IMPORT = """
+import sys, os, json, threading
+found = []
+def look(event, args):
+    if event == "open" and isinstance(args[0], str) and (args[2] or 0) & (os.O_WRONLY | os.O_RDWR):
+        if ".pyc" not in args[0] and not args[0].startswith("/dev/"):
+            found.append("writes " + args[0])
+    elif event in ("socket.connect", "socket.getaddrinfo"):
+        found.append("uses the network")
+    elif event in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"):
+        found.append("starts a process")
+sys.addaudithook(look)
+__import__(sys.argv[1])
+if threading.active_count() > 1:
+    found.append("starts a thread")
+print(json.dumps(list(dict.fromkeys(found))))
+"""
+
+
+async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[Finding, ...]:
+    """All findings about a plugin's hooks, none if they are as they should be.
+
+    Each hook of the core that the plugin has is called with plain and with odd values, the hook
+    `event` with every event that there is; `startup` and `shutdown`, which want an App, are not
+    called. A module is imported once more, in a process of its own that is looked at. `config`
+    has the plugin's options.
+    """
+    config = config or Config()
+    name = str(getattr(plugin, "__name__", type(plugin).__name__))
+    registry = Registry(config)
+    registrant = Registrant(key="p", name=name, origin="embedded", plugin=plugin)
+    registry.bring(registrant)
+    registry.add(registrant)
+    found = [Finding(subject=name, rule="signature", text=each.text) for each in registry.problems]
+    with TemporaryDirectory(prefix="pegboard-check-") as folder:
+        for hook, spec in specifications().items():
+            if hook in registry.implementations():
+                checked = _Hook(spec, registry, config, Path(folder) / "project")
+                found += await checked.findings()
+    if isinstance(plugin, ModuleType) and _can_be_imported(plugin):
+        found += await broken(name, {"import": partial(_imports_quietly, plugin)})
+    return tuple(found)
+
+
+class _Hook:
+    """One hook of the plugin, called alone."""
+
+    def __init__(
+        self, spec: Callable[..., Any], registry: Registry, config: Config, project: Path
+    ) -> None:
+        self._hook, self._spec, self._config = spec.__name__, spec, config
+        self._project = project
+        self._failures: list[PluginFailed] = []
+        self._hooks = Hooks(registry.implementations(), on_failure=self._failures.append)
+
+    async def findings(self) -> tuple[Finding, ...]:
+        rules: dict[str, Rule] = {"answers": self._answers}
+        if self._hook in ("chat_system_transform", "tool_definition"):
+            rules["same"] = self._same
+        try:
+            return await broken(self._hook, rules)
+        finally:
+            await self._hooks.aclose()
+
+    async def _answers(self) -> None:
+        """Every call is answered in time, with what the specification asks for."""
+        slowest = 0.0
+        for arguments in self._calls():
+            started = time.perf_counter()
+            await self._asked(arguments)
+            slowest = max(slowest, time.perf_counter() - started)
+            if self._failures:
+                raise BrokenRuleError(self._failures[0].message)
+        must(slowest < SLOW_S, f"a call takes {slowest:.1f} s")
+
+    async def _same(self) -> None:
+        """What stands first in each request is the same text, which providers then cache."""
+        for arguments in self._calls():
+            first, second = await self._asked(arguments), await self._asked(arguments)
+            must(first == second, "two calls give two answers: providers cannot cache the request")
+
+    def _calls(self) -> Iterator[Mapping[str, Any]]:
+        self._project.mkdir(exist_ok=True)
+        return calls(self._hook, config=self._config, hooks=self._hooks, project=self._project)
+
+    async def _asked(self, arguments: Mapping[str, Any]) -> object:
+        mark = mark_of(self._spec)
+        if mark.kind == "notify":
+            await self._hooks.notify_last(self._spec, **arguments)
+            return None
+        caller = "tables" if self._spec is hookspecs.register_storage else mark.kind
+        try:
+            return await getattr(self._hooks, caller)(self._spec, **arguments)
+        except mark.raises as error:
+            return str(error)
+
+
+def _can_be_imported(plugin: ModuleType) -> bool:
+    return sys.modules.get(plugin.__name__) is plugin and plugin.__spec__ is not None
+
+
+async def _imports_quietly(plugin: ModuleType) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [sys.executable, "-c", _WATCHED_IMPORT, plugin.__name__],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=_IMPORT_LIMIT_S,
+        check=False,
+    )
+    last = (done.stderr.strip() or "nothing was said").splitlines()[-1]
+    must(done.returncode == 0, f"it cannot be imported alone: {last}")
+    *printed, told = done.stdout.strip().splitlines()
+    must(not printed, f"importing it prints {printed[:1]}")
+    works = json.loads(told)
+    must(not works, f"importing it {', '.join(works)}: do it when a hook is called")

@@ -1,0 +1,182 @@
+"""The suite for storages: SQLite passes it, and each planted fault is found."""
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from pegboard.contract.changes import (
+    AddText,
+    Change,
+    ChangeSession,
+    CreateSession,
+)
+from pegboard.contract.storage import Fence, LastIds, OnCommit, Storage
+from pegboard.errors import NotFoundError
+from pegboard.ids import IdSource
+from pegboard.schema.event import Event
+from pegboard.storage import open_storage
+from pegboard.testing import check_storage
+
+
+def urls(folder: Path) -> Callable[[], str]:
+    numbers = count()
+    return lambda: f"sqlite://{folder}/{next(numbers)}.db"
+
+
+async def test_sqlite_keeps_what_a_storage_promises(tmp_path: Path) -> None:
+    assert await check_storage(open_storage, urls(tmp_path)) == ()
+
+
+class Faulty:
+    """SQLite with a fault; all that is not written here is SQLite's."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.storage, name)
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        return await self.storage.commit(*changes, fence=fence)
+
+
+class Resurrecting(Faulty):
+    """An update inserts what is gone."""
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        try:
+            return await self.storage.commit(*changes, fence=fence)
+        except NotFoundError:
+            return ()
+
+
+class Halving(Faulty):
+    """A commit is many."""
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        told: tuple[Event, ...] = ()
+        for change in changes:
+            told += await self.storage.commit(change, fence=fence)
+        return told
+
+
+class Unfenced(Faulty):
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        return await self.storage.commit(*changes)
+
+
+class Reversed(Faulty):
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        return (await self.storage.commit(*changes, fence=fence))[::-1]
+
+
+class Overwriting(Faulty):
+    """A change of one field writes the cost anew."""
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        kept = [
+            replace(each, cost=each.cost / 2) if isinstance(each, ChangeSession) else each
+            for each in changes
+        ]
+        return await self.storage.commit(*kept, fence=fence)
+
+
+class Forgetful(Faulty):
+    """Text that is added is lost."""
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        kept = [each for each in changes if not isinstance(each, AddText)]
+        return await self.storage.commit(*kept, fence=fence)
+
+
+class Twice(Faulty):
+    """A session that is there already is no error."""
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        for each in changes:
+            if isinstance(each, CreateSession):
+                known = await self.storage.sessions(each.session.project_id)
+                if each.session.id in {session.id for session in known}:
+                    return ()
+        return await self.storage.commit(*changes, fence=fence)
+
+
+class Orphaning(Faulty):
+    """Subagents' sessions outlive the session."""
+
+    async def children(self, session_id: str) -> tuple[Any, ...]:
+        return (await self.storage.children(session_id))[::-1]
+
+
+class Unordered(Faulty):
+    async def sessions(self, *project: str, **filters: Any) -> tuple[Any, ...]:
+        found = await self.storage.sessions(*project, **filters)
+        return tuple(sorted(found, key=lambda each: each.title, reverse=True))
+
+
+class Timeless(Faulty):
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Any, ...]:
+        return (await self.storage.turns(session_id))[:limit]
+
+
+class Wild(Faulty):
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Any, ...]:
+        return await self.storage.search(project_id, text.replace("%", ""), limit=limit)
+
+
+class Shared(Faulty):
+    async def claim(self, session_id: str) -> Fence:
+        return Fence(session_id, "me", 1)
+
+
+class Blind(Faulty):
+    async def last_ids(self, session_id: str) -> LastIds:
+        return LastIds(None, None)
+
+
+class Ascii(Faulty):
+    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+        found = await self.storage.turns_json(session_id, limit=limit)
+        return found.replace(b"\\u0000", b"")
+
+
+class Loud(Faulty):
+    """The events after a number begin with it."""
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        return await self.storage.events(max(after - 1, 0), limit=limit)
+
+
+FAULTS = [
+    (Resurrecting, "gone", "ChangeSession of a deleted session is no NotFoundError"),
+    (Halving, "whole", "half of a commit that failed is written"),
+    (Unfenced, "fences", "a fence that was given back"),
+    (Reversed, "commits", "in another order"),
+    (Overwriting, "changes", "costs do not add up"),
+    (Forgetful, "texts", "added text is not read"),
+    (Twice, "sessions", "made twice is no InvalidInputError"),
+    (Orphaning, "children", "order of creation"),
+    (Unordered, "sessions", "last used first"),
+    (Timeless, "turns", "`limit` does not keep the last turns"),
+    (Wild, "search", "a % is taken as a wildcard"),
+    (Shared, "claims", "a second claim"),
+    (Blind, "turns", "last_ids differ"),
+    (Ascii, "json", "another text"),
+    (Loud, "events", "more than those after it"),
+]
+
+
+@pytest.mark.parametrize(("fault", "rule", "text"), FAULTS, ids=[f[0].__name__ for f in FAULTS])
+async def test_a_fault_of_a_storage_is_found(
+    fault: type[Faulty], rule: str, text: str, tmp_path: Path
+) -> None:
+    async def opened(url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Any:
+        return fault(await open_storage(url, ids=ids, on_commit=on_commit))
+
+    findings = await check_storage(opened, urls(tmp_path))
+
+    assert [text in each.text for each in findings if each.rule == rule] == [True], findings
