@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pegboard.testing.providerchecks import check_answer as check_answer
     from pegboard.testing.providerchecks import check_provider as check_provider
     from pegboard.testing.recorder import EventRecorder as EventRecorder
+    from pegboard.testing.sandboxchecks import check_sandbox as check_sandbox
     from pegboard.testing.scriptedapp import CallRecord as CallRecord
     from pegboard.testing.scriptedapp import ScriptedApp as ScriptedApp
     from pegboard.testing.scriptedapp import TurnRecord as TurnRecord
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from pegboard.testing.scriptedapp import scripted_app as scripted_app
     from pegboard.testing.scriptedmodel import CANCEL as CANCEL
     from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
+    from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
     from pegboard.testing.storagechecks import check_storage as check_storage
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -167,10 +167,12 @@ def _mounts(policy: SandboxPolicy) -> Iterator[str]:
     for path in _outermost(policy.visible):
         if _within(path, [*replaced, *outside]) and os.access(path, os.R_OK):
             yield from ("--ro-bind", str(path), str(path))
+    for path in outside:
+        yield from _sealed(path)
     yield from _project(policy)
     for path in hidden:
         if path.is_relative_to(policy.worktree):
-            yield from _empty(path)
+            yield from (*_empty(path), *_sealed(path))
     yield from _sockets(policy, [*replaced, *hidden])
 
 
@@ -213,12 +215,16 @@ def _project(policy: SandboxPolicy) -> Iterator[str]:
             yield from ("--ro-bind", str(path), str(path))
 
 
-def _empty(path: Path) -> Iterator[str]:
-    """A folder without anything in it, or a file that cannot be read; neither can be written."""
+def _empty(path: Path) -> Sequence[str]:
+    """A folder without anything in it, or a file that can neither be read nor written."""
     if path.is_dir():
-        yield from ("--tmpfs", str(path), "--remount-ro", str(path))
-    else:
-        yield from ("--ro-bind", "/dev/null", str(path))
+        return ("--tmpfs", str(path))
+    return ("--ro-bind", "/dev/null", str(path))
+
+
+def _sealed(path: Path) -> Sequence[str]:
+    """An empty folder that cannot be written, once all that is visible in it has its place."""
+    return ("--remount-ro", str(path)) if path.is_dir() else ()
 
 
 def _is_folder(path: Path) -> bool:
