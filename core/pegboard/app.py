@@ -1,6 +1,6 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +23,7 @@ from pegboard.engine.session.export import exported, imported
 from pegboard.engine.session.fork import forked
 from pegboard.engine.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
+from pegboard.engine.toolcontext import user_env
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
@@ -38,8 +39,6 @@ from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import FileDiff, Session, SessionStatus
-from pegboard.terminals.shells import TerminalOrder, open_terminal
-from pegboard.terminals.terminal import Terminal
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -259,12 +258,12 @@ class App:
         """
         return await self._runs.shell(session_id, order)
 
-    async def terminal(self, order: TerminalOrder, on_output: Callable[[bytes], None]) -> Terminal:
-        """A program at a terminal that the user works in; who opens it closes it.
+    async def user_env(self) -> Mapping[str, str]:
+        """The environment of a program that the user works with, and that ends with this one.
 
-        :raises InvalidInputError: for a program, or a folder of the project, that is not there.
+        It is that of the tools' processes: plugins have a say, and no key is in it.
         """
-        return await open_terminal(self._engine, order, on_output)
+        return await user_env(self._engine)
 
     async def mentioned(
         self, session_id: str, text: str, *, agent: str | None = None

@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places
     from pegboard.processes.eventloop import run_async as run_async
-    from pegboard.terminals.shells import TerminalOrder as TerminalOrder
-    from pegboard.terminals.terminal import Terminal as Terminal
-    from pegboard.terminals.terminal import TerminalSize as TerminalSize
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
     from pegboard.trust.decisions import write_lock as write_lock

@@ -28,28 +28,56 @@ from pegboard.engine.content.sanitise import kept_facts, kept_text, kept_title
 from pegboard.engine.input.usermessage import Prompt, stored
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.processor import Processor
-from pegboard.engine.run import Run
+from pegboard.engine.run import Run, make_view
 from pegboard.engine.stream import ToolProgress
 from pegboard.errors import ToolError
 from pegboard.kit.programs import ProgramSearch
+from pegboard.policy.agents import default_agent
 from pegboard.policy.clock import Clock
-from pegboard.processes.process import child_env, run_process, service_process
+from pegboard.processes.process import (
+    child_env,
+    run_process,
+    service_process,
+    without_secrets,
+)
 from pegboard.schema.event import FileEdited
+from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import ToolReference
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import Answers, Question
-from pegboard.schema.session import Todo
+from pegboard.schema.session import Session, SessionTime, Todo
 from pegboard.storage.records import to_row
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
+_NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
 
 
 async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
     """What the processes of a session's tools find in their environment."""
-    secrets = [name for provider in engine.providers.values() for name in provider.env]
-    return await engine.hooks.fold(
-        hookspecs.shell_env, session=view, env=child_env(engine.env, secrets=secrets)
+    env = child_env(engine.env, secrets=_secrets(engine))
+    return await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
+
+
+async def user_env(engine: Engine) -> Mapping[str, str]:
+    """What a program finds in its environment that the user works with: no keys either."""
+    now = engine.now()
+    session = Session(
+        id=engine.ids.new("session"),
+        slug="",
+        project_id=engine.workspace.project_id,
+        directory=str(engine.workspace.directory),
+        title="",
+        version="",
+        time=SessionTime(created=now, updated=now),
     )
+    view = make_view(engine, session, default_agent(engine.config, engine.agents), _NO_MODEL)
+    env = without_secrets(engine.env, _secrets(engine))
+    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
+    return {**folded, **engine.lifeline.hold()}
+
+
+def _secrets(engine: Engine) -> list[str]:
+    return [name for provider in engine.providers.values() for name in provider.env]
 
 
 class CallContext:

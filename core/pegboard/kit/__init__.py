@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path
     from pegboard.policy.sensitive import secret_path as secret_path
+    from pegboard.processes.family import MARK as MARK
+    from pegboard.processes.family import Family as Family
     from pegboard.processes.process import ProgramResult as ProgramResult
     from pegboard.processes.process import run_program as run_program
     from pegboard.processes.run_until import run_until as run_until

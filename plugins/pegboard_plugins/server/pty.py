@@ -10,11 +10,12 @@ from starlette.responses import Response
 from starlette.websockets import WebSocketDisconnect
 
 from pegboard import PegboardError
-from pegboard.embedding import TerminalOrder, TerminalSize
 from pegboard.schema.wire import Rest, Wire, encode
 from pegboard_plugins.server.answers import answer, body_of, failure, problem
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import Here, Served, app_of, house_of
+from pegboard_plugins.server.shells import TerminalOrder
+from pegboard_plugins.server.terminal import TerminalSize
 from pegboard_plugins.server.terminals import Opened, Pty, PtyToken, Screen
 
 SHELLS_FILE = Path("/etc/shells")

@@ -13,11 +13,12 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import App
-from pegboard.embedding import Terminal, TerminalOrder, TerminalSize
 from pegboard.errors import NotFoundError
 from pegboard.schema.wire import Rest, Wire, to_json
 from pegboard_plugins.server.answers import TooManyError
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.shells import TerminalOrder, open_terminal
+from pegboard_plugins.server.terminal import Terminal, TerminalSize
 
 MOST_TERMINALS = 32
 """Of one project at a time."""
@@ -142,7 +143,7 @@ class Terminals:
 
     async def _open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
         directory, screen = app.workspace.directory, Screen()
-        terminal = await app.terminal(order, screen.write)
+        terminal = await open_terminal(app, order, screen.write)
         id_ = self._feed.ids.new("pty")
         pty = Pty(
             id=id_,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.errors import InvalidInputError
-from pegboard.terminals.terminal import PAUSE_S, READ_BYTES, Terminal, TerminalSize
+from pegboard import InvalidInputError
+from pegboard_plugins.server.terminal import PAUSE_S, READ_BYTES, Terminal, TerminalSize
 
 LIMIT_S = 30.0
 ENV = {"PATH": os.environ["PATH"], "PS1": "$ ", "TERM": "xterm"}

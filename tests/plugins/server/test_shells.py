@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import App, AppOptions, InvalidInputError, PermissionDeniedError, hookimpl
-from pegboard.embedding import TerminalOrder
-from pegboard.terminals.shells import shell
+from pegboard_plugins.server.shells import TerminalOrder, open_terminal, shell
 
 LIMIT_S = 30.0
 
@@ -39,7 +38,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 async def shown(app: App, order: TerminalOrder) -> str:
     heard = bytearray()
-    terminal = await app.terminal(order, heard.extend)
+    terminal = await open_terminal(app, order, heard.extend)
     async with asyncio.timeout(LIMIT_S):
         await terminal.exited
     await terminal.aclose()
@@ -66,17 +65,17 @@ async def test_it_begins_in_the_folder_that_is_named(app: App) -> None:
 @pytest.mark.parametrize("cwd", ["/", "..", "out"])
 async def test_it_begins_nowhere_else(app: App, cwd: str) -> None:
     with pytest.raises(PermissionDeniedError, match="outside of the project"):
-        await app.terminal(TerminalOrder(cwd=cwd), bytearray().extend)
+        await open_terminal(app, TerminalOrder(cwd=cwd), bytearray().extend)
 
 
 @pytest.mark.parametrize("cwd", ["none", "a\0b"])
 async def test_a_folder_that_is_not_there_is_named(app: App, cwd: str) -> None:
     with pytest.raises(InvalidInputError):
-        await app.terminal(TerminalOrder(cwd=cwd), bytearray().extend)
+        await open_terminal(app, TerminalOrder(cwd=cwd), bytearray().extend)
 
 
 async def test_without_a_command_it_is_the_user_s_shell(app: App) -> None:
-    terminal = await app.terminal(TerminalOrder(), bytearray().extend)
+    terminal = await open_terminal(app, TerminalOrder(), bytearray().extend)
 
     await terminal.aclose()
 

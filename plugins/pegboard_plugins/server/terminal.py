@@ -10,11 +10,15 @@ from shutil import which
 
 import msgspec
 
-from pegboard.errors import InvalidInputError
-from pegboard.processes.family import MARK, Family
-from pegboard.processes.process import GRACE_S, KILL_ROUNDS, REAP_S
+from pegboard import InvalidInputError
+from pegboard.kit import MARK, Family
 
 READ_BYTES = 64 << 10
+GRACE_S = 0.2
+"""How long a program may tidy up when its terminal is gone, before it is killed."""
+REAP_S = 2.0
+"""How long the kernel has to report a program that was killed."""
+KILL_ROUNDS = 40
 PAUSE_S = 0.005
 """After a full read: a program that floods its terminal gets 13 MB/s, and not the whole loop."""
 MOST_CELLS = 1000

@@ -7,21 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.contract import hookspecs
-from pegboard.engine.parts import Engine
-from pegboard.engine.run import make_view
-from pegboard.errors import InvalidInputError, PermissionDeniedError
-from pegboard.policy.agents import default_agent
-from pegboard.processes.process import without_secrets
-from pegboard.schema.model import Model, ModelApi
-from pegboard.schema.session import Session, SessionTime
-from pegboard.terminals.terminal import Terminal, TerminalSize
+from pegboard import App, InvalidInputError, PermissionDeniedError, Workspace
+from pegboard_plugins.server.terminal import Terminal, TerminalSize
 
 SHELLS = ("/bin/bash", "/bin/sh")
 """Tried in this order where `SHELL` names none."""
 _KIND = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
-
-_NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
 
 
 class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +29,7 @@ class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def open_terminal(
-    engine: Engine, order: TerminalOrder, on_output: Callable[[bytes], None]
+    app: App, order: TerminalOrder, on_output: Callable[[bytes], None]
 ) -> Terminal:
     """The program at its terminal; who opens it closes it.
 
@@ -47,11 +38,11 @@ async def open_terminal(
     :raises PermissionDeniedError: for a folder outside of the project.
     :raises InvalidInputError: when there is no such program or folder.
     """
-    env = {**await _environment(engine), **_KIND, **order.env}
+    env = {**await app.user_env(), **_KIND, **order.env}
     command = order.command or shell(env)
     return await Terminal.open(
         (command, *order.args),
-        cwd=await asyncio.to_thread(_folder, engine, order.cwd),
+        cwd=await asyncio.to_thread(_folder, app.workspace, order.cwd),
         env=env,
         size=order.size,
         on_output=on_output,
@@ -64,32 +55,11 @@ def shell(env: Mapping[str, str]) -> str:
     return next((path for path in named if path and os.access(path, os.X_OK)), SHELLS[-1])
 
 
-async def _environment(engine: Engine) -> dict[str, str]:
-    """The user's environment as the plugins want it for processes, less the keys."""
-    secrets = [name for provider in engine.providers.values() for name in provider.env]
-    clean = without_secrets(engine.env, secrets)
-    agent = default_agent(engine.config, engine.agents)
-    now = engine.now()
-    session = Session(
-        id=engine.ids.new("session"),
-        slug="",
-        project_id=engine.workspace.project_id,
-        directory=str(engine.workspace.directory),
-        title="terminal",
-        version="",
-        time=SessionTime(created=now, updated=now),
-    )
-    view = make_view(engine, session, agent, _NO_MODEL)
-    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=clean)
-    return {**folded, **engine.lifeline.hold()}
-
-
-def _folder(engine: Engine, named: str | None) -> Path:
+def _folder(workspace: Workspace, named: str | None) -> Path:
     """The folder to begin in.
 
     :raises PermissionDeniedError: when it is outside of the project.
     """
-    workspace = engine.workspace
     if named is None:
         return workspace.directory
     if "\0" in named:

@@ -1,1 +1,0 @@
-"""Programs at a pseudo-terminal, for a person and not for a model."""
