@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder
     from pegboard.engine.session.export import LINE_LIMIT_BYTES as LINE_LIMIT_BYTES
     from pegboard.engine.session.revert import Reverted as Reverted
-    from pegboard.engine.spending.spent import AgentCost as AgentCost
-    from pegboard.engine.spending.spent import by_agent as by_agent
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path
     from pegboard.ids import IdSource as IdSource

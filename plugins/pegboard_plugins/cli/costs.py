@@ -10,9 +10,9 @@ from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.embedding import AgentCost
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
+    from pegboard_plugins.cli.spent import AgentCost
 
 
 @click.command()
@@ -26,7 +26,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
 
     The sessions of subagents are counted in.
     """
-    from pegboard.embedding import by_agent
+    from pegboard_plugins.cli.spent import by_agent
 
     session, answers = run_async(_paid(directory, session_id))
     costs = by_agent(session, answers)

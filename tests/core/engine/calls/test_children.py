@@ -9,8 +9,6 @@ import pytest
 from pegboard import App, ToolContext, tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.engine.run import MAX_WIDTH
-from pegboard.engine.spending.spent import OTHER, by_agent
-from pegboard.schema.message import AssistantMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import Rule
@@ -73,25 +71,6 @@ async def test_a_subagent_answers_in_a_child_session_and_its_cost_counts(tmp_pat
     assert child.cost == pytest.approx(0.001)
     assert stored.cost == pytest.approx(0.003)
     assert [one.id for one in listed] == [session.id]
-
-
-async def test_the_cost_of_a_session_is_told_by_agent(tmp_path: Path) -> None:
-    async with opened(tmp_path, by_session(), ToolsPlugin(delegate)) as app:
-        session = await app.create_session()
-        await app.prompt(session.id, HI)
-        [child] = await app.storage.children(session.id)
-        turns = (*await app.turns(session.id), *await app.turns(child.id))
-        stored = await app.session(session.id)
-
-    answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
-    told = by_agent(stored, answers)
-    assert [(each.agent, each.model, each.requests, each.tokens.input) for each in told] == [
-        ("build", "played/m", 2, 2),
-        ("helper", "played/m", 1, 1),
-    ]
-    assert [each.cost for each in told] == pytest.approx([0.002, 0.001])
-    [other] = by_agent(stored, answers[:2])[1:]
-    assert (other.agent, other.cost, other.tokens.input) == (OTHER, pytest.approx(0.001), 1)
 
 
 async def test_what_a_stopped_subagent_has_spent_counts_in_its_parent(tmp_path: Path) -> None:

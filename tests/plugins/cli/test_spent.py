@@ -1,0 +1,48 @@
+"""Who has cost what in a session."""
+
+import pytest
+
+from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
+from pegboard.schema.session import Session, SessionTime, Tokens
+from pegboard_plugins.cli.spent import OTHER, by_agent
+
+
+def answer(agent: str, cost: float) -> AssistantMessage:
+    return AssistantMessage(
+        id="msg_1",
+        session_id="ses_1",
+        parent_id="msg_0",
+        model_id="m",
+        provider_id="played",
+        mode=agent,
+        agent=agent,
+        path=MessagePath(cwd="/", root="/"),
+        cost=cost,
+        tokens=Tokens(input=1),
+        time=MessageTime(created=1),
+    )
+
+
+def test_the_cost_of_a_session_is_told_by_agent() -> None:
+    session = Session(
+        id="ses_1",
+        slug="",
+        project_id="p",
+        directory="/",
+        title="",
+        version="",
+        time=SessionTime(created=1, updated=1),
+        cost=0.003,
+        tokens=Tokens(input=3),
+    )
+    answers = [answer("build", 0.001), answer("helper", 0.001), answer("build", 0.001)]
+
+    told = by_agent(session, answers)
+    [other] = by_agent(session, answers[::2])[1:]
+
+    assert [(each.agent, each.model, each.requests, each.tokens.input) for each in told] == [
+        ("build", "played/m", 2, 2),
+        ("helper", "played/m", 1, 1),
+    ]
+    assert [each.cost for each in told] == pytest.approx([0.002, 0.001])
+    assert (other.agent, other.cost, other.tokens.input) == (OTHER, pytest.approx(0.001), 1)
