@@ -1,6 +1,6 @@
 """The App: one open project, and the public API; command line and server use nothing else."""
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -19,8 +19,7 @@ from pegboard.engine.input.shell import ShellOrder as ShellOrder  # noqa: PLC041
 from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
 from pegboard.engine.input.slashcommand import find_command
 from pegboard.engine.input.usermessage import Prompt
-from pegboard.engine.session.export import exported, imported
-from pegboard.engine.session.fork import forked
+from pegboard.engine.session.copies import adopted, forked
 from pegboard.engine.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
 from pegboard.engine.toolcontext import user_env
@@ -34,7 +33,7 @@ from pegboard.policy.questions import Questions
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.message import Turn
+from pegboard.schema.message import Conversation, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Reply, Rule
 from pegboard.schema.prompt import PartInput
@@ -300,16 +299,9 @@ class App:
         """
         return await forked(self._engine, await self.storage.session(session_id), message_id)
 
-    def export_session(self, session_id: str) -> AsyncIterator[bytes]:
-        """The lines of JSON that `import_session` takes, one after the other."""
-        return exported(self._engine, session_id)
-
-    async def import_session(self, lines: Iterable[bytes]) -> Session:
-        """The session of these lines as a new one of this project.
-
-        :raises InvalidInputError: with the line's number; then nothing is stored.
-        """
-        return await imported(self._engine, lines)
+    async def adopt(self, conversations: Sequence[Conversation]) -> Session:
+        """The first of these sessions, with the others below it, as new ones of this project."""
+        return await adopted(self._engine, conversations)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """The project's sessions that have the text in their title or in what was said."""

@@ -48,7 +48,7 @@ HOMONYMS = {
         "schema/agent.py": "where a slash command comes from, in the protocol",
     },
     "title": {
-        "engine/session/fork.py": "the name of a group in an expression",
+        "engine/session/copies.py": "the name of a group in an expression",
         "engine/content/sanitise.py": "a field of a tool's result",
         "contract/changes.py": "a field of a session",
         "arguments/pydantic_model.py": "a keyword of JSON Schema",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pegboard.engine.content.truncate import remove_old_outputs as remove_old_outputs
     from pegboard.engine.input.shell import ShellOrder as ShellOrder
     from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder
-    from pegboard.engine.session.export import LINE_LIMIT_BYTES as LINE_LIMIT_BYTES
     from pegboard.engine.session.revert import Reverted as Reverted
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path

@@ -141,11 +141,12 @@ def _write_private(file: Path, content: bytes) -> None:
 
 async def _exported(directory: Path, session_id: str | None) -> bytes:
     from pegboard import App
+    from pegboard_plugins.cli.conversations import exported
     from pegboard_plugins.cli.opening import find_session
 
     async with await App.open(directory) as app:
         session = await find_session(app, session_id)
-        return b"".join([line async for line in app.export_session(session.id)])
+        return b"".join([line async for line in exported(app, session.id)])
 
 
 @click.command("import")
@@ -162,11 +163,11 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
     from pegboard import App
-    from pegboard.embedding import LINE_LIMIT_BYTES
+    from pegboard_plugins.cli.conversations import LINE_LIMIT_BYTES, imported
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with await App.open(directory) as app:
-        return await app.import_session(lines)
+        return await imported(app, lines)
 
 
 @click.command()

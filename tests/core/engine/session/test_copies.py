@@ -9,6 +9,7 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
+from pegboard_plugins.cli.conversations import exported, imported
 from written import ask, full_repository, played, shell, state, written
 
 OLD_S = 2 * 3600.0
@@ -73,8 +74,8 @@ async def test_an_import_is_reverted_where_its_snapshots_are(tmp_path: Path, pro
     before = state(project)
     async with played(tmp_path, written("a.txt", "new")) as (app, session):
         await ask(app, session)
-        lines = [line async for line in app.export_session(session)]
-        copy = await app.import_session(lines)
+        lines = [line async for line in exported(app, session)]
+        copy = await imported(app, lines)
         await app.delete_session(session)
 
         back = await app.revert(copy.id, await first_prompt(app, copy.id))
@@ -90,7 +91,7 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
         full_repository(folder / "project")
     async with played(here, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
         await ask(app, session)
-        lines = [line async for line in app.export_session(session)]
+        lines = [line async for line in exported(app, session)]
     if hostile:  # it names files of this project, and ones beside it
         old, new = bytes(here / "project"), bytes(there / "project")
         lines = [line.replace(old, new).replace(b"/src/b.txt", b"/../../out") for line in lines]
@@ -98,7 +99,7 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
     before = state(there)
 
     async with played(there) as (app, _):
-        copy = await app.import_session(lines)
+        copy = await imported(app, lines)
         back = await app.revert(copy.id, await first_prompt(app, copy.id))
         diff = await app.diff(copy.id)
 
@@ -123,9 +124,9 @@ async def test_the_export_of_an_import_has_the_bytes_of_the_first(
 ) -> None:
     async with played(tmp_path, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
         await ask(app, session)
-        first = [line async for line in app.export_session(session)]
-        copy = await app.import_session(first)
-        again = [line async for line in app.export_session(copy.id)]
+        first = [line async for line in exported(app, session)]
+        copy = await imported(app, first)
+        again = [line async for line in exported(app, copy.id)]
 
     assert placeless(again) == placeless(first)
     assert first == sorted(set(first), key=first.index)

@@ -10,16 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
-from msgspec.structs import replace
 
-from pegboard.contract.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
-from pegboard.engine.parts import Engine
-from pegboard.engine.session.renaming import Renaming, ended
-from pegboard.engine.session.sessions import placed
-from pegboard.engine.tracking.patches import steps
-from pegboard.errors import InvalidInputError
-from pegboard.ids import check_id
-from pegboard.schema.message import AssistantMessage, Message, Turn
+from pegboard import App, InvalidInputError
+from pegboard.embedding import check_id
+from pegboard.schema.message import AssistantMessage, Conversation, Message, Turn
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import Rest, encode
@@ -59,27 +53,27 @@ class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
 Line = SessionLine | MessageLine | TodosLine | EndLine
 
 
-async def exported(engine: Engine, session_id: str) -> AsyncIterator[bytes]:
+async def exported(app: App, session_id: str) -> AsyncIterator[bytes]:
     """The lines of a session and its subagents' sessions, each with its line break.
 
     :raises NotFoundError: when nothing has this id.
     """
     lines = 0
-    waiting = [await engine.storage.session(session_id)]
+    waiting = [await app.storage.session(session_id)]
     while waiting:
         current = waiting.pop(0)
-        waiting.extend(await engine.storage.children(current.id))
-        async for line in _lines_of(engine, current):
+        waiting.extend(await app.storage.children(current.id))
+        async for line in _lines_of(app, current):
             lines += 1
             yield _encoded(line)
     yield _encoded(EndLine(lines=lines))
 
 
-async def _lines_of(engine: Engine, session: Session) -> AsyncIterator[Line]:
+async def _lines_of(app: App, session: Session) -> AsyncIterator[Line]:
     yield SessionLine(format=FORMAT, info=session)
-    for turn in await engine.storage.turns(session.id):
+    for turn in await app.storage.turns(session.id):
         yield MessageLine(info=turn.info, parts=turn.parts)
-    todos = await engine.storage.todos(session.id)
+    todos = await app.storage.todos(session.id)
     if todos:
         yield TodosLine(todos=todos)
 
@@ -96,40 +90,18 @@ class _Kept:
     turns: list[Turn] = field(default_factory=list)
     todos: tuple[Todo, ...] = ()
 
+    @property
+    def conversation(self) -> Conversation:
+        return Conversation(info=self.info, turns=tuple(self.turns), todos=self.todos)
 
-async def imported(engine: Engine, lines: Iterable[bytes]) -> Session:
+
+async def imported(app: App, lines: Iterable[bytes]) -> Session:
     """The session that the lines hold, stored with new ids as one of this project.
-
-    What ran when it was exported is interrupted here. Its files can be reverted as far as this
-    machine has the snapshots: those of its own sessions.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as
         `exported` writes it; then nothing is stored.
     """
-    sessions = _read(lines)
-    names = Renaming(engine.ids)
-    new_ids = {kept.info.id: names.session(kept.info.id) for kept in sessions}
-    for kept in sessions:
-        names.turns(kept.turns)
-    changes: list[Change] = []
-    infos = []
-    for kept in sessions:
-        parent = new_ids.get(kept.info.parent_id or "")
-        info = replace(
-            placed(engine, kept.info, new_ids[kept.info.id]), parent_id=parent, revert=None
-        )
-        infos.append(info)
-        changes.append(CreateSession(info))
-        turns = [names.apply(ended(turn, engine.now()), Turn) for turn in kept.turns]
-        for turn in turns:
-            changes.append(PutMessage(turn.info))
-            changes.extend(PutPart(part) for part in turn.parts)
-        if engine.snapshots is not None:
-            await engine.snapshots.keep_copies(info.id, steps(turns))
-        if kept.todos:
-            changes.append(PutTodos(info.id, kept.todos))
-    await engine.storage.commit(*changes)
-    return infos[0]
+    return await app.adopt([kept.conversation for kept in _read(lines)])
 
 
 def _read(lines: Iterable[bytes]) -> list[_Kept]:
