@@ -81,12 +81,18 @@ def setup(
     return Planned(pay), plugins, {"allow": False, "interactive": True, "config": config}
 
 
+def is_titling() -> bool:
+    return any(each.get_name().startswith("title ") for each in asyncio.all_tasks())
+
+
 async def rest(app: App) -> list[str]:
     """What still runs when it had all the time to end; titles are waited for, too."""
     runs = app._runs
     try:
         async with asyncio.timeout(REST_S):
-            while runs._tasks or any(not each.done() for each in runs._titles._tasks.values()):
+            while runs._tasks or any(
+                each.get_name().startswith("title ") for each in asyncio.all_tasks()
+            ):
                 for request in app.permissions.pending():
                     await app.reply(request.id, "once")
                 await asyncio.sleep(0.01)

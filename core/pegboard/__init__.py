@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pegboard.contract.context import ToolContext as ToolContext
     from pegboard.contract.host import HookCalls as HookCalls
     from pegboard.contract.host import Host as Host
+    from pegboard.contract.host import SideQuestion as SideQuestion
     from pegboard.contract.marks import hookimpl as hookimpl
     from pegboard.contract.marks import hookspec as hookspec
     from pegboard.contract.results import Attachment as Attachment

@@ -6,7 +6,8 @@ from typing import Self
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
-from pegboard.contract.changes import DropMessage, DropPart, PutPart
+from pegboard.contract.changes import ChangeSession, DropMessage, DropPart, PutPart
+from pegboard.contract.host import SideQuestion
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
@@ -176,9 +177,12 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
-        rules = tuple(permission)
         return await new_session(
-            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
+            self._engine,
+            title=title,
+            parent_id=parent_id,
+            agent=agent,
+            permission=tuple(permission),
         )
 
     async def session(self, session_id: str) -> Session:
@@ -246,8 +250,7 @@ class App:
         :raises NotFoundError: for an unknown session, command or agent.
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
         """
-        command = find_command(self.commands, order.name)
-        return await self._runs.command(session_id, command, order)
+        return await self._runs.command(session_id, find_command(self.commands, order.name), order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked.
@@ -258,10 +261,7 @@ class App:
         return await self._runs.shell(session_id, order)
 
     async def user_env(self) -> Mapping[str, str]:
-        """The environment of a program that the user works with, and that ends with this one.
-
-        It is that of the tools' processes: plugins have a say, and no key is in it.
-        """
+        """The environment of a program that the user works with: plugins' say, and no keys."""
         return await user_env(self._engine)
 
     async def mentioned(
@@ -277,6 +277,17 @@ class App:
         """The session, renamed, put away or taken out again; it does not count as used."""
         change = revision(session_id, title=title, archived=archived, now=self._engine.now())
         return await change_session(self._engine, change)
+
+    async def rename(self, session_id: str, title: str, *, was: str) -> None:
+        """Give the session a title, if `was` is still the one that it has."""
+        await self.storage.commit(ChangeSession(session_id=session_id, title=title, title_was=was))
+
+    async def ask(self, session_id: str, question: SideQuestion) -> str:
+        """What a model answers to a text beside the conversation; `Host` says what it raises."""
+        from pegboard.engine.calls.sidecall import SideCall  # only who asks needs it
+
+        budget = self._runs.budget(session_id)
+        return await SideCall(self._engine, session_id, question).answer(budget)
 
     async def edit(self, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
         """Change or remove a message, or a part of one, that the session has, while it rests."""

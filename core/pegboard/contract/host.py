@@ -1,15 +1,19 @@
 """What a plugin may ask of the App that it is handed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 
+import msgspec
+
 from pegboard.contract.marks import Answer
-from pegboard.contract.providers import Provider
+from pegboard.contract.providers import Provider, StreamEvent
 from pegboard.contract.stash import Stash
 from pegboard.contract.tools import Tool
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
+from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Rule
@@ -73,6 +77,17 @@ class Vouching(Protocol):
     def allowed(self) -> Mapping[str, str]:
         """The digests that the user vouches for, by name."""
         ...
+
+
+class SideQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A text for a model, which answers it by the agent's prompt and without tools.
+
+    It is the agent's model, else the session's. `on_event` hears the answer as it comes.
+    """
+
+    agent: Agent
+    text: str
+    on_event: Callable[[StreamEvent], None] | None = None
 
 
 class Host(Protocol):
@@ -177,6 +192,25 @@ class Host(Protocol):
         :raises AbortedError: when the turn was stopped before there was an answer.
         :raises SessionBusyError: when another process runs the session.
         """
+        ...
+
+    async def ask(self, session_id: str, question: SideQuestion) -> str:
+        """What a model answers to a text beside the conversation; the session pays for it.
+
+        An answer that was heard to its end is paid also when the caller is cancelled then.
+
+        :raises BudgetError: when the session's budget has no room for it.
+        :raises ModelNotFoundError: when no provider serves the agent's or session's model.
+        :raises ProviderError: when the model cannot be asked.
+        """
+        ...
+
+    async def rename(self, session_id: str, title: str, *, was: str) -> None:
+        """Give the session a title, if `was` is still the one that it has."""
+        ...
+
+    def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
+        """The events from here on, at most `limit` of them queued."""
         ...
 
     async def abort(self, session_id: str) -> bool:

@@ -1,6 +1,5 @@
 """The agent on one screen: decide, ask the model, run the tools, repeat."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pegboard.contract.context import SessionView
@@ -25,7 +24,7 @@ from pegboard.policy.agents import find_agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 
 
-async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None) -> None:
+async def answer(run: Run) -> None:
     """Answer every prompt of the session, those that come meanwhile included."""
     turn: _Turn | None = None
     unmark(run)
@@ -43,7 +42,6 @@ async def answer(run: Run, *, after_step: Callable[[Run], None] = lambda _: None
             request_compaction(run, user)
             continue
         await _step(run, turn)
-        after_step(run)
     prune(run)
 
 

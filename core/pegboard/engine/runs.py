@@ -22,8 +22,8 @@ from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
 from pegboard.engine.session.revert import settled
 from pegboard.engine.session.sessions import change_session, refuse_claimed, saying_that_it_is_kept
-from pegboard.engine.session.title import Titles
 from pegboard.engine.spending.accounts import open_budget
+from pegboard.engine.spending.budget import Budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
 from pegboard.policy.clock import Clock
@@ -56,7 +56,6 @@ class Runs:
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
         self._asides = Asides()
-        self._titles = Titles()
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
@@ -209,6 +208,11 @@ class Runs:
         """What has the session in memory, beside the database."""
         return self._early.get(session_id) or self._runs.get(session_id)
 
+    def budget(self, session_id: str) -> Budget | None:
+        """What the session's run may spend, None while it rests."""
+        run = self._runs.get(session_id)
+        return None if run is None else run.budget
+
     async def store_text(self, session_id: str) -> None:
         """Return when the text that the session's answer has so far can be read."""
         if run := self._runs.get(session_id):
@@ -288,7 +292,6 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
-        await self._titles.aclose()  # last: a step that ends begins one
 
     async def run_child(self, request: ChildRequest) -> ChildResult:
         """How a subagent answered; it is stopped when the caller is, or at its time limit.
@@ -331,9 +334,7 @@ class Runs:
 
     async def _session_ids(self, session_id: str) -> SessionIds:
         if session_id not in self._ids:
-            await self._engine.storage.session(
-                session_id
-            )  # there is nothing to keep of an unknown one
+            await self._engine.storage.session(session_id)  # nothing is kept of an unknown one
             last = await self._engine.storage.last_ids(session_id)
             self._ids.setdefault(session_id, SessionIds(self._engine.ids, last.message, last.part))
         return self._ids[session_id]
@@ -348,7 +349,7 @@ class Runs:
                     if first is not None:
                         await first(run)
                         first = None
-                    await answer(run, after_step=self._titles.start)
+                    await answer(run)
             return run.last_answer()
         except asyncio.CancelledError:  # this task is the one that an abort cancels
             return run.last_answer() if run is not None else None

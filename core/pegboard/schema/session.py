@@ -5,6 +5,10 @@ from typing import Any, Literal
 from pegboard.schema.permission import Rule
 from pegboard.schema.wire import Rest, Wire
 
+TITLE_LENGTH = 60
+NEW_TITLE = "New session - "
+"""A title that begins so was given by nobody; clients know it by that."""
+
 
 class SessionTime(Wire, frozen=True):
     """Instants in milliseconds since the epoch."""
@@ -164,3 +168,16 @@ class Project(Wire, frozen=True):
     sandboxes: tuple[str, ...]
     vcs: Literal["git"] | None = None
     name: str | None = None
+
+
+def title_from(text: str) -> str | None:
+    """A title made from a prompt: its first line, cut between words; None if it has no text."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), None)
+    if line is None or len(line) <= TITLE_LENGTH:
+        return line
+    return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip() + "…"
+
+
+def is_untitled(session: Session) -> bool:
+    """Whether nobody has given the session a title yet."""
+    return session.title.startswith(NEW_TITLE)

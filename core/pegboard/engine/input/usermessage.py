@@ -13,7 +13,6 @@ from pegboard.contract.context import SessionView
 from pegboard.engine.content.attachments import expand_file
 from pegboard.engine.parts import Engine
 from pegboard.engine.run import SessionIds, make_view
-from pegboard.engine.session.sessions import is_untitled, title_from
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent
@@ -21,7 +20,7 @@ from pegboard.schema.agent import Command
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import AgentPart, FilePart, ModelChoice, Part, SubtaskPart, TextPart
 from pegboard.schema.prompt import AgentInput, FileInput, PartInput, SubtaskInput, TextInput
-from pegboard.schema.session import Session
+from pegboard.schema.session import Session, is_untitled, title_from
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):

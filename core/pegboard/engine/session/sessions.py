@@ -20,11 +20,9 @@ from pegboard.engine.parts import Engine
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.permission import Rule
-from pegboard.schema.session import Session, SessionTime
+from pegboard.schema.session import NEW_TITLE, Session, SessionTime
 
-TITLE_LENGTH = 60
 _VERSION = "0.1.0"
-_NEW = "New session - "
 
 
 async def refuse_claimed(engine: Engine, session_id: str) -> None:
@@ -66,7 +64,7 @@ async def new_session(
         project_id=workspace.project_id,
         directory=str(workspace.directory),
         path=str(workspace.directory.relative_to(workspace.worktree)).removeprefix("."),
-        title=title or _NEW + _instant(now),
+        title=title or NEW_TITLE + _instant(now),
         version=_VERSION,
         time=SessionTime(created=now, updated=now),
         parent_id=parent_id,
@@ -153,16 +151,3 @@ async def _need_part(engine: Engine, session_id: str, message_id: str, part_id: 
     turn = await engine.storage.turn(session_id, message_id)
     if all(part.id != part_id for part in turn.parts):
         raise NotFoundError("part", part_id)
-
-
-def title_from(text: str) -> str | None:
-    """A title made from a prompt: its first line, cut between words; None if it has no text."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), None)
-    if line is None or len(line) <= TITLE_LENGTH:
-        return line
-    return line[:TITLE_LENGTH].rsplit(" ", 1)[0].rstrip() + "…"
-
-
-def is_untitled(session: Session) -> bool:
-    """Whether nobody has given the session a title yet."""
-    return session.title.startswith(_NEW)

@@ -7,24 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, hookimpl
-from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
-from pegboard.engine.session.title import cleaned
+from pegboard import App
 from pegboard.errors import ProviderError
-from pegboard.schema.agent import Agent
+from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins.title import register_agents
+from pegboard_plugins import title
+from pegboard_plugins.title import cleaned
 from played import Played, opened, text
 
 PROMPT = (TextInput(text="mend the parser"),)
 PRICE = ModelCost(input=1_000_000, output=0, cache=CacheCost())
-
-
-class TitleAgent:
-    @hookimpl
-    async def register_agents(self) -> tuple[Agent, ...]:
-        return await register_agents()
 
 
 class TwoModels(Played):
@@ -73,7 +66,7 @@ def config(**more: str) -> dict[str, str]:
 async def test_the_small_model_replaces_the_first_line_of_the_prompt(tmp_path: Path) -> None:
     provider = TwoModels(text("done"))
     small = config(small_model="played/small")
-    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+    async with opened(tmp_path, provider, title, config=small) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
         assert (await app.session(session.id)).title in ("mend the parser", "Parser mended")
@@ -90,12 +83,12 @@ async def test_a_title_that_is_paid_for_counts_though_the_app_closes(tmp_path: P
     provider = TwoModels(text("done"))
     provider.ends.clear()
     small = config(small_model="played/small")
-    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+    async with opened(tmp_path, provider, title, config=small) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
         await asyncio.wait_for(provider.told.wait(), 5)
 
-    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+    async with opened(tmp_path, provider, title, config=small) as app:
         stored = await app.session(session.id)
     assert (stored.title, stored.cost) == ("Parser mended", pytest.approx(10 + 1))
 
@@ -113,7 +106,7 @@ async def test_the_user_says_who_writes_titles(
     tmp_path: Path, settings: dict[str, str], asked: list[str]
 ) -> None:
     provider = TwoModels(text("done"))
-    async with opened(tmp_path, provider, TitleAgent(), config=settings) as app:
+    async with opened(tmp_path, provider, title, config=settings) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
         await titled(app, session.id, "Parser mended" if asked else "mend the parser")
@@ -134,7 +127,7 @@ async def test_a_title_that_hangs_delays_neither_the_answer_nor_the_end(tmp_path
     provider = TwoModels(text("done"))
     provider.go.clear()
     async with asyncio.timeout(5):
-        async with opened(tmp_path, provider, TitleAgent(), config=config(title="model")) as app:
+        async with opened(tmp_path, provider, title, config=config(title="model")) as app:
             session = await app.create_session()
             await app.prompt(session.id, PROMPT)
             await app.prompt(session.id, PROMPT)
@@ -144,7 +137,7 @@ async def test_a_title_that_hangs_delays_neither_the_answer_nor_the_end(tmp_path
 
 async def test_a_title_that_somebody_gave_stays(tmp_path: Path) -> None:
     provider = TwoModels(text("done"))
-    async with opened(tmp_path, provider, TitleAgent(), config=config(title="model")) as app:
+    async with opened(tmp_path, provider, title, config=config(title="model")) as app:
         session = await app.create_session(title="My own")
         await app.prompt(session.id, PROMPT)
 
@@ -154,7 +147,7 @@ async def test_a_title_that_somebody_gave_stays(tmp_path: Path) -> None:
 async def test_a_failure_keeps_the_title_and_says_nothing(tmp_path: Path) -> None:
     provider = TwoModels(text("done"))
     provider.fails = True
-    async with opened(tmp_path, provider, TitleAgent(), config=config(title="model")) as app:
+    async with opened(tmp_path, provider, title, config=config(title="model")) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, PROMPT)
         await asyncio.sleep(0.05)
@@ -173,7 +166,7 @@ async def test_a_title_that_comes_while_the_session_runs_is_not_lost(tmp_path: P
 
     provider = TwoModels(text("first"), slow)
     provider.go.clear()
-    async with opened(tmp_path, provider, TitleAgent(), config=config(title="model")) as app:
+    async with opened(tmp_path, provider, title, config=config(title="model")) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
         second = asyncio.create_task(app.prompt(session.id, PROMPT))
@@ -205,7 +198,7 @@ def test_a_title_is_one_clean_line(said: str, title: str) -> None:
 async def test_a_title_needs_room_in_the_budget(tmp_path: Path, tokens: int, asked: int) -> None:
     provider = TwoModels(text("done", usage=Usage(input=1)))
     limited = config(small_model="played/small", budget={"tokens": tokens})
-    async with opened(tmp_path, provider, TitleAgent(), config=limited) as app:
+    async with opened(tmp_path, provider, title, config=limited) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, PROMPT)
         await asyncio.sleep(0.2)
@@ -237,7 +230,7 @@ async def test_a_title_that_comes_while_the_next_run_begins_is_kept_with_its_cos
             await asyncio.sleep(0)
         provider.go.set()
 
-    async with opened(tmp_path, provider, TitleAgent(), config=small) as app:
+    async with opened(tmp_path, provider, title, config=small) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
         await asyncio.gather(app.prompt(session.id, PROMPT), let_go())
