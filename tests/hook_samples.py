@@ -66,7 +66,7 @@ WORKSPACE = Workspace(
 )
 SAMPLES: dict[str, dict[str, Any]] = {
     "register_tools": {"config": Config(), "hooks": object()},
-    "register_providers": {"config": Config(), "env": {}},
+    "register_providers": {"config": Config(), "env": {}, "keys": object()},
     "register_agents": {"config": Config()},
     "register_commands": {
         "config": Config(),

@@ -8,7 +8,7 @@ from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
 from pegboard.contract.changes import ChangeSession, DropMessage, DropPart, PutPart
 from pegboard.contract.host import SideQuestion
-from pegboard.contract.providers import Provider
+from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Hit, Storage
@@ -126,6 +126,11 @@ class App:
         return self._engine.providers
 
     @property
+    def keys(self) -> Keys:
+        """Where the providers get their keys."""
+        return self._parts.keys
+
+    @property
     def hooks(self) -> Hooks:
         """The plugins' hooks."""
         return self._engine.hooks
@@ -196,9 +201,8 @@ class App:
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
         """The project's sessions, those used last first; `roots` leaves subagents' out."""
-        return await self.storage.sessions(
-            self.workspace.project_id, limit=limit, search=search, roots=roots
-        )
+        project = self.workspace.project_id
+        return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
         """The messages of a session with their parts, in order, as far as they have come."""
@@ -321,8 +325,7 @@ class App:
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
         """The summary that the session goes on from; nothing that came before is lost.
 
-        Why there is none is in the answer's `info.error`. A model is named `provider/model`;
-        the session's is asked when none is.
+        Why there is none is in its `info.error`. `model` is `provider/model`, else the session's.
 
         :raises NotFoundError: when nothing has this id.
         :raises ModelNotFoundError: when no provider serves the model.

@@ -16,11 +16,12 @@ from msgspec.structs import replace
 from pegboard.audit.trail import Audit
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.providers import Provider
+from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Tool
+from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
 from pegboard.engine.models import find_model
@@ -31,7 +32,6 @@ from pegboard.errors import PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
-from pegboard.kit.redact import secret_values
 from pegboard.loading.register import Register, load_plugins
 from pegboard.paths import Places
 from pegboard.policy.agents import agents_from
@@ -98,6 +98,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     bus: Bus
     failures: Sequence[PluginFailed]
     commands: Mapping[str, Command]
+    keys: Keys
     sweeping: asyncio.Task[None]
 
 
@@ -159,10 +160,10 @@ class _Assembly:
         loaded, decision = await self._configured(workspace)
         register = await self._plugins(workspace, loaded, decision)
         hooks = register.hooks
-        config = await hooks.fold(hookspecs.config_load, config=loaded.config)
-        config = _no_looser(config, loaded.config)
+        config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        providers = await _providers(hooks, config, self._env)
+        keys = KeyLookup(config, self._env, places=self._places)
+        providers = await _providers(hooks, config, self._env, keys)
         commands = await self._commands(workspace, config)
         engine = Engine(
             workspace=workspace,
@@ -174,7 +175,7 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
-            audit=Audit.at(self._places, secrets=_secrets(self._env, config, providers)),
+            audit=Audit.at(self._places, secrets=keys.values()),
             tools=tools,
             agents=await _agents(hooks, config, tools.values()),
             providers=providers,
@@ -202,6 +203,7 @@ class _Assembly:
             bus=self._bus,
             failures=self._failures,
             commands=commands,
+            keys=keys,
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
 
@@ -330,8 +332,9 @@ def _failed(bus: Bus, failures: deque[PluginFailed], failure: PluginFailed) -> N
     bus.publish(Event(properties=failure))
 
 
-def _no_looser(config: Config, said: Config) -> Config:
-    """What plugins have made of the configuration, its sandbox and limits as tight as was said."""
+async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
+    """What plugins make of the configuration, its sandbox and limits as tight as was said."""
+    config = await hooks.fold(hookspecs.config_load, config=said)
     return msgspec.structs.replace(
         config,
         sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
@@ -341,29 +344,20 @@ def _no_looser(config: Config, said: Config) -> Config:
     )
 
 
-async def _providers(hooks: Hooks, config: Config, env: Mapping[str, str]) -> dict[str, Provider]:
+async def _providers(
+    hooks: Hooks, config: Config, env: Mapping[str, str], keys: KeyLookup
+) -> dict[str, Provider]:
     """The providers by id, without those that the user has switched off."""
-    answers = await hooks.collect(hookspecs.register_providers, config=config, env=env)
+    spec = hookspecs.register_providers
+    answers = await hooks.collect(spec, config=config, env=env, keys=keys)
     found = {answer.value.id: answer.value for answer in answers}
+    keys.note(name for provider in found.values() for name in provider.env)
     wanted = config.enabled_providers
     return {
         name: provider
         for name, provider in found.items()
         if name not in config.disabled_providers and (wanted is None or name in wanted)
     }
-
-
-def _secrets(
-    env: Mapping[str, str], config: Config, providers: Mapping[str, Provider]
-) -> tuple[str, ...]:
-    """What no log may hold: keys in the environment, and those that the configuration has."""
-    keys = {
-        f"{name} key": key
-        for name, said in config.provider.items()
-        if isinstance(key := said.options.get("apiKey"), str)
-    }
-    names = [name for provider in providers.values() for name in provider.env]
-    return secret_values({**env, **keys}, [*names, *keys])
 
 
 async def _agents(hooks: Hooks, config: Config, tools: Iterable[Tool]) -> Mapping[str, Agent]:

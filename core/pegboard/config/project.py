@@ -10,7 +10,8 @@ from pegboard.kit.hosts import KEY as NETWORK
 from pegboard.kit.hosts import tightened
 from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 
-_USERS_ALONE = frozenset({"auto_approve"})
+_USERS_ALONE = frozenset({"auto_approve", "keyring"})
+_KEY_COMMAND = "key_command"
 _NO_GUARDS = frozenset({"format", "lsp"})
 """Plugins that a project may switch off, as OpenCode's files do."""
 _TIGHTENING = ("permission", "instructions", "agent")
@@ -32,13 +33,16 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     """What a trusted project says, and the keys that it may not set.
 
     It may say everything but what would loosen the user's rules; its own can only tighten. It
-    switches no plugin off, for one may be a guard.
+    switches no plugin off, for one may be a guard, and names no command that prints keys.
     """
     ignored = tuple(name for name in value if name in _USERS_ALONE)
     said = _renamed({name: entry for name, entry in value.items() if name not in _USERS_ALONE})
     if "plugins" in said:
         said["plugins"], off = _switched_on(said["plugins"])
         ignored += tuple(f"plugins.{name}.enabled" for name in off)
+    if "provider" in said:
+        said["provider"], commands = _without_key_commands(said["provider"])
+        ignored += commands
     if "agent" in said:
         said["agent"] = {name: _renamed(entry) for name, entry in said["agent"].items()}
     return said, ignored
@@ -56,6 +60,20 @@ def _switched_on(plugins: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str,
         for name, entry in plugins.items()
     }
     return kept, off
+
+
+def _without_key_commands(
+    providers: Mapping[str, Any],
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The table of providers without commands that print keys, and the keys of those left out."""
+    named = tuple(
+        f"provider.{name}.{_KEY_COMMAND}" for name in providers if _KEY_COMMAND in providers[name]
+    )
+    kept = {
+        name: {key: each for key, each in entry.items() if key != _KEY_COMMAND}
+        for name, entry in providers.items()
+    }
+    return kept, named
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from pegboard.contract.compactors import Compactor
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
-from pegboard.contract.providers import ModelRequest, Provider, ToolDefinition
+from pegboard.contract.providers import Keys, ModelRequest, Provider, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.storage import OpenStorage
@@ -75,7 +75,9 @@ def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool] | None:
 
 
 @_hookspec("collect")
-def register_providers(config: Config, env: Mapping[str, str]) -> Sequence[Provider] | None:
+def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> Sequence[Provider] | None:
     """The plugin's providers of models.
 
     Called once when the App opens, before any model is named. `provider/model` then asks the
@@ -83,7 +85,8 @@ def register_providers(config: Config, env: Mapping[str, str]) -> Sequence[Provi
     providers with one id the later replaces the earlier.
 
     - config: the merged configuration, with the user's `provider` table.
-    - env: the App's environment, where keys are looked up; it may not be the process's own.
+    - env: the App's environment, with proxies and addresses; it may not be the process's own.
+    - keys: where a provider gets its key, when it is asked and not before.
 
     Since 0.1.
     """

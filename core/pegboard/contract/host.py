@@ -8,7 +8,7 @@ from typing import ParamSpec, Protocol, TypeVar
 import msgspec
 
 from pegboard.contract.marks import Answer
-from pegboard.contract.providers import Provider, StreamEvent
+from pegboard.contract.providers import Keys, Provider, StreamEvent
 from pegboard.contract.stash import Stash
 from pegboard.contract.tools import Tool
 from pegboard.schema.agent import Agent, Command
@@ -131,6 +131,11 @@ class Host(Protocol):
     @property
     def providers(self) -> Mapping[str, Provider]:
         """The providers by id."""
+        ...
+
+    @property
+    def keys(self) -> Keys:
+        """Where the providers get their keys."""
         ...
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from pegboard.errors import ProviderAuthError
 from pegboard.schema.model import Model
 
 FinishReason = Literal[
@@ -255,3 +256,63 @@ class Provider(Protocol):
     async def aclose(self) -> None:
         """Close what is open; called once, when the App ends."""
         ...
+
+
+class Key:
+    """What opens a provider; neither its `repr` nor JSON can show the `value`.
+
+    `source` says for people where it is from: `the variable OPENAI_API_KEY`.
+    """
+
+    __slots__ = ("source", "value")
+
+    def __init__(self, value: str, source: str) -> None:
+        self.value = value
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Key(source={self.source!r})"
+
+
+class Keys(Protocol):
+    """Where providers get their keys: the user's settings decide, a provider only asks.
+
+    It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
+    of which the first that is set counts; the user's own list of them stands for `env`. Then come
+    the user's key command, the keyring, and the file that `pegboard auth login` writes.
+    """
+
+    async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
+        """The key, None if there is none; asked for each request, it costs most of them nothing.
+
+        :raises ProviderAuthError: when the place that the user has named for it fails.
+        """
+        ...
+
+    def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
+        """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
+        ...
+
+    def values(self) -> tuple[str, ...]:
+        """Every key that is known, longest first, for what leaves them out of what it stores."""
+        ...
+
+
+async def required_key(
+    keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
+) -> Key:
+    """The key of a provider that cannot do without; `name` is the provider's for people.
+
+    :raises ProviderAuthError: when there is none, with the ways to give one.
+    """
+    if key := await keys.find(provider_id, env):
+        return key
+    text = f"{name or provider_id} needs a key. {key_advice(provider_id, env)}"
+    raise ProviderAuthError(text, provider_id=provider_id)
+
+
+def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
+    """How to give a provider a key, as a sentence without its full stop."""
+    option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
+    variables = f"set {' or '.join(env)}, or " if env else ""
+    return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.tools import serving as serving
+    from pegboard.credentials.keyfile import KeyFile as KeyFile
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription

@@ -6,6 +6,8 @@ from pegboard import late_names
 
 if TYPE_CHECKING:
     from pegboard.contract.providers import Call as Call
+    from pegboard.contract.providers import Key as Key
+    from pegboard.contract.providers import Keys as Keys
     from pegboard.contract.providers import Media as Media
     from pegboard.contract.providers import ModelMessage as ModelMessage
     from pegboard.contract.providers import ModelRequest as ModelRequest
@@ -27,5 +29,7 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import ToolInputEnd as ToolInputEnd
     from pegboard.contract.providers import ToolInputStart as ToolInputStart
     from pegboard.contract.providers import Usage as Usage
+    from pegboard.contract.providers import key_advice as key_advice
+    from pegboard.contract.providers import required_key as required_key
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

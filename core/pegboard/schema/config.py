@@ -56,12 +56,15 @@ class ProviderConfig(Table, frozen=True):
 
     `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`; `npm` is read for files made for
     OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
+    `key` names which of several kept keys is taken, `key_command` is a program that prints it.
     """
 
     name: str | None = None
     npm: str | None = None
     api: str | None = None
     env: tuple[str, ...] = ()
+    key: str | None = None
+    key_command: tuple[str, ...] = ()
     options: dict[str, Any] = {}
     models: dict[str, dict[str, Any]] = {}
 
@@ -193,7 +196,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
-    asked; what is denied, or asked every time, stays so. No project can set it.
+    asked; what is denied, or asked every time, stays so. No project can set it. `keyring` is
+    whether the system's keyring may be asked for keys.
     """
 
     model: str | None = None
@@ -225,4 +229,5 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     hook_timeout_s: float = 5.0
     tool_timeout_s: float = 600.0
     stream_idle_timeout_s: float = 120.0
+    keyring: bool = True
     trace: bool = False

@@ -4,10 +4,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from pegboard import InvalidInputError
-from pegboard.embedding import Places
+from pegboard.embedding import KeyFile, Places
 from pegboard.errors import NotFoundError
 from pegboard.kit import nearest_names
 from pegboard.schema.session import Session
@@ -35,14 +33,11 @@ def warnings_of(app: "App") -> tuple[str, ...]:
 
 
 def _damage_of_keys(file: Path) -> tuple[str, ...]:
-    """What is wrong with the keys that clients have given to servers."""
-    try:
-        msgspec.json.decode(file.read_bytes(), type=dict[str, dict[str, object]])
-    except FileNotFoundError:
+    """What is wrong with the keys that were kept."""
+    if not file.exists():
         return ()
-    except (OSError, msgspec.DecodeError) as error:
-        return (f"{file} is damaged ({error}): the keys that servers have kept there do not count",)
-    return ()
+    _, damage = KeyFile(file).read()
+    return (f"{file} cannot be used, and the keys in it do not count: {damage}",) if damage else ()
 
 
 def _short(path: Path, root: Path) -> str:

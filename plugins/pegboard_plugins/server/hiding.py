@@ -15,13 +15,7 @@ MASK = "•••"
 
 def hidden(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
     """The value as JSON, with a mask for each key wherever it stands."""
-    keys = {
-        f"{name} key": key
-        for name, said in app.config.provider.items()
-        if isinstance(key := said.options.get("apiKey"), str)
-    }
-    names = [name for provider in app.providers.values() for name in provider.env]
-    return _masked(to_json(value), secret_values({**os.environ, **keys}, [*names, *keys]))
+    return _masked(to_json(value), app.keys.values())
 
 
 def hidden_text(text: str) -> str:

@@ -12,11 +12,10 @@ from fastapi import Depends
 from starlette.requests import HTTPConnection
 
 from pegboard import App, InvalidInputError, PegboardError
-from pegboard.embedding import Places, check_id
+from pegboard.embedding import KeyFile, Places, check_id
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import Session
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.keys import Keys
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
 
@@ -33,7 +32,7 @@ class House:
     directory: Path
     pool: Pool
     feed: Feed
-    keys: Keys
+    keys: KeyFile
     places: Places
     terminals: Terminals
     work: set[asyncio.Task[Any]] = field(default_factory=set)

@@ -16,10 +16,9 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from msgspec.structs import replace
 
 from pegboard import AppOptions, InvalidInputError
-from pegboard.embedding import Places
+from pegboard.embedding import KeyFile, Places
 from pegboard.kit import is_loopback
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.connection import (
@@ -31,7 +30,6 @@ from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
 from pegboard_plugins.server.guard import Doors, Guard
 from pegboard_plugins.server.house import House
-from pegboard_plugins.server.keys import Keys
 from pegboard_plugins.server.notice import Notice, put_up
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
@@ -49,7 +47,7 @@ UNHEARD_MS = 20_000
 switched off does not say so, and a connection to it would stay for a quarter of an hour."""
 LONGEST_TYPED_BYTES = 1 << 20
 """Of one message to a terminal: what somebody pastes."""
-LOGGERS = ("pegboard.server", "pegboard.client", "uvicorn.error")
+LOGGERS = ("pegboard.server", "pegboard.client", "pegboard.credentials", "uvicorn.error")
 _PLAIN_HTTP = 80
 _WAYS_OUT = {
     errno.EADDRINUSE: "--port 0 takes a free one",
@@ -223,30 +221,15 @@ def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
 
 
 def _house(settings: Settings, places: Places) -> House:
-    keys = Keys(places.keys)
     feed = Feed()
-
-    def options() -> AppOptions:
-        return replace(settings.options, config=_merged(settings.options.config, keys.overlay()))
-
     return House(
         directory=settings.directory,
-        pool=Pool(options, feed),
+        pool=Pool(lambda: settings.options, feed),
         feed=feed,
         terminals=Terminals(feed),
-        keys=keys,
+        keys=KeyFile(places.keys),
         places=places,
     )
-
-
-def _merged(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, object]:
-    """Both tables; where both have a table, those are merged too, else the first one counts."""
-    merged = dict(second)
-    for name, value in first.items():
-        other = merged.get(name)
-        both = isinstance(value, Mapping) and isinstance(other, Mapping)
-        merged[name] = _merged(value, other) if both else value  # type: ignore[arg-type] # both are tables
-    return merged
 
 
 def _places(settings: Settings, env: Mapping[str, str]) -> Places:

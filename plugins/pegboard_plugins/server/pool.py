@@ -179,7 +179,7 @@ class Pool:
         ]
 
     async def _open(self, directory: Path) -> Member:
-        options = await asyncio.to_thread(self._options)  # it reads the file of keys
+        options = self._options()
         if directory in self._trusted and options.trust is None:
             options = replace(options, trust=self._trusted[directory])
         app = await App.open(directory, options)

@@ -1,28 +1,11 @@
-"""Keys: kept whole when many are set at once, and told to nobody."""
+"""Keys: told to nobody."""
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pegboard_plugins.server.configuration import unmasked
-from pegboard_plugins.server.keys import Keys
 from served import served
 
 KEY = "acme-0123456789"
-
-
-def test_keys_that_are_set_at_once_are_all_kept(tmp_path: Path) -> None:
-    path = tmp_path / "data" / "auth.json"
-    servers = (Keys(path), Keys(path))
-    names = [f"p{at}" for at in range(40)]
-
-    with ThreadPoolExecutor(8) as threads:
-        for at, name in enumerate(names):
-            threads.submit(servers[at % 2].put, name, {"type": "api", "key": name})
-    servers[0].drop("p0")
-
-    expected = {name: {"options": {"apiKey": name}} for name in names[1:]}
-    assert servers[1].overlay() == {"provider": expected}
-    assert {each.name for each in path.parent.iterdir()} == {"auth.json", "auth.json.lock"}
 
 
 def test_a_key_of_the_environment_is_masked_wherever_settings_name_it(

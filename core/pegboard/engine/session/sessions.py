@@ -1,6 +1,6 @@
 """Sessions: made, changed, held while nothing runs."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
@@ -52,7 +52,7 @@ async def new_session(
     title: str | None = None,
     parent_id: str | None = None,
     agent: str | None = None,
-    permission: tuple[Rule, ...] = (),
+    permission: Sequence[Rule] = (),
 ) -> Session:
     """A stored session; without a title it gets one from its first prompt."""
     now = engine.now()
@@ -69,7 +69,7 @@ async def new_session(
         time=SessionTime(created=now, updated=now),
         parent_id=parent_id,
         agent=agent,
-        permission=permission,
+        permission=tuple(permission),
     )
     await engine.storage.commit(CreateSession(session))
     return session
