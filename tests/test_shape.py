@@ -32,6 +32,7 @@ MAY_CATCH_ALL = {
     "pegboard/hooks/blame.py",  # where other code of a plugin is called
     "pegboard/loading/discovery.py",  # where a plugin is imported
     "pegboard/cli/root.py",  # where another distribution's command is called
+    "pegboard/credentials/systemring.py",  # where the package of the keyring is called
     "pegboard/cli/main.py",  # the outermost frame of the command line
     "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
     "pegboard/testing/finding.py",  # where a suite checks what an author has written

@@ -162,7 +162,7 @@ class _Assembly:
         hooks = register.hooks
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
-        keys = KeyLookup(config, self._env, places=self._places)
+        keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
         providers = await _providers(hooks, config, self._env, keys)
         commands = await self._commands(workspace, config)
         engine = Engine(

@@ -2,25 +2,35 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from pegboard.contract.providers import Key
-from pegboard.errors import ProviderAuthError
+from pegboard.errors import ConfigError, ProviderAuthError
 from pegboard.kit.redact import secret_values
-from pegboard.paths import Places
 from pegboard.schema.config import Config, ProviderConfig
 
+_RING = "the keyring"
 _log = logging.getLogger("pegboard.credentials")
 
 
 class KeyLookup:
-    """The keys of an open project, by its configuration and its environment."""
+    """The keys of an open project, by its configuration and its environment.
 
-    def __init__(self, config: Config, env: Mapping[str, str], *, places: Places) -> None:
+    `file` is that of the kept keys, `root` the project's folder. What a key command prints and
+    what the keyring has is asked for once.
+    """
+
+    def __init__(self, config: Config, env: Mapping[str, str], *, file: Path, root: Path) -> None:
         self._config = config
         self._env = env
-        self._places = places
+        self._file = file
+        self._root = root
         self._variables: set[str] = set()
+        self._given: dict[str, Key] = {}
+        self._asking = asyncio.Lock()
 
     def note(self, variables: Iterable[str]) -> None:
         """Take these variables for those of keys, before anybody asks for one."""
@@ -31,17 +41,33 @@ class KeyLookup:
         said = self._said(provider_id)
         if key := _option(provider_id, said) or self._variable(said, env):
             return key
-        return await asyncio.to_thread(self._kept, provider_id, said)
+        if _has_command(said):
+            ask = partial(self._printed, provider_id, said)
+            return await self._once(f"{provider_id} command", ask)
+        credential = await asyncio.to_thread(self._kept, provider_id, said)
+        if _is_in_ring(credential):
+            ask = partial(self._ringed, provider_id, said)
+            return await self._once(_entry(provider_id, said), ask)
+        key = self._of_file(credential)
+        if key is None and said.key is not None:
+            text = (
+                f"no key of {provider_id} is kept as {said.key}, which `provider.{provider_id}.key`"
+                f" names; `pegboard auth login {provider_id} --as {said.key}` keeps one"
+            )
+            raise ProviderAuthError(text, provider_id=provider_id)
+        return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
         """As `Keys.source`."""
         said = self._said(provider_id)
         if key := _option(provider_id, said) or self._variable(said, env):
             return key.source
-        try:
-            key = self._kept(provider_id, said)
-        except ProviderAuthError:
-            return None
+        if _has_command(said):
+            return _command(said)
+        credential = self._kept(provider_id, said)
+        if _is_in_ring(credential):
+            return _RING if self._ring_allowed() else None
+        key = self._of_file(credential)
         return key.source if key else None
 
     def values(self) -> tuple[str, ...]:
@@ -60,37 +86,76 @@ class KeyLookup:
         name = next((name for name in names if self._env.get(name)), None)
         return Key(self._env[name], f"the variable {name}") if name else None
 
-    def _kept(self, provider_id: str, said: ProviderConfig) -> Key | None:
-        from pegboard.credentials.keyfile import KeyFile, entry_name, key_of
+    async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
+        """What is asked for takes time and may need a person: nobody asks for it twice."""
+        async with self._asking:
+            if name not in self._given:
+                self._given[name] = await ask()
+            return self._given[name]
 
-        file, entry = KeyFile(self._places.keys), entry_name(provider_id, said.key)
-        known, damage = file.read()
+    async def _printed(self, provider_id: str, said: ProviderConfig) -> Key:
+        from pegboard.credentials.keycommand import printed_key
+
+        home = Path(self._env.get("HOME") or Path.home())
+        argv = said.key_command
+        value = await printed_key(provider_id, argv, self._env, home=home, root=self._root)
+        return Key(value, _command(said))
+
+    async def _ringed(self, provider_id: str, said: ProviderConfig) -> Key:
+        from pegboard.credentials.systemring import ring_key
+
+        why = "it is switched off"
+        try:
+            if self._ring_allowed():
+                value = await ring_key(_entry(provider_id, said))
+                if value:
+                    return Key(value, _RING)
+                why = "it has none"
+        except ConfigError as error:
+            why = str(error)
+        text = f"the key of {provider_id} is kept in the keyring, which does not give it: {why}"
+        raise ProviderAuthError(text, provider_id=provider_id)
+
+    def _ring_allowed(self) -> bool:
+        from pegboard.credentials.systemring import ring_allowed
+
+        return ring_allowed(self._config, self._env)
+
+    def _kept(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
+        """What the file has of the provider; nothing where it cannot be used."""
+        return self._all_kept().get(_entry(provider_id, said), {})
+
+    def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:
+        if not self._file.exists():
+            return {}
+        from pegboard.credentials.keyfile import KeyFile  # not where none is kept
+
+        known, damage = KeyFile(self._file).read()
         if damage:
-            _log.error("%s cannot be used, and the keys in it do not count: %s", file.path, damage)
-        value = key_of(known.get(entry, {}))
-        if value:
-            return Key(value, str(file.path))
-        if said.key is not None:
-            text = (
-                f"no key of {provider_id} is kept as {said.key}, which `provider.{provider_id}.key`"
-                f" names; `pegboard auth login {provider_id} --as {said.key}` keeps one"
-            )
-            raise ProviderAuthError(text, provider_id=provider_id)
-        return None
+            _log.error("%s cannot be used, and the keys in it do not count: %s", self._file, damage)
+        return known
+
+    def _of_file(self, credential: Mapping[str, Any]) -> Key | None:
+        if not credential:
+            return None
+        from pegboard.credentials.keyfile import key_of
+
+        value = key_of(credential)
+        return Key(value, str(self._file)) if value else None
 
     def _known(self) -> Iterator[tuple[str, str]]:
         """What is known beside the environment, each under a name that is no variable's."""
         for name, said in self._config.provider.items():
             if key := _option(name, said):
                 yield f"{name} option", key.value
-        if not self._places.keys.exists():
-            return
-        from pegboard.credentials.keyfile import KeyFile, key_of  # not where none is kept
-
-        kept, _ = KeyFile(self._places.keys).read()
-        for name, credential in kept.items():
-            if value := key_of(credential):
-                yield f"{name} kept", value
+        for name, key in self._given.items():
+            yield f"{name} given", key.value
+        for name, credential in self._all_kept().items():
+            key = self._of_file(credential)
+            found = (key and key.value, credential.get("access"), credential.get("refresh"))
+            for at, value in enumerate(found):
+                if isinstance(value, str):
+                    yield f"{name} kept {at}", value
 
 
 def _option(provider_id: str, said: ProviderConfig) -> Key | None:
@@ -98,3 +163,21 @@ def _option(provider_id: str, said: ProviderConfig) -> Key | None:
     if not isinstance(value, str) or not value:
         return None
     return Key(value, f"`provider.{provider_id}.options.apiKey`")
+
+
+def _has_command(said: ProviderConfig) -> bool:
+    return bool(said.key_command) and said.key is None
+
+
+def _command(said: ProviderConfig) -> str:
+    return f"the command {said.key_command[0]}"
+
+
+def _entry(provider_id: str, said: ProviderConfig) -> str:
+    from pegboard.credentials.keyfile import entry_name
+
+    return entry_name(provider_id, said.key)
+
+
+def _is_in_ring(credential: Mapping[str, Any]) -> bool:
+    return credential.get("type") == "keyring"

@@ -26,7 +26,7 @@ def places(tmp_path):
 def lookup(places):
     def made(environ=None, **said):
         config = Config(provider={"acme": ProviderConfig(**said)})
-        return KeyLookup(config, environ or {}, places=places)
+        return KeyLookup(config, environ or {}, file=places.keys, root=places.cache / "project")
 
     return made
 
