@@ -1,4 +1,5 @@
 import asyncio
+import importlib.util
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import model_server as ms
+from keyed import keys_of
 from pegboard.contract.providers import (
     Call,
     Media,
@@ -25,6 +27,7 @@ from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderErr
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.litellm import LiteLLM, model_resolve, register_providers
 from pegboard_plugins.litellm.messages import messages_of
+from pegboard_plugins.litellm.variables import KEY_VARIABLES
 from provider_run import events_of, request_for, text_of, user
 
 MODEL = "openai/gpt-4o"
@@ -37,7 +40,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # litellm's own; each release
 async def _served(*answers: ms.Answer) -> AsyncIterator[tuple[ms.ModelServer, LiteLLM]]:
     async with ms.ModelServer(ms.in_order(*answers)) as server:
         settings = ProviderConfig(options={"baseURL": server.url, "apiKey": "sk-1"})
-        provider = LiteLLM({"openai": settings})
+        provider = LiteLLM({"openai": settings}, keys_of({"openai": settings}))
         yield server, provider
         await provider.aclose()
 
@@ -176,7 +179,7 @@ async def test_closing_the_iterator_closes_the_socket() -> None:
 def test_models_are_known_without_importing_litellm() -> None:
     code = (
         "import sys; from pegboard_plugins.litellm import LiteLLM;"
-        "model = LiteLLM({}).resolve('anthropic/claude-sonnet-4-5');"
+        "model = LiteLLM({}, None).resolve('anthropic/claude-sonnet-4-5');"
         "print(model.limit.context, model.cost.input, 'litellm' in sys.modules)"
     )
     done = subprocess.run(
@@ -208,7 +211,7 @@ async def test_names_that_litellm_knows(name: str, known: bool) -> None:
 
 
 async def test_the_provider_is_registered() -> None:
-    (provider,) = await register_providers(Config())
+    (provider,) = await register_providers(Config(), keys_of())
 
     assert (provider.id, provider.models(), provider.resolve("nonsense")) == ("litellm", (), None)
 
@@ -221,7 +224,7 @@ def test_signed_reasoning_goes_back_and_the_history_is_marked_for_the_cache() ->
         content=(thought, Text(text="I read."), Call(id="c", name="read", input={"a": 1})),
     )
     result = ModelMessage(role="tool", content=(Result(id="c", name="read", output="x"),))
-    model = LiteLLM({}).resolve("anthropic/claude-sonnet-4-5")
+    model = LiteLLM({}, keys_of()).resolve("anthropic/claude-sonnet-4-5")
 
     messages = messages_of(request_for(model, user("Hello"), answer, result))
 
@@ -249,10 +252,35 @@ def test_signed_reasoning_goes_back_and_the_history_is_marked_for_the_cache() ->
 def test_media_follow_the_model_s_abilities() -> None:
     image = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
     message = ModelMessage(role="user", content=(Text(text="Look"), image))
-    seeing, blind = LiteLLM({}).resolve("claude-sonnet-4-5"), LiteLLM({}).resolve("gpt-3.5-turbo")
+    provider = LiteLLM({}, keys_of())
+    seeing, blind = provider.resolve("claude-sonnet-4-5"), provider.resolve("gpt-3.5-turbo")
 
     seen = messages_of(request_for(seeing, message))[1]["content"]
     unseen = messages_of(request_for(blind, message))[1]["content"]
 
     assert seen[1] == {"type": "image_url", "image_url": {"url": image.url}}
     assert '"a.png" was left out' in unseen
+
+
+@pytest.mark.parametrize("name", ["anthropic/claude-sonnet-4-5", "claude-sonnet-4-5"])
+async def test_a_missing_key_is_told_in_our_words_before_litellm_is_imported(name: str) -> None:
+    provider = LiteLLM({}, keys_of())
+
+    with pytest.raises(ProviderAuthError) as caught:
+        await events_of(provider, request_for(provider.resolve(name)))
+
+    assert str(caught.value) == (
+        "anthropic needs a key. `pegboard auth login anthropic` keeps one; or set "
+        "ANTHROPIC_API_KEY, or set `provider.anthropic.options.apiKey` in your configuration"
+    )
+    assert provider._module is None
+
+
+def test_each_variable_of_a_key_is_one_that_litellm_reads() -> None:
+    spec = importlib.util.find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    read = "".join(path.read_text() for path in Path(spec.origin).parent.rglob("*.py"))
+
+    named = {name for names in KEY_VARIABLES.values() for name in names}
+    assert {name for name in named if f'"{name}"' not in read} == set()

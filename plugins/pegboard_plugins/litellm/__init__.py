@@ -5,12 +5,21 @@ which models there are, and what they cost, is read from its price list without 
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pegboard import hookimpl
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from pegboard.providers import ModelRequest, Provider, StreamEvent
+from pegboard.providers import (
+    Key,
+    Keys,
+    ModelRequest,
+    Provider,
+    StreamEvent,
+    key_advice,
+    required_key,
+)
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 
@@ -48,8 +57,9 @@ _TOO_LONG_WORDS = (
 class LiteLLM:
     """The provider of all of litellm's models; `settings` is the user's `provider` table."""
 
-    def __init__(self, settings: Mapping[str, ProviderConfig]) -> None:
+    def __init__(self, settings: Mapping[str, ProviderConfig], keys: Keys) -> None:
         self._settings = settings
+        self._keys = keys
         self._catalog: Catalog | None = None
         self._module: Any = None
 
@@ -80,13 +90,14 @@ class LiteLLM:
         """The answer, event by event; closing the iterator ends the request."""
         from pegboard_plugins.litellm.events import ChunkReader
 
+        key = await self._key(request.model.id)  # before the import: a missing one is told at once
         module = await self._loaded()
         errors = (module.exceptions.openai.OpenAIError, OSError, ValueError)
         reader = ChunkReader()
         answer: Any = None
         try:
             async with asyncio.timeout(HEADER_TIMEOUT_S):
-                answer = await module.acompletion(**self._arguments(request))
+                answer = await module.acompletion(**self._arguments(request, key))
             chunks = aiter(answer)
             while (chunk := await _next(chunks, request.idle_timeout_s)) is not None:
                 for event in reader.read(chunk):
@@ -133,7 +144,24 @@ class LiteLLM:
                 ) from error
         return self._module
 
-    def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+    async def _key(self, model_id: str) -> Key | None:
+        """The key of the provider behind, None where litellm may find something else."""
+        from pegboard_plugins.litellm.variables import KEY_VARIABLES, OTHER_VARIABLES
+
+        behind = await asyncio.to_thread(self._known().provider_of, model_id)
+        names = KEY_VARIABLES.get(behind, ())
+        if key := await self._keys.find(behind, names) or await self._keys.find(ID):
+            return key
+        others = (os.environ.get(name) for name in OTHER_VARIABLES.get(behind, ()))
+        if not names or any(others) or self._url(behind):
+            return None
+        return await required_key(self._keys, behind, names)
+
+    def _url(self, behind: str) -> object:
+        said = (self._settings.get(name, ProviderConfig()).options for name in (behind, ID))
+        return next((url for options in said if (url := options.get("baseURL"))), None)
+
+    def _arguments(self, request: ModelRequest, key: Key | None) -> dict[str, Any]:
         from pegboard_plugins.litellm.messages import messages_of, tools_of
 
         chosen = {
@@ -142,7 +170,8 @@ class LiteLLM:
             "top_p": request.top_p,
             "max_tokens": request.max_output_tokens,
             "extra_headers": dict(request.headers),
-            **self._connection(request.model.id),
+            "api_key": key.value if key else None,
+            "api_base": self._url(self._known().provider_of(request.model.id)),
             **{name: value for name, value in request.options.items() if name not in _ADDRESSING},
         }
         return {
@@ -158,13 +187,6 @@ class LiteLLM:
             **{name: value for name, value in chosen.items() if value not in (None, [], {})},
         }
 
-    def _connection(self, model_id: str) -> dict[str, Any]:
-        """Key and base URL of the provider behind, where the configuration has them."""
-        own = self._settings.get(ID, ProviderConfig()).options
-        behind = self._settings.get(model_id.partition("/")[0], ProviderConfig()).options
-        options = {**own, **behind}
-        return {"api_key": options.get("apiKey"), "api_base": options.get("baseURL")}
-
     def _failure(self, error: Exception, model_id: str) -> ProviderError:
         status = getattr(error, "status_code", None)
         facts: dict[str, Any] = {
@@ -179,7 +201,7 @@ class LiteLLM:
         if kind == "ContextWindowExceededError" or (status in _TOO_LONG and _is_too_long(text)):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
         if status in _AUTH:
-            hint = f"Set the provider's variable, or `provider.{ID}.options.apiKey`"
+            hint = key_advice(self._known().provider_of(model_id))
             return ProviderAuthError(f"{model_id}: {text}. {hint}", **facts)
         nearest = self._known().nearest(model_id) if status == _NOT_FOUND else []
         if nearest and model_id not in nearest:
@@ -208,12 +230,14 @@ async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's 
 
 
 @hookimpl
-async def register_providers(config: Config) -> tuple[Provider, ...]:
+async def register_providers(config: Config, keys: Keys) -> tuple[Provider, ...]:
     """The provider `litellm`."""
-    return (LiteLLM(config.provider),)
+    return (LiteLLM(config.provider, keys),)
 
 
 @hookimpl(trylast=True, timeout_s=RESOLVE_TIMEOUT_S)
 async def model_resolve(name: str) -> Model | None:
     """The model, for names that litellm knows without a prefix of ours."""
-    return await asyncio.to_thread(LiteLLM({}).resolve, name)
+    from pegboard_plugins.litellm.catalog import Catalog
+
+    return await asyncio.to_thread(Catalog().find, name)

@@ -59,6 +59,14 @@ class Catalog:
             return None
         return _model(name, entry or Entry(supports_function_calling=True))
 
+    def provider_of(self, name: str) -> str:
+        """The provider that a model's name says, or that the list has for it; empty if unknown."""
+        provider, slash, _ = name.partition("/")
+        if slash:
+            return provider
+        entry = self._entries.get(name)
+        return entry.litellm_provider if entry else ""
+
     def nearest(self, name: str) -> list[str]:
         """Names in the list that are spelt alike."""
         return get_close_matches(name, self._entries, n=3, cutoff=0.7)

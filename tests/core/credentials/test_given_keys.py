@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from pegboard import ProviderAuthError
 from pegboard.credentials import keycommand, systemring
 from pegboard.credentials.keyfile import KEYRING, KeyFile
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.credentials.systemring import drop_from_ring, put_in_ring
+from pegboard.errors import ProviderAuthError
 from pegboard.schema.config import Config, ProviderConfig
 
 RING = """

@@ -1,0 +1,15 @@
+"""Keys of providers for tests: of the settings and variables that are given, and of no file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pegboard.credentials.keylookup import KeyLookup
+from pegboard.schema.config import Config, ProviderConfig
+
+
+def keys_of(
+    settings: Mapping[str, ProviderConfig] | None = None, env: Mapping[str, str] | None = None
+) -> KeyLookup:
+    """The look-up over the user's `provider` table and these variables."""
+    config = Config(provider=dict(settings or {}))
+    return KeyLookup(config, env or {}, file=Path("/nowhere/auth.json"), root=Path("/nowhere"))
