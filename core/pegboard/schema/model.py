@@ -6,6 +6,21 @@ import msgspec
 
 from pegboard.schema.wire import Rest, Wire
 
+ReasoningStyle = Literal["effort", "adaptive", "budget", "level", "switch", "always"]
+"""How a model is told how much to think.
+
+`effort`: by a word, in the spelling of its wire format (`reasoning_effort`, `reasoning.effort`).
+`adaptive`: it decides by itself, held by a word (Anthropic's `thinking: adaptive`). `budget`: by
+a number of tokens. `level`: by a word of Gemini's (`thinkingLevel`). `switch`: on or off
+(`enable_thinking`). `always`: it thinks, and nothing can be chosen.
+"""
+CacheStyle = Literal["automatic", "key", "marks"]
+"""How a prompt's prefix comes to be cached: by itself, by a key that names the conversation
+(`prompt_cache_key`), or up to marks in the request (`cache_control`)."""
+WireFormat = Literal["chat", "responses", "messages", "gemini"]
+"""The API that a model is asked through: chat completions, OpenAI's Responses, Anthropic's
+Messages, Gemini's `generateContent`."""
+
 
 class ModelApi(Rest, frozen=True):
     """The model's name at its provider, the base URL, and the client that speaks to it."""
@@ -70,7 +85,14 @@ class ModelLimit(Wire, frozen=True):
 
 
 class Model(Rest, frozen=True):
-    """One model of one provider."""
+    """One model of one provider.
+
+    `variants` maps a name to the options that it stands for. `effort_names` are the words, from
+    the least thinking to the most, that `reasoning_style` takes; they are empty where it takes
+    none. The field of an answer in which thinking comes, and goes back, is `field` in
+    `capabilities.interleaved`. `small_model` is the id of its provider's model for small work.
+    Of these, None and an empty text say that nothing is known.
+    """
 
     id: str
     provider_id: str
@@ -85,6 +107,11 @@ class Model(Rest, frozen=True):
     options: dict[str, Any] = {}
     headers: dict[str, str] = {}
     variants: dict[str, dict[str, Any]] = {}
+    reasoning_style: ReasoningStyle | None = None
+    effort_names: tuple[str, ...] = ()
+    cache_style: CacheStyle | None = None
+    wire: WireFormat | None = None
+    small_model: str | None = None
 
 
 class ProviderListing(Rest, frozen=True):

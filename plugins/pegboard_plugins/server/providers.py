@@ -19,6 +19,7 @@ from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.hiding import hidden
 from pegboard_plugins.server.house import Here, Served
+from pegboard_plugins.server.shown import model_as_shown
 
 routes = APIRouter()
 
@@ -35,7 +36,8 @@ class KnownProviders(Rest, frozen=True):
 async def configured(app: Here) -> Response:
     """The providers that can be used."""
     found = listings(app)
-    return answer(hidden(app, ConfiguredProviders(providers=found, default=_defaults(app, found))))
+    told = hidden(app, ConfiguredProviders(providers=found, default=_defaults(app, found)))
+    return answer({**told, "providers": _as_shown(told["providers"])})
 
 
 @routes.get("/provider", **operation("provider.list", gives=KnownProviders))
@@ -44,7 +46,15 @@ async def every(app: Here) -> Response:
     found = listings(app)
     names = tuple(each.id for each in found)
     known = KnownProviders(all=found, default=_defaults(app, found), connected=names)
-    return answer(hidden(app, known))
+    told = hidden(app, known)
+    return answer({**told, "all": _as_shown(told["all"])})
+
+
+def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {**each, "models": {name: model_as_shown(one) for name, one in each["models"].items()}}
+        for each in providers
+    ]
 
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))

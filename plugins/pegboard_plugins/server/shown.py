@@ -1,9 +1,18 @@
 """Values as clients of the protocol know them, without what only Pegboard has."""
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from pegboard.schema.event import Event, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Message
+
+_OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel")
+
+
+def model_as_shown(model: dict[str, Any]) -> dict[str, Any]:
+    """The model, in its JSON form, without what clients of the protocol do not know."""
+    return {name: value for name, value in model.items() if name not in _OWN_FACTS}
 
 
 def as_shown(message: Message) -> Message:
