@@ -17,6 +17,7 @@ _NO_GUARDS = frozenset({"format", "lsp"})
 _TIGHTENING = ("permission", "instructions", "agent")
 _SANDBOX = get_args(SandboxLevel)
 _ALLOW_COMMANDS = "sandbox_allow_commands"
+_UNPRICED = "unpriced"
 _OF_PROCESSES = ("sandbox", "limits", NETWORK, _ALLOW_COMMANDS)
 _PASSED_ON = {
     "agent": frozenset({"prompt", "prompt_append", "description", "permission", "tools"}),
@@ -196,7 +197,11 @@ def without_loosening(
         kept["limits"] = {name: limit for name, limit in said.items() if name not in high}
         looser += [f"limits.{name}" for name in high]
     if isinstance(spent := value.get("budget"), Mapping):
-        kept["budget"], more = _without_more(spent, _with_defaults(below.get("budget")))
+        before_it = _with_defaults(below.get("budget"))
+        kept["budget"], more = _without_more(spent, before_it)
+        if spent.get(_UNPRICED, before_it.get(_UNPRICED)) != before_it.get(_UNPRICED):
+            kept["budget"].pop(_UNPRICED)
+            more.append(_UNPRICED)
         looser += [f"budget.{name}" for name in more]
     return kept, tuple(looser)
 

@@ -135,9 +135,9 @@ class Run:
         self.status = status
         self.engine.say_status(self.session.id, status)
 
-    def charge(self, cost: float, tokens: Tokens) -> None:
+    def charge(self, cost: float | None, tokens: Tokens) -> None:
         """Count a request into the session; it is stored with the next change of it."""
-        self.owed_usd += cost
+        self.owed_usd += cost or 0.0
         self.owed_tokens = added(self.owed_tokens, tokens)
 
     def charge_child(self, cost: float, tokens: Tokens) -> None:

@@ -72,7 +72,7 @@ class Step:
         self._view = view
         self._said = False
         self._heard: StreamFinish | None = None
-        self._paid = (0.0, Tokens())
+        self._paid: tuple[float | None, Tokens] = (0.0, Tokens())
         self._message = AssistantMessage(
             id=run.ids.message(),
             session_id=run.session.id,

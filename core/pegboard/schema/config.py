@@ -153,11 +153,14 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
     """What a session may spend in all its life, subagents included.
 
     `run` is for one run of it, from a prompt to the rest; `subagent` for each subagent with
-    all that work for it.
+    all that work for it. `unpriced` says whether a model may be asked whose price is not known
+    while there is a limit in US dollars: what it costs is then counted as nothing. No project
+    can allow it.
     """
 
     run: RunLimits = RunLimits()
     subagent: Limits = Limits()
+    unpriced: Literal["refuse", "allow"] = "refuse"
 
 
 class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):

@@ -157,8 +157,8 @@ Failure = (
 class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
     """One answer of a model; every request to a model makes a message of its own.
 
-    `cost` is in US dollars. `finish` is why the model stopped: stop, length, content-filter,
-    tool-calls, error, other or unknown.
+    `cost` is in US dollars, None when the model's price is not known. `finish` is why the model
+    stopped: stop, length, content-filter, tool-calls, error, other or unknown.
     """
 
     id: str
@@ -169,7 +169,7 @@ class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
     mode: str
     agent: str
     path: MessagePath
-    cost: float
+    cost: float | None
     tokens: Tokens
     time: MessageTime
     error: Failure | None = None

@@ -53,34 +53,38 @@ class Capabilities(Rest, frozen=True):
 
 
 class CacheCost(Rest, frozen=True):
-    """US dollars per million cached tokens."""
+    """US dollars per million cached tokens; None is not known, and counted like `input`."""
 
-    read: float = 0
-    write: float = 0
+    read: float | None = None
+    write: float | None = None
 
 
-class LongContextCost(Rest, frozen=True):
-    """US dollars per million tokens once a request reads more than 200,000 tokens."""
+class CostTier(Rest, frozen=True):
+    """US dollars per million tokens of a request that reads more than `over_tokens`."""
 
+    over_tokens: int
     input: float
     output: float
     cache: CacheCost = CacheCost()
 
 
 class ModelCost(Wire, frozen=True):
-    """US dollars per million tokens."""
+    """US dollars per million tokens; of the `tiers` the highest counts that a request is over."""
 
     input: float
     output: float
-    cache: CacheCost
-    over_200k: LongContextCost | None = msgspec.field(default=None, name="experimentalOver200K")
+    cache: CacheCost = CacheCost()
+    tiers: tuple[CostTier, ...] = ()
 
 
 class ModelLimit(Wire, frozen=True):
-    """Tokens: the whole window, what a request may read, what an answer may have; 0 is unknown."""
+    """Tokens: the whole window, what an answer may have, what a request may read.
 
-    context: int
-    output: int
+    None is not known.
+    """
+
+    context: int | None = None
+    output: int | None = None
     input: int | None = None
 
 
@@ -91,7 +95,7 @@ class Model(Rest, frozen=True):
     the least thinking to the most, that `reasoning_style` takes; they are empty where it takes
     none. The field of an answer in which thinking comes, and goes back, is `field` in
     `capabilities.interleaved`. `small_model` is the id of its provider's model for small work.
-    Of these, None and an empty text say that nothing is known.
+    None says that something is not known: a model without `cost` is not one that is free.
     """
 
     id: str
@@ -99,8 +103,8 @@ class Model(Rest, frozen=True):
     name: str
     api: ModelApi
     capabilities: Capabilities = Capabilities()
-    cost: ModelCost = ModelCost(input=0, output=0, cache=CacheCost())
-    limit: ModelLimit = ModelLimit(context=0, output=0)
+    cost: ModelCost | None = None
+    limit: ModelLimit = ModelLimit()
     status: Literal["alpha", "beta", "deprecated", "active"] = "active"
     family: str = ""
     release_date: str = msgspec.field(default="", name="release_date")

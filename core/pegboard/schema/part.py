@@ -126,13 +126,13 @@ class StepStartPart(Wire, frozen=True, tag_field="type", tag="step-start"):
 
 
 class StepFinishPart(Wire, frozen=True, tag_field="type", tag="step-finish"):
-    """A request to the model ended: why, and what it cost in US dollars."""
+    """A request to the model ended: why, and what it cost in US dollars, if that is known."""
 
     id: str
     session_id: str
     message_id: str
     reason: str
-    cost: float
+    cost: float | None
     tokens: Tokens
     snapshot: str | None = None
 

@@ -1,5 +1,6 @@
 """Sessions, their status, todos and the project that they belong to."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pegboard.schema.permission import Rule
@@ -63,6 +64,16 @@ def subtracted(first: Tokens, second: Tokens) -> Tokens:
     )
 
 
+def sum_costs(costs: Iterable[float | None]) -> float | None:
+    """All of them together, None if one is not known."""
+    total = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        total += cost
+    return total
+
+
 class SessionModel(Wire, frozen=True):
     """The model that a session used last."""
 
@@ -102,7 +113,7 @@ class Revert(Wire, frozen=True):
 
 
 class Session(Wire, frozen=True):
-    """A conversation; `cost` is in US dollars and counts subagents in."""
+    """A conversation; `cost` is in US dollars, as far as prices are known, with its subagents."""
 
     id: str
     slug: str

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pegboard.schema.session import Session
     from pegboard_plugins.cli.spent import AgentCost
 
+UNKNOWN = "unknown"
+
 
 @click.command()
 @click.argument("session_id", metavar="[ID]", required=False)
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
     """Show what a conversation has cost in US dollars, by agent and model.
 
-    The sessions of subagents are counted in.
+    The sessions of subagents are counted in. A model whose price is not known costs "unknown".
     """
     from pegboard_plugins.cli.spent import by_agent
 
@@ -36,7 +38,9 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     from pegboard_plugins.cli.tables import table
 
     rows = [_row(each) for each in costs]
-    total = ("total", "", "", "", "", f"{session.cost or 0.0:.4f}")
+    known = f"{session.cost or 0.0:.4f}"
+    whole = f"{known} + {UNKNOWN}" if any(each.cost is None for each in costs) else known
+    total = ("total", "", "", "", "", whole)
     headers = ("agent", "model", "requests", "read", "written", "cost")
     click.echo(table(headers, [*rows, total]), nl=False)
 
@@ -46,14 +50,16 @@ def _row(each: "AgentCost") -> tuple[str, ...]:
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
     requests = str(each.requests or "")
-    return (each.agent, each.model, requests, f"{read:,}", f"{written:,}", f"{each.cost:.4f}")
+    cost = UNKNOWN if each.cost is None else f"{each.cost:.4f}"
+    return (each.agent, each.model, requests, f"{read:,}", f"{written:,}", cost)
 
 
 def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
     from pegboard.schema.session import Tokens
 
     tokens = session.tokens or Tokens()
-    value = {"id": session.id, "cost": session.cost or 0.0, "tokens": tokens, "agents": costs}
+    cost = None if any(each.cost is None for each in costs) else session.cost or 0.0
+    value = {"id": session.id, "cost": cost, "tokens": tokens, "agents": costs}
     click.echo(schema_json(value))
 
 

@@ -116,11 +116,11 @@ def retry_line(status: Retry, *, now_ms: int) -> Line:
     return Line(head="retry", text=text, style="warning")
 
 
-def usage_line(cost: float, tokens: Tokens, *, steps: int, seconds: float) -> Line:
+def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float) -> Line:
     """What a turn cost; cached tokens are counted as read."""
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
-    facts = [f"${cost:.4f}"] if cost else []
+    facts = ["cost unknown"] if cost is None else [f"${cost:.4f}"] if cost else []
     facts += [f"{read:,} tokens in, {written:,} out", counted(steps, "step"), f"{seconds:.1f} s"]
     return Line(text=" · ".join(facts), style="dim")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from pegboard.schema.message import AssistantMessage
-from pegboard.schema.session import Session, Tokens, added, subtracted
+from pegboard.schema.session import Session, Tokens, added, subtracted, sum_costs
 
 OTHER = "(other)"
 """Titles, failed attempts and what was dropped: paid by the session, and in none of its answers."""
@@ -13,12 +13,15 @@ _NOTHING_USD = 1e-9
 
 
 class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent's answers by one model have cost, in US dollars; `requests` counts them."""
+    """What an agent's answers by one model have cost, in US dollars; `requests` counts them.
+
+    `cost` is None where the price of one of them is not known.
+    """
 
     agent: str
     model: str = ""
     requests: int = 0
-    cost: float = 0.0
+    cost: float | None = 0.0
     tokens: Tokens = Tokens()
 
 
@@ -36,10 +39,10 @@ def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[Age
             agent=answer.agent,
             model=model,
             requests=before.requests + 1,
-            cost=before.cost + answer.cost,
+            cost=sum_costs((before.cost, answer.cost)),
             tokens=added(before.tokens, answer.tokens),
         )
-    ordered = sorted(found.values(), key=lambda each: (-each.cost, each.agent, each.model))
+    ordered = sorted(found.values(), key=lambda each: (-(each.cost or 0), each.agent, each.model))
     return (*ordered, *_rest(session, ordered))
 
 
@@ -47,7 +50,7 @@ def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]
     tokens = session.tokens or Tokens()
     for each in known:
         tokens = subtracted(tokens, each.tokens)
-    cost = (session.cost or 0.0) - sum(each.cost for each in known)
+    cost = (session.cost or 0.0) - sum(each.cost or 0.0 for each in known)
     if cost < _NOTHING_USD and tokens == Tokens():
         return ()
     return (AgentCost(agent=OTHER, cost=max(cost, 0.0), tokens=tokens),)

@@ -16,7 +16,7 @@ from pegboard.schema.event import (
 )
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.session import CacheTokens, Tokens
+from pegboard.schema.session import CacheTokens, Tokens, sum_costs
 
 
 class Tally:
@@ -79,9 +79,9 @@ class Tally:
         return sum(not _is_refused(answer) for answer in self._ours())
 
     @property
-    def cost(self) -> float:
-        """US dollars, subagents included."""
-        return sum(answer.cost for answer in self._ours())
+    def cost(self) -> float | None:
+        """US dollars, subagents included; None when the price of a model is not known."""
+        return sum_costs(answer.cost for answer in self._ours())
 
     @property
     def tokens(self) -> Tokens:

@@ -122,10 +122,13 @@ def _model(name: str, entry: Entry) -> Model:
     )
 
 
-def _cost(entry: Entry) -> ModelCost:
+def _cost(entry: Entry) -> ModelCost | None:
+    read, written = _price(entry.input_cost_per_token), _price(entry.output_cost_per_token)
+    if read is None or written is None:
+        return None
     return ModelCost(
-        input=_price(entry.input_cost_per_token),
-        output=_price(entry.output_cost_per_token),
+        input=read,
+        output=written,
         cache=CacheCost(
             read=_price(entry.cache_read_input_token_cost),
             write=_price(entry.cache_creation_input_token_cost),
@@ -133,10 +136,10 @@ def _cost(entry: Entry) -> ModelCost:
     )
 
 
-def _tokens(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 0
+def _tokens(value: object) -> int | None:
+    return int(value) if isinstance(value, int | float) else None
 
 
-def _price(value: object) -> float:
+def _price(value: object) -> float | None:
     # Rounded, as 3e-06 times a million is not 3 in binary.
-    return round(value * _PER_MILLION, 6) if isinstance(value, int | float) else 0
+    return round(value * _PER_MILLION, 6) if isinstance(value, int | float) else None

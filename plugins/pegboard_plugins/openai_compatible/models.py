@@ -9,7 +9,7 @@ from pegboard import InvalidInputError
 from pegboard.schema.model import (
     CacheCost,
     Capabilities,
-    LongContextCost,
+    CostTier,
     Modalities,
     Model,
     ModelApi,
@@ -17,18 +17,20 @@ from pegboard.schema.model import (
     ModelLimit,
 )
 
+_LONG_TOKENS = 200_000
+
 
 class _Limit(msgspec.Struct, frozen=True):
-    context: int = 0
-    output: int = 0
+    context: int | None = None
+    output: int | None = None
     input: int | None = None
 
 
 class _Cost(msgspec.Struct, frozen=True):
     input: float = 0
     output: float = 0
-    cache_read: float = 0
-    cache_write: float = 0
+    cache_read: float | None = None
+    cache_write: float | None = None
     context_over_200k: "_Cost | None" = None
 
 
@@ -51,7 +53,7 @@ class _Facts(msgspec.Struct, frozen=True):
     tool_call: bool = True
     interleaved: bool | dict[str, str] = False
     limit: _Limit = _Limit()
-    cost: _Cost = _Cost()
+    cost: _Cost | None = None
     modalities: _Modalities | None = None
     options: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -76,7 +78,7 @@ def model_from(
         name=read.name or model_id,
         api=ModelApi(id=read.id or model_id, url=url, npm="@ai-sdk/openai-compatible"),
         capabilities=_capabilities(read, sees=sees),
-        cost=_cost(read.cost),
+        cost=_cost(read.cost) if read.cost else None,
         limit=ModelLimit(
             context=read.limit.context, output=read.limit.output, input=read.limit.input
         ),
@@ -122,12 +124,13 @@ def _cost(cost: _Cost) -> ModelCost:
         input=cost.input,
         output=cost.output,
         cache=CacheCost(read=cost.cache_read, write=cost.cache_write),
-        over_200k=_long_cost(cost.context_over_200k) if cost.context_over_200k else None,
+        tiers=(_tier(cost.context_over_200k),) if cost.context_over_200k else (),
     )
 
 
-def _long_cost(cost: _Cost) -> LongContextCost:
-    return LongContextCost(
+def _tier(cost: _Cost) -> CostTier:
+    return CostTier(
+        over_tokens=_LONG_TOKENS,
         input=cost.input,
         output=cost.output,
         cache=CacheCost(read=cost.cache_read, write=cost.cache_write),

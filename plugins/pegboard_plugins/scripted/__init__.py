@@ -31,7 +31,14 @@ from pegboard.providers import (
     ToolInputDelta,
 )
 from pegboard.schema.config import Config
-from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelLimit
+from pegboard.schema.model import (
+    Capabilities,
+    Modalities,
+    Model,
+    ModelApi,
+    ModelCost,
+    ModelLimit,
+)
 
 if TYPE_CHECKING:
     from pegboard_plugins.scripted.transcript import Fault, Step, Transcript
@@ -144,6 +151,7 @@ def _model(model_id: str) -> Model:
         name=f"Transcript {model_id}",
         api=ModelApi(id=model_id),
         capabilities=Capabilities(reasoning=True, attachment=True, input=every),
+        cost=ModelCost(input=0, output=0),
         limit=ModelLimit(context=_CONTEXT_TOKENS, output=_OUTPUT_TOKENS),
     )
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query, Request
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import InvalidInputError
@@ -14,7 +13,7 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard_plugins.server.answers import answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.house import AtSession, Place, checked
-from pegboard_plugins.server.shown import as_shown
+from pegboard_plugins.server.shown import UNPRICED, turn_as_shown
 
 MOST_MESSAGES = 1_000_000
 routes = APIRouter()
@@ -31,17 +30,17 @@ async def messages(
     """The messages with their parts, oldest first; `limit` keeps the newest."""
     await place.app.store_text(place.session.id)
     rows = await place.app.storage.turns_json(place.session.id, limit=limit)
-    if _SUMMARY not in rows:
+    if _SUMMARY not in rows and UNPRICED not in rows:
         return as_json(rows)
     turns = msgspec.json.decode(rows, type=tuple[Turn, ...])
-    return answer(tuple(replace(turn, info=as_shown(turn.info)) for turn in turns))
+    return answer(tuple(map(turn_as_shown, turns)))
 
 
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))
 async def message(place: AtSession, messageID: str) -> Response:
     """One message with its parts."""
     turn = await _turn(place, messageID)
-    return answer(replace(turn, info=as_shown(turn.info)))
+    return answer(turn_as_shown(turn))
 
 
 @routes.delete(_MESSAGE, **operation("session.deleteMessage", gives=bool))

@@ -18,6 +18,7 @@ from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.hiding import hidden_text
 from pegboard_plugins.server.house import AtSession, House, Place, Served
+from pegboard_plugins.server.shown import turn_as_shown
 from pegboard_plugins.server.trusting import ask_once
 
 HEADERS_AFTER_S = 5.0
@@ -31,6 +32,10 @@ routes = APIRouter()
 
 Work = Coroutine[Any, Any, Turn]
 Shape = Callable[[Turn], bytes]
+
+
+def _shown(turn: Turn) -> bytes:
+    return encode(turn_as_shown(turn))
 
 
 @routes.post(
@@ -141,7 +146,7 @@ def _message_id(text: str | None) -> str | None:
     return None if text is None else check_id("message", text)
 
 
-async def _outcome(house: House, place: Place, work: Work, shape: Shape = encode) -> Response:
+async def _outcome(house: House, place: Place, work: Work, shape: Shape = _shown) -> Response:
     """The work's answer; the work goes on when the client does not wait for it."""
     task = _started(house, place, work)
     await asyncio.wait({task}, timeout=HEADERS_AFTER_S)

@@ -143,6 +143,15 @@ async def test_a_project_lowers_the_limits_of_a_run_and_never_lifts_their_defaul
     assert (run.steps, run.subagents) == (steps, subagents)
 
 
+async def test_a_project_allows_no_model_whose_price_is_not_known(place: Place) -> None:
+    place.write(place.project / "pegboard.toml", '[budget]\nunpriced = "allow"\n')
+
+    loaded = await place.load(trusted=True)
+
+    assert loaded.config.budget.unpriced == "refuse"
+    assert any(line.endswith("only tighten it: budget.unpriced") for line in loaded.warnings)
+
+
 @pytest.mark.parametrize("trusted", [False, True])
 @pytest.mark.parametrize("limit", ["5.5", "nan", "inf"])
 async def test_a_project_takes_no_limit_of_the_user_s_off(

@@ -9,7 +9,7 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
     Capabilities,
-    LongContextCost,
+    CostTier,
     Modalities,
     Model,
     ModelApi,
@@ -150,7 +150,7 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
             input=1,
             output=2,
             cache=CacheCost(read=0.1),
-            over_200k=LongContextCost(input=3, output=4),
+            tiers=(CostTier(over_tokens=200_000, input=3, output=4),),
         ),
         limit=ModelLimit(context=1000, output=100),
         options={"seed": 1},

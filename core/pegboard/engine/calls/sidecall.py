@@ -59,7 +59,7 @@ class SideCall:
 
     async def _charge(self, model: Model, finish: StreamFinish) -> None:
         tokens = tokens_of(finish.usage)
-        cost = cost_of(tokens, model.cost)
+        cost = cost_of(tokens, model.cost) or 0.0
         with suppress(NotFoundError):  # the session was deleted meanwhile
             await self._engine.storage.commit(
                 ChangeSession(session_id=self._session_id, cost=cost, tokens=tokens)

@@ -36,7 +36,11 @@ async def open_budget(engine: Engine, session: Session, parent: Budget | None) -
         whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
         whole.seconds = counts.seconds
     subagents = Subagents(most=limits.run.subagents)
-    return Budget(accounts=(*_limited(run), *_limited(whole)), subagents=subagents)
+    return Budget(
+        accounts=(*_limited(run), *_limited(whole)),
+        unpriced=limits.unpriced == "allow",
+        subagents=subagents,
+    )
 
 
 def counts_of(budget: Budget, session: Session) -> tuple[PutState, ...]:

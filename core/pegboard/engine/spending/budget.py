@@ -32,7 +32,7 @@ from pegboard.engine.stream import closing
 from pegboard.errors import BudgetError, ToolError
 from pegboard.policy.clock import Clock, current_clock
 from pegboard.schema.config import Limits, RunLimits
-from pegboard.schema.model import ModelCost
+from pegboard.schema.model import Model
 from pegboard.schema.session import Tokens
 
 CHARS_PER_TOKEN = 3
@@ -66,8 +66,8 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
         """The need of this request, by the length of its texts."""
         price = request.model.cost
         read = estimated_tokens(request)
-        read_usd = cost_of(Tokens(input=read), price)
-        million_usd = cost_of(Tokens(input=read, output=_MILLION), price) - read_usd
+        read_usd = cost_of(Tokens(input=read), price) or 0.0
+        million_usd = (cost_of(Tokens(input=read, output=_MILLION), price) or 0.0) - read_usd
         longest = request.max_output_tokens or request.model.limit.output
         return cls(
             read_tokens=read,
@@ -204,10 +204,12 @@ class Subagents(msgspec.Struct, kw_only=True):
 class Budget(msgspec.Struct):
     """The accounts that a session's run spends from: its own and those of who called it.
 
-    `subagents` are those of the run that nobody called, and of all below it.
+    `subagents` are those of the run that nobody called, and of all below it. With `unpriced` a
+    model whose price is not known is asked although there is a limit in US dollars.
     """
 
     accounts: tuple[Account, ...] = ()
+    unpriced: bool = False
     subagents: Subagents = msgspec.field(default_factory=Subagents)
     _freed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
@@ -275,6 +277,7 @@ class Budget(msgspec.Struct):
 
         :raises BudgetError: when there is not enough, whatever the others leave.
         """
+        self._check_price(request.model)
         need = Need.of(request)
         while True:
             best, reason = self._room(need, with_held=False)
@@ -287,6 +290,18 @@ class Budget(msgspec.Struct):
                 return self._held(replace(request, max_output_tokens=int(room)), need, int(room))
             self._freed.clear()
             await self._freed.wait()
+
+    def _check_price(self, model: Model) -> None:
+        if model.cost is not None or self.unpriced:
+            return
+        limits = [f"${each.limits.usd:g}" for each in self.accounts if each.limits.usd is not None]
+        if limits:
+            name = f"{model.provider_id}/{model.id}"
+            raise BudgetError(
+                f"the price of {name} is not known, so a budget of {limits[0]} cannot be held. Set "
+                f'`cost` in `[provider.{model.provider_id}.models."{model.id}"]`, or '
+                '`budget.unpriced = "allow"` to count it as nothing'
+            )
 
     async def metered(
         self, answer: AsyncIterator[StreamEvent], hold: Hold
@@ -330,10 +345,10 @@ class Budget(msgspec.Struct):
         return hold
 
     def _settle(self, hold: Hold, spent: Tokens) -> None:
-        price: ModelCost = hold.request.model.cost
+        usd = cost_of(spent, hold.request.model.cost) or 0.0
         for account in self.accounts:
             account.change_held(hold, -1)
-            account.usd += cost_of(spent, price)
+            account.usd += usd
             account.tokens += total(spent)
         self._freed.set()
 

@@ -3,12 +3,10 @@
 from decimal import Decimal
 
 from pegboard.contract.providers import Usage
-from pegboard.schema.model import ModelCost
+from pegboard.schema.model import CostTier, ModelCost
 from pegboard.schema.session import CacheTokens, Tokens
 
 _PER = Decimal(1_000_000)
-LONG_CONTEXT_TOKENS = 200_000
-"""Above this many tokens read, cached ones included, the price for long contexts counts."""
 
 
 def tokens_of(usage: Usage | None) -> Tokens:
@@ -23,20 +21,29 @@ def tokens_of(usage: Usage | None) -> Tokens:
     )
 
 
-def cost_of(tokens: Tokens, cost: ModelCost) -> float:
-    """The price of one request; reasoning is paid like output."""
-    price_in, price_out, cache = cost.input, cost.output, cost.cache
-    long = cost.over_200k
-    read = tokens.input + tokens.cache.read + tokens.cache.write
-    if long is not None and read > LONG_CONTEXT_TOKENS:
-        price_in, price_out, cache = long.input, long.output, long.cache
+def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
+    """The price of one request, None if nobody knows it; reasoning is paid like output.
+
+    Cached tokens, the prices of which are not known, are paid like those that are not.
+    """
+    if cost is None:
+        return 0.0 if tokens == Tokens() else None
+    price = _price(cost, tokens.input + tokens.cache.read + tokens.cache.write)
+    read = price.input if price.cache.read is None else price.cache.read
+    write = price.input if price.cache.write is None else price.cache.write
     total = (
-        Decimal(tokens.input) * Decimal(str(price_in))
-        + Decimal(tokens.output + tokens.reasoning) * Decimal(str(price_out))
-        + Decimal(tokens.cache.read) * Decimal(str(cache.read))
-        + Decimal(tokens.cache.write) * Decimal(str(cache.write))
+        Decimal(tokens.input) * Decimal(str(price.input))
+        + Decimal(tokens.output + tokens.reasoning) * Decimal(str(price.output))
+        + Decimal(tokens.cache.read) * Decimal(str(read))
+        + Decimal(tokens.cache.write) * Decimal(str(write))
     )
     return float(total / _PER)
+
+
+def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
+    """What a request costs that reads so many tokens, cached ones included."""
+    tiers = [tier for tier in cost.tiers if read > tier.over_tokens]
+    return max(tiers, key=lambda tier: tier.over_tokens, default=cost)
 
 
 def total(tokens: Tokens) -> int:

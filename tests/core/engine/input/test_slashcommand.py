@@ -165,6 +165,7 @@ async def test_what_a_session_has_cost_stays_when_a_command_takes_its_time(tmp_p
         after = await app.session(session.id)
 
     assert isinstance(turn.info, AssistantMessage)
+    assert turn.info.cost
     assert (before.cost, after.cost) == (turn.info.cost, 2 * turn.info.cost)
     assert before.title == after.title == "meanwhile"
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from pegboard import ToolContext, tool
 from pegboard.contract.providers import (
@@ -93,6 +94,33 @@ async def test_a_request_that_has_no_room_is_refused_with_the_figures() -> None:
 
     with pytest.raises(BudgetError, match=r"no more than \$0.3 for this run: \$0.0000 are spent"):
         await spends.hold(request())
+
+
+async def test_a_budget_in_dollars_refuses_a_model_whose_price_is_not_known() -> None:
+    unpriced = replace(request(), model=replace(model(), cost=None))
+
+    with pytest.raises(BudgetError, match=r"price of played/m is not known.*budget\.unpriced"):
+        await budget(usd=5).hold(unpriced)
+    await budget(tokens=5_000).hold(unpriced)
+    await replace(budget(usd=5), unpriced=True).hold(unpriced)
+
+
+async def test_a_budget_in_dollars_refuses_an_unpriced_model_before_the_first_request(
+    tmp_path: Path,
+) -> None:
+    played = Played(text("done"))
+    async with opened(tmp_path, played, config=config(usd=1)) as app:
+        session = await app.create_session()
+        turn = await app.prompt(session.id, HI)
+    allowed = config(usd=1, unpriced="allow")
+    async with opened(tmp_path, Played(text("done")), config=allowed) as app:
+        session = await app.create_session()
+        answered = await app.prompt(session.id, HI)
+
+    assert "played/m is not known" in failure(turn)
+    assert played.requests == []
+    assert isinstance(answered.info, AssistantMessage)
+    assert (answered.info.error, answered.info.cost) == (None, None)
 
 
 async def test_the_last_request_before_a_limit_gets_a_shorter_answer() -> None:

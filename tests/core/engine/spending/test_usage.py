@@ -3,16 +3,20 @@
 import pytest
 
 from pegboard.contract.providers import Usage
-from pegboard.engine.spending.usage import LONG_CONTEXT_TOKENS, cost_of, tokens_of, total
-from pegboard.schema.model import CacheCost, LongContextCost, ModelCost
-from pegboard.schema.session import CacheTokens, Tokens, added, subtracted
+from pegboard.engine.spending.usage import cost_of, tokens_of, total
+from pegboard.schema.model import CacheCost, CostTier, ModelCost
+from pegboard.schema.session import CacheTokens, Tokens, added, subtracted, sum_costs
 
+LONG_CONTEXT_TOKENS = 200_000
 CHEAP = ModelCost(input=3, output=15, cache=CacheCost(read=0.3, write=3.75))
 DEAR = ModelCost(
     input=3,
     output=15,
     cache=CacheCost(read=0.3, write=3.75),
-    over_200k=LongContextCost(input=6, output=22.5, cache=CacheCost(read=0.6, write=7.5)),
+    tiers=(
+        CostTier(over_tokens=200_000, input=6, output=22.5, cache=CacheCost(read=0.6, write=7.5)),
+        CostTier(over_tokens=100, input=3, output=15, cache=CacheCost(read=0.3, write=3.75)),
+    ),
 )
 
 
@@ -53,12 +57,28 @@ def test_each_kind_of_token_has_its_price(counts: Tokens, usd: float) -> None:
 def test_a_long_context_has_prices_of_its_own_for_all_its_tokens(
     counts: Tokens, *, dear: bool
 ) -> None:
-    long = DEAR.over_200k
-    assert long is not None
+    long = DEAR.tiers[0]
     price = ModelCost(input=long.input, output=long.output, cache=long.cache) if dear else CHEAP
 
     assert cost_of(counts, DEAR) == cost_of(counts, price)
-    assert (cost_of(counts, DEAR) > cost_of(counts, CHEAP)) is dear
+    assert (cost_of(counts, DEAR) != cost_of(counts, CHEAP)) is dear
+
+
+def test_what_a_model_without_a_price_has_cost_is_not_known() -> None:
+    assert cost_of(tokens(read=1), None) is None
+    assert cost_of(tokens(), None) == 0
+
+
+def test_cached_tokens_without_a_price_are_paid_like_the_others() -> None:
+    price = ModelCost(input=3, output=15)
+
+    assert cost_of(tokens(cached=1_000_000), price) == 3
+    assert cost_of(tokens(stored=1_000_000), price) == 3
+
+
+def test_a_sum_with_a_cost_that_is_not_known_is_not_known() -> None:
+    assert sum_costs([0.1, 0.2]) == pytest.approx(0.3)
+    assert sum_costs([0.1, None]) is None
 
 
 def test_prices_are_added_as_decimals() -> None:
