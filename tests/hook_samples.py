@@ -33,6 +33,7 @@ SPECS: dict[str, Callable[..., Any]] = {
     if isinstance(getattr(each, "pegboard_hook", None), HookMark) and name != "register_hooks"
 }
 """Every hook but the one that is called before the others are known."""
+PLACES = Places.of({"HOME": "/home"})
 VIEW = view(Path("/project"))
 PART = TextPart(
     id="prt_1", session_id=VIEW.id, message_id="msg_1", text="hello", metadata={"a": [1]}
@@ -81,7 +82,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_snapshots": {
         "config": Config(),
         "workspace": WORKSPACE,
-        "places": Places.of({"HOME": "/home"}),
+        "places": PLACES,
         "env": {},
     },
     "register_search_backends": {"config": Config()},
@@ -110,6 +111,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "shell_env": {"session": VIEW, "env": {"LANG": "C"}},
     "session_compacting": {"session": VIEW, "prompt": "summarise"},
     "model_resolve": {"name": "fast"},
+    "model_facts": {"provider": "p", "model": "m", "places": PLACES},
+    "model_names": {"provider": "p", "places": PLACES},
     "event": {"event": Event(properties=Custom(name="x", data={"a": 1}))},
     "startup": {"app": object()},
     "shutdown": {"app": object()},

@@ -81,6 +81,7 @@ def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
     """Every hook with the call that marks its kind, the core's first, then those of plugins."""
     for module in (
         tree("contract.hookspecs"),
+        tree("contract.modelhooks"),
         *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
     ):
         for node in module.body:

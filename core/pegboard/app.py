@@ -387,11 +387,12 @@ class App:
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
-        """The model of this name.
+        """The model of this name; `ModelNotFoundError` names the nearest where there is none."""
+        return await self._engine.models.find(name)
 
-        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
-        """
-        return await self._engine.resolve_model(name)
+    async def models(self) -> tuple[Model, ...]:
+        """The models that providers know without a request, with all that is known of them."""
+        return await self._engine.models.known()
 
     @property
     def policy(self) -> Policy:

@@ -24,7 +24,7 @@ from pegboard.contract.tools import Tool
 from pegboard.credentials.keylookup import KeyLookup
 from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
-from pegboard.engine.models import find_model
+from pegboard.engine.models import Models
 from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
 from pegboard.engine.tracking.fileledger import FileLedger
@@ -190,7 +190,7 @@ class _Assembly:
             enclosure=await self._enclosure(workspace, config),  # nothing fails after it
             bounds=Bounds(config.limits),
             now=lambda: time.time_ns() // 1_000_000,
-            resolve_model=lambda name: find_model(name, providers, hooks),
+            models=Models(providers, hooks, config, self._places, keys),
         )
         runs = Runs(engine)
         self._bus.attach(runs.note)

@@ -5,6 +5,7 @@ _COMPACTION = (
     "tests/core/engine/compaction/test_summary.py"
     "::test_the_newest_compactor_acts_with_the_prompt_that_plugins_have_changed"
 )
+_MODELS = "tests/core/engine/test_models.py::test_facts_fill_what_a_provider_leaves_unsaid"
 
 FIRED_BY = {
     "register_hooks": "tests/core/loading/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
@@ -43,6 +44,8 @@ FIRED_BY = {
         "tests/plugins/server/test_resources.py::test_a_plugin_adds_routes_under_its_name"
     ),
     "model_resolve": _RUN,
+    "model_facts": _MODELS,
+    "model_names": _MODELS,
     "event": _RUN,
     "startup": _RUN,
     "shutdown": _RUN,

@@ -73,6 +73,7 @@ PASSED = sorted(
         "session_compacting",
         "command_execute_before",  # only for a slash command
         "model_resolve",  # only for a name that no provider has
+        "model_names",  # only when models are listed
         "shutdown",  # when the App has ended, nobody listens
     }
 )

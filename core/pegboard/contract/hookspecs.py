@@ -25,6 +25,8 @@ from pegboard.contract.compactors import Compactor
 from pegboard.contract.context import SessionView, ToolContext
 from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
+from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
+from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.providers import Keys, ModelRequest, Provider, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots

@@ -155,6 +155,10 @@ class Host(Protocol):
         """
         ...
 
+    async def models(self) -> tuple[Model, ...]:
+        """The models that providers know without a request, with all that is known of them."""
+        ...
+
     async def create_session(
         self,
         *,

@@ -1,13 +1,16 @@
 """From a name to a model: which provider serves it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from pegboard.contract import hookspecs
-from pegboard.contract.providers import Provider
+from pegboard.contract.providers import Keys, Provider
 from pegboard.errors import ModelNotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
-from pegboard.schema.model import Model
+from pegboard.paths import Places
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard.schema.model import Model, ModelFacts
 
 NONE_CHOSEN = (
     "Name one with -m provider/model, or set `model` in pegboard.toml; with OPENAI_API_KEY set, "
@@ -15,25 +18,81 @@ NONE_CHOSEN = (
 )
 
 
-async def find_model(name: str, providers: Mapping[str, Provider], hooks: Hooks) -> Model:
-    """The model that is called `provider/model`, or by an alias that a plugin knows.
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The models of all providers, with what is known of them and what the configuration says."""
 
-    :raises ModelNotFoundError: with the nearest names, when no provider serves it.
-    """
-    name = name.removeprefix("/")  # an alias is stored as a model without a provider
-    if not name:
-        raise ModelNotFoundError("none is chosen", hint=NONE_CHOSEN)
-    provider_id, _, model_id = name.partition("/")
-    provider = providers.get(provider_id)
-    if provider is not None and model_id:
-        with hooks.blaming(provider, f"the provider {provider_id}"):
-            model = provider.resolve(model_id)
-        if model is not None:
+    providers: Mapping[str, Provider]
+    hooks: Hooks
+    config: Config
+    places: Places
+    keys: Keys
+    _facts: dict[tuple[str, str], ModelFacts | None] = field(default_factory=dict)
+
+    async def find(self, name: str) -> Model:
+        """The model that is called `provider/model`, or by an alias that a plugin knows.
+
+        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
+        :raises InvalidInputError: when what the configuration says of it has a wrong type.
+        """
+        name = name.removeprefix("/")  # an alias is stored as a model without a provider
+        if not name:
+            raise ModelNotFoundError("none is chosen", hint=NONE_CHOSEN)
+        provider_id, _, model_id = name.partition("/")
+        provider = self.providers.get(provider_id)
+        model = None
+        if provider is not None and model_id:
+            with self.hooks.blaming(provider, f"the provider {provider_id}"):
+                model = provider.resolve(model_id)
+        if model is None:
+            model = await self.hooks.first(hookspecs.model_resolve, name=name)
+        if model is None or model.provider_id not in self.providers:
+            raise ModelNotFoundError(name, suggestions=_suggestions(name, self.providers))
+        return await self.completed(model)
+
+    async def known(self) -> tuple[Model, ...]:
+        """All that can be asked, as far as providers, plugins and the configuration name them.
+
+        :raises InvalidInputError: when what the configuration says of one has a wrong type.
+        """
+        found = [model for each in self.providers.values() for model in await self._of(each)]
+        return tuple([await self.completed(model) for model in found])
+
+    def has_key(self, provider: Provider) -> bool:
+        """Whether the provider needs no key, or one is known."""
+        settings = self.config.provider.get(provider.id, ProviderConfig())
+        names = settings.env or provider.env
+        return not names or self.keys.source(provider.id, names) is not None
+
+    async def _of(self, provider: Provider) -> Sequence[Model]:
+        if not self.has_key(provider):
+            return ()
+        known = {model.id: model for model in provider.models()}
+        names = await self.hooks.first(
+            hookspecs.model_names, provider=provider.id, places=self.places
+        )
+        settings = self.config.provider.get(provider.id, ProviderConfig())
+        for name in (*(names or ()), *settings.models):
+            if name not in known and (model := provider.resolve(name)) is not None:
+                known[name] = model
+        return tuple(known.values())
+
+    async def completed(self, model: Model) -> Model:
+        """The model with the facts that its provider does not say, and as the user wants it."""
+        provider, name = model.provider_id, model.id
+        if (provider, name) not in self._facts:
+            self._facts[provider, name] = await self.hooks.first(
+                hookspecs.model_facts, provider=provider, model=name, places=self.places
+            )
+        facts = self._facts[provider, name]
+        settings = self.config.provider.get(provider)
+        said = settings.models.get(name) if settings is not None else None
+        if facts is None and not said:
             return model
-    model = await hooks.first(hookspecs.model_resolve, name=name)
-    if model is not None and model.provider_id in providers:
-        return model
-    raise ModelNotFoundError(name, suggestions=_suggestions(name, providers))
+        from pegboard.engine.modelfacts import filled, overridden  # 2 ms that few models pay
+
+        model = model if facts is None else filled(model, facts)
+        return overridden(model, said) if said else model
 
 
 def _suggestions(name: str, providers: Mapping[str, Provider]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """What every turn needs from its App, in one value."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.models import Models
 from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PegboardError
 from pegboard.hooks.callers import Hooks
@@ -85,7 +86,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     stash: Stash
     now: Callable[[], int]
     bounds: Bounds
-    resolve_model: Callable[[str], Awaitable[Model]]
+    models: Models
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)
@@ -95,6 +96,13 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         """The id of the tool that serves so; the service's own name where there is none."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
+
+    async def resolve_model(self, name: str) -> Model:
+        """The model of this name, with all that is known of it.
+
+        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
+        """
+        return await self.models.find(name)
 
     def outputs(self, session_id: str) -> Path:
         """Where outputs of this session that are too long go; made with the first of them."""

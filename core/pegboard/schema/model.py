@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from pegboard.schema.wire import Rest, Wire
 
@@ -88,6 +89,46 @@ class ModelLimit(Wire, frozen=True):
     input: int | None = None
 
 
+Status = Literal["alpha", "beta", "deprecated", "active"]
+
+
+class ModelFacts(Wire, frozen=True):
+    """What somebody knows of a model, whoever provides it; None is not known.
+
+    `reads` and `writes` are the kinds of content. `reasoning_field` is the field of an answer in
+    which thinking comes and goes back. The others are as in `Model`.
+    """
+
+    name: str | None = None
+    family: str | None = None
+    release_date: str | None = None
+    status: Status | None = None
+    limit: ModelLimit = ModelLimit()
+    cost: ModelCost | None = None
+    reads: Modalities | None = None
+    writes: Modalities | None = None
+    temperature: bool | None = None
+    toolcall: bool | None = None
+    reasoning: bool | None = None
+    reasoning_style: ReasoningStyle | None = None
+    effort_names: tuple[str, ...] | None = None
+    reasoning_field: str | None = None
+    cache_style: CacheStyle | None = None
+    wire: WireFormat | None = None
+    small_model: str | None = None
+
+
+def merged(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
+    """All that is known, fact by fact: what `over` says counts before what `facts` say."""
+    known = {name: getattr(over, name) for name in ModelFacts.__struct_fields__}
+    limit = {name: getattr(over.limit, name) for name in ModelLimit.__struct_fields__}
+    return replace(facts, **_known(known) | {"limit": replace(facts.limit, **_known(limit))})
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
 class Model(Rest, frozen=True):
     """One model of one provider.
 
@@ -105,7 +146,7 @@ class Model(Rest, frozen=True):
     capabilities: Capabilities = Capabilities()
     cost: ModelCost | None = None
     limit: ModelLimit = ModelLimit()
-    status: Literal["alpha", "beta", "deprecated", "active"] = "active"
+    status: Status = "active"
     family: str = ""
     release_date: str = msgspec.field(default="", name="release_date")
     options: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -9,6 +10,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from pegboard import App, InvalidInputError
+from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
 from pegboard.schema.bodies import Auth
 from pegboard.schema.model import Model, ProviderListing
@@ -35,7 +37,7 @@ class KnownProviders(Rest, frozen=True):
 @routes.get("/config/providers", **operation("config.providers", gives=ConfiguredProviders))
 async def configured(app: Here) -> Response:
     """The providers that can be used."""
-    found = listings(app)
+    found = await listings(app)
     told = hidden(app, ConfiguredProviders(providers=found, default=_defaults(app, found)))
     return answer({**told, "providers": _as_shown(told["providers"])})
 
@@ -43,7 +45,7 @@ async def configured(app: Here) -> Response:
 @routes.get("/provider", **operation("provider.list", gives=KnownProviders))
 async def every(app: Here) -> Response:
     """All providers that have models."""
-    found = listings(app)
+    found = await listings(app)
     names = tuple(each.id for each in found)
     known = KnownProviders(all=found, default=_defaults(app, found), connected=names)
     told = hidden(app, known)
@@ -97,22 +99,16 @@ def _named(provider_id: str) -> str:
     return provider_id
 
 
-def listings(app: App) -> tuple[ProviderListing, ...]:
+async def listings(app: App) -> tuple[ProviderListing, ...]:
     """The providers that know models; the one of the default model is there in any case."""
-    chosen = {name: {model.id: model for model in each.models()} for name, each in _providers(app)}
-    provider_id, _, model_id = (app.config.model or "").partition("/")
-    provider = app.providers.get(provider_id)
-    if provider is not None and model_id and model_id not in chosen.get(provider_id, {}):
-        model = provider.resolve(model_id)
-        if model is not None:
-            chosen.setdefault(provider_id, {})[model_id] = model
-    return tuple(
-        _listing(app, app.providers[name], models) for name, models in chosen.items() if models
-    )
-
-
-def _providers(app: App) -> tuple[tuple[str, Provider], ...]:
-    return tuple(app.providers.items())
+    found = list(await app.models())
+    if app.config.model:
+        with suppress(ModelNotFoundError):
+            found.append(await app.resolve_model(app.config.model))
+    chosen: dict[str, dict[str, Model]] = {}
+    for model in found:
+        chosen.setdefault(model.provider_id, {})[model.id] = model
+    return tuple(_listing(app, app.providers[name], models) for name, models in chosen.items())
 
 
 def _listing(app: App, provider: Provider, models: dict[str, Model]) -> ProviderListing:

@@ -112,15 +112,9 @@ async def test_a_budget_in_dollars_refuses_an_unpriced_model_before_the_first_re
     async with opened(tmp_path, played, config=config(usd=1)) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, HI)
-    allowed = config(usd=1, unpriced="allow")
-    async with opened(tmp_path, Played(text("done")), config=allowed) as app:
-        session = await app.create_session()
-        answered = await app.prompt(session.id, HI)
 
     assert "played/m is not known" in failure(turn)
     assert played.requests == []
-    assert isinstance(answered.info, AssistantMessage)
-    assert (answered.info.error, answered.info.cost) == (None, None)
 
 
 async def test_the_last_request_before_a_limit_gets_a_shorter_answer() -> None:
