@@ -182,12 +182,9 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
+        rules = tuple(permission)
         return await new_session(
-            self._engine,
-            title=title,
-            parent_id=parent_id,
-            agent=agent,
-            permission=tuple(permission),
+            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
         )
 
     async def session(self, session_id: str) -> Session:
@@ -272,8 +269,7 @@ class App:
         self, session_id: str, text: str, *, agent: str | None = None
     ) -> tuple[PartInput, ...]:
         """The parts for the `@file`s and `@agent`s of a text; only for what a person typed."""
-        session = await self.storage.session(session_id)
-        return await mentioned(self._engine, session, text, agent=agent)
+        return await mentioned(self._engine, await self.session(session_id), text, agent=agent)
 
     async def update_session(
         self, session_id: str, *, title: str | None = None, archived: bool | None = None
@@ -312,7 +308,7 @@ class App:
 
         :raises NotFoundError: when there is no such session or message.
         """
-        return await forked(self._engine, await self.storage.session(session_id), message_id)
+        return await forked(self._engine, await self.session(session_id), message_id)
 
     async def adopt(self, conversations: Sequence[Conversation]) -> Session:
         """The first of these sessions, with the others below it, as new ones of this project."""

@@ -22,7 +22,7 @@ from pegboard.testing.samples import minimal
 from pegboard.testing.scriptedmodel import MODEL
 from pegboard.workspace import Workspace
 
-_AGENT = Agent(name="build", mode="primary", permission=(), options={})
+_AGENT = Agent(name="tester", mode="primary", permission=(), options={})
 _FOLDERS = ("config", "data", "state", "cache")
 _TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
 _CREATED_MS = 1_772_366_400_000
@@ -154,7 +154,7 @@ def _asked(patterns: tuple[str, ...]) -> PermissionRequest:
     return PermissionRequest(
         id="per_1",
         session_id="ses_test",
-        permission="read",
+        permission="look",
         patterns=patterns,
         metadata={},
         always=(),
@@ -162,11 +162,11 @@ def _asked(patterns: tuple[str, ...]) -> PermissionRequest:
 
 
 def _call(arguments: dict[str, Any]) -> PendingCall:
-    return PendingCall(id="call_1", tool="read", input=arguments, message_id="msg_2")
+    return PendingCall(id="call_1", tool="look", input=arguments, message_id="msg_2")
 
 
 _DEFINITION = ToolDefinition(
-    name="read", description="Reads.", parameters={"type": "object"}, permission="read"
+    name="look", description="Reads.", parameters={"type": "object"}, permission="look"
 )
 _REQUEST = ModelRequest(
     model=MODEL,

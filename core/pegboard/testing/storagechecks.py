@@ -111,7 +111,7 @@ class _Site:
             id=self.ids.new("message"),
             session_id=session.id,
             time=MessageTime(created=_NOW_MS),
-            agent="build",
+            agent="tester",
             model=ModelChoice(provider_id="p", model_id="m"),
         )
 
@@ -344,7 +344,7 @@ async def _todos_and_state(sites: _Sites) -> None:
 
 async def _approvals(sites: _Sites) -> None:
     async with sites() as site:
-        rules = tuple(Rule("bash", each, "allow") for each in ("a *", "b *"))
+        rules = tuple(Rule("launch", each, "allow") for each in ("a *", "b *"))
         await site.storage.commit(PutApproval(_PROJECT.id, rules, at=1))
         await site.storage.commit(PutApproval(_PROJECT.id, rules[:1], at=2))
         found = await site.storage.approvals(_PROJECT.id)

@@ -12,7 +12,7 @@ import pytest
 
 from pegboard import Attachment, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.contract.providers import ModelRequest, Result, StreamFinish
-from pegboard.errors import ProviderError
+from pegboard.errors import PluginError, ProviderError
 from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.testing import CANCEL, ScriptedModel, scripted_app
 
@@ -165,7 +165,7 @@ async def test_an_app_has_several_turns(pegboard_app) -> None:
 
 async def test_a_nonsense_script_says_what_is_wrong(tmp_path: Path) -> None:
     async with scripted_app(tmp_path, script=[3]) as scripted:  # type: ignore[list-item]
-        with pytest.raises(TypeError, match="3 is nothing that a script can say"):
+        with pytest.raises(PluginError, match="3 is nothing that a script can say"):
             await scripted.turn()
 
 
