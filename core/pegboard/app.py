@@ -29,7 +29,7 @@ from pegboard.loading.register import Register
 from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
 from pegboard.opening import Parts, assemble, close
 from pegboard.policy.agents import default_agent
-from pegboard.policy.pending import Desk
+from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
@@ -151,9 +151,9 @@ class App:
         return self._engine.stash
 
     @property
-    def permissions(self) -> Desk:
+    def permissions(self) -> PendingRequests:
         """The permission requests that wait for an answer."""
-        return self._engine.desk
+        return self._engine.requests
 
     @property
     def questions(self) -> Questions:

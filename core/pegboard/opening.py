@@ -35,7 +35,7 @@ from pegboard.kit.hosts import tightened
 from pegboard.loading.register import Register, load_plugins
 from pegboard.paths import Places
 from pegboard.policy.agents import agents_from
-from pegboard.policy.pending import Desk
+from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
 from pegboard.processes.limits import Bounds
 from pegboard.schema.agent import Agent, Command
@@ -171,7 +171,7 @@ class _Assembly:
             hooks=hooks,
             storage=await storage,
             publish=partial(_publish, self._bus),
-            desk=Desk(interactive=self._options.interactive),
+            requests=PendingRequests(interactive=self._options.interactive),
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),

@@ -19,7 +19,7 @@ from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
-from pegboard.policy.pending import Desk
+from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
 from pegboard.processes.background import Background
 from pegboard.processes.lifeline import Lifeline
@@ -69,7 +69,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     hooks: Hooks
     storage: Storage
     publish: Callable[[Sequence[Event]], None]
-    desk: Desk
+    requests: PendingRequests
     questions: Questions
     ids: IdSource
     files: FileLedger

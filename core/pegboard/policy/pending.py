@@ -1,4 +1,4 @@
-"""The desk of open permission requests: who waits, who answers, and what an answer settles."""
+"""The permission requests that wait for an answer, and what an answer settles."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ _OF_THE_USER = "config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PermissionAnswer:
     """How a request was answered; `message` is what to do instead of what was rejected.
 
     `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked. `by` is
@@ -36,11 +36,11 @@ class Waiting:
     """A request that waits; `allowed` says whether it is by now, without an answer."""
 
     request: PermissionRequest
-    answer: asyncio.Future[Answer]
+    answer: asyncio.Future[PermissionAnswer]
     allowed: Callable[[], Awaitable[bool]] | None
 
 
-class Desk:
+class PendingRequests:
     """The permission requests that wait for somebody's answer; for one event loop.
 
     `interactive` says whether somebody is there to answer, `rechecks` counts those so far.
@@ -53,19 +53,19 @@ class Desk:
 
     async def wait(
         self, request: PermissionRequest, *, allowed: Callable[[], Awaitable[bool]] | None = None
-    ) -> Answer:
+    ) -> PermissionAnswer:
         """The answer to a request; without a time limit, because a person gives it.
 
         No limit on the current work runs meanwhile.
 
         `recheck` asks `allowed` whether there is still need for one. Cancelling the wait takes
-        the request from the desk.
+        the request out.
 
         :raises PermissionDeniedError: at once, when nobody is there to be asked.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[PermissionAnswer] = asyncio.get_running_loop().create_future()
         self._open[request.id] = Waiting(request=request, answer=answer, allowed=allowed)
         try:
             with asking():
@@ -92,7 +92,7 @@ class Desk:
         if request_id not in self._open:
             raise NotFoundError("permission request", request_id)
         request = self._open[request_id].request
-        answer = Answer(reply=reply, message=message, scope=scope, agent_only=agent_only)
+        answer = PermissionAnswer(reply=reply, message=message, scope=scope, agent_only=agent_only)
         self._settle(request, answer)
         if reply == "reject":
             self.cancel(request.session_id, message)
@@ -105,7 +105,7 @@ class Desk:
         for each in tuple(self._open.values()):
             allowed = each.allowed is not None and await each.allowed()
             if allowed and each.request.id in self._open:
-                self._settle(each.request, Answer(reply="always", by="approval"))
+                self._settle(each.request, PermissionAnswer(reply="always", by="approval"))
                 settled.append(each.request)
         return tuple(settled)
 
@@ -117,9 +117,9 @@ class Desk:
     def cancel(self, session_id: str, message: str | None = None) -> None:
         """Reject all waiting requests of a session."""
         for request in self.pending(session_id):
-            self._settle(request, Answer(reply="reject", message=message, by="rejection"))
+            self._settle(request, PermissionAnswer(reply="reject", message=message, by="rejection"))
 
-    def _settle(self, request: PermissionRequest, answer: Answer) -> None:
+    def _settle(self, request: PermissionRequest, answer: PermissionAnswer) -> None:
         waiting = self._open.pop(request.id)
         if not waiting.answer.done():
             waiting.answer.set_result(answer)

@@ -1,4 +1,4 @@
-"""The desk of the questions to the user that wait for an answer."""
+"""The questions to the user that wait for an answer."""
 
 import asyncio
 
@@ -25,8 +25,8 @@ class Questions:
     async def wait(self, request: QuestionRequest) -> Answers:
         """The answers; without a time limit, because a person gives them.
 
-        No limit on the current work runs meanwhile. Cancelling the wait takes the request from
-        the desk.
+        No limit on the current work runs meanwhile. Cancelling the wait takes the request
+        out.
 
         :raises ToolError: at once, when nobody is there to be asked.
         :raises QuestionRejectedError: when the user does not want to answer.

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from pegboard.errors import NotFoundError, PermissionDeniedError
-from pegboard.policy.pending import Answer, Desk, advice, nobody
+from pegboard.policy.pending import PendingRequests, PermissionAnswer, advice, nobody
 from pegboard.schema.permission import PermissionRequest, Verdict
 
 
@@ -24,40 +24,42 @@ def _request(
     )
 
 
-async def _waiting(desk: Desk, *requests: PermissionRequest) -> list[asyncio.Task[Answer]]:
-    tasks = [asyncio.create_task(desk.wait(request)) for request in requests]
+async def _waiting(
+    pending: PendingRequests, *requests: PermissionRequest
+) -> list[asyncio.Task[PermissionAnswer]]:
+    tasks = [asyncio.create_task(pending.wait(request)) for request in requests]
     await asyncio.sleep(0)
     return tasks
 
 
 async def test_an_answer_reaches_the_one_that_waits() -> None:
-    desk = Desk(interactive=True)
-    first, second = await _waiting(desk, _request(1), _request(2))
+    pending = PendingRequests(interactive=True)
+    first, second = await _waiting(pending, _request(1), _request(2))
 
-    assert desk.reply("per_1", "once") == _request(1)
+    assert pending.reply("per_1", "once") == _request(1)
 
-    assert await first == Answer(reply="once")
-    assert desk.pending() == (_request(2),)
-    desk.reply("per_2", "reject", "use a branch")
-    assert await second == Answer(reply="reject", message="use a branch")
+    assert await first == PermissionAnswer(reply="once")
+    assert pending.pending() == (_request(2),)
+    pending.reply("per_2", "reject", "use a branch")
+    assert await second == PermissionAnswer(reply="reject", message="use a branch")
 
 
 async def test_a_rejection_rejects_the_whole_session_and_no_other() -> None:
-    desk = Desk(interactive=True)
-    tasks = await _waiting(desk, _request(1), _request(2), _request(3, session="ses_2"))
+    pending = PendingRequests(interactive=True)
+    tasks = await _waiting(pending, _request(1), _request(2), _request(3, session="ses_2"))
 
-    desk.reply("per_1", "reject", "no")
+    pending.reply("per_1", "reject", "no")
 
-    assert await tasks[0] == Answer(reply="reject", message="no")
-    assert await tasks[1] == Answer(reply="reject", message="no", by="rejection")
-    assert desk.pending("ses_1") == ()
-    assert desk.pending("ses_2") == (_request(3, session="ses_2"),)
-    desk.cancel("ses_2")
-    assert await tasks[2] == Answer(reply="reject", by="rejection")
+    assert await tasks[0] == PermissionAnswer(reply="reject", message="no")
+    assert await tasks[1] == PermissionAnswer(reply="reject", message="no", by="rejection")
+    assert pending.pending("ses_1") == ()
+    assert pending.pending("ses_2") == (_request(3, session="ses_2"),)
+    pending.cancel("ses_2")
+    assert await tasks[2] == PermissionAnswer(reply="reject", by="rejection")
 
 
 async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
-    desk = Desk(interactive=True)
+    pending = PendingRequests(interactive=True)
     requests = (_request(1, patterns=("ls",)), _request(2, session="ses_2"))
 
     async def no() -> bool:
@@ -67,30 +69,30 @@ async def test_what_is_covered_by_a_new_approval_is_answered_too() -> None:
         return True
 
     tasks = [
-        asyncio.create_task(desk.wait(request, allowed=allowed))
+        asyncio.create_task(pending.wait(request, allowed=allowed))
         for request, allowed in zip(requests, (no, yes), strict=True)
     ]
     await asyncio.sleep(0)
-    settled = await desk.recheck()
+    settled = await pending.recheck()
 
     assert settled == (_request(2, session="ses_2"),)
-    assert await tasks[1] == Answer(reply="always", by="approval")
+    assert await tasks[1] == PermissionAnswer(reply="always", by="approval")
     assert not tasks[0].done()
-    desk.cancel("ses_1")
+    pending.cancel("ses_1")
     await tasks[0]
 
 
 async def test_a_cancelled_wait_leaves_the_desk_empty() -> None:
-    desk = Desk(interactive=True)
-    (task,) = await _waiting(desk, _request(1))
+    pending = PendingRequests(interactive=True)
+    (task,) = await _waiting(pending, _request(1))
 
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert desk.pending() == ()
+    assert pending.pending() == ()
     with pytest.raises(NotFoundError):
-        desk.reply("per_1", "once")
+        pending.reply("per_1", "once")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow
     request = msgspec.structs.replace(_request(1), always=always, patterns=patterns)
 
     with pytest.raises(PermissionDeniedError) as raised:
-        await Desk(interactive=False).wait(request)
+        await PendingRequests(interactive=False).wait(request)
 
     assert "pegboard.toml" not in str(raised.value), "what a model could do about it is nothing"
     assert "Do not look for another way" in str(raised.value)
@@ -116,12 +118,12 @@ async def test_without_anybody_to_ask_the_answer_is_no_and_says_what_would_allow
 
 
 async def test_an_answer_for_good_says_how_far_it_goes_and_for_whom() -> None:
-    desk = Desk(interactive=True)
-    [waiting] = await _waiting(desk, _request(1))
+    pending = PendingRequests(interactive=True)
+    [waiting] = await _waiting(pending, _request(1))
 
-    desk.reply("per_1", "always", scope="user", agent_only=True)
+    pending.reply("per_1", "always", scope="user", agent_only=True)
 
-    assert await waiting == Answer(reply="always", scope="user", agent_only=True)
+    assert await waiting == PermissionAnswer(reply="always", scope="user", agent_only=True)
 
 
 def test_no_rule_is_offered_for_what_a_plugin_wants_asked_every_time() -> None:

@@ -46,7 +46,7 @@ class Policy:
 
         :raises NotFoundError: when no request of this id waits.
         """
-        self._engine.desk.reply(request_id, "always", scope=scope, agent_only=agent_only)
+        self._engine.requests.reply(request_id, "always", scope=scope, agent_only=agent_only)
 
     async def approvals(self) -> tuple[Approval, ...]:
         """What was approved for good: for single sessions, for the project, for all projects."""

@@ -14,7 +14,7 @@ from pegboard.engine.parts import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.kit.cancellation import shielded
-from pegboard.policy.pending import Answer, advice, nobody
+from pegboard.policy.pending import PermissionAnswer, advice, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.permission import (
@@ -88,12 +88,12 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
     An approval settles what waits; a request that is on its way to wait must not miss it.
     """
     while True:
-        known = engine.desk.rechecks
+        known = engine.requests.rechecks
         verdict = await judged(engine, view, request)
-        if not engine.desk.interactive:
+        if not engine.requests.interactive:
             verdict = unattended(request, verdict)
         await record(engine, view, request, verdict)
-        if verdict.action != "ask" or known == engine.desk.rechecks:
+        if verdict.action != "ask" or known == engine.requests.rechecks:
             return verdict
 
 
@@ -194,14 +194,14 @@ async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
 
 async def _asked(
     engine: Engine, view: SessionView, request: PermissionRequest, writer: Writer
-) -> Answer:
+) -> PermissionAnswer:
     writer.say(PermissionAsked(request=request))
 
     async def allowed() -> bool:
         return (await judged(engine, view, request)).action == "allow"
 
     try:
-        answer = await engine.desk.wait(request, allowed=allowed)
+        answer = await engine.requests.wait(request, allowed=allowed)
     except asyncio.CancelledError:
         _tell(writer, request, "reject")  # nobody has to answer it any more
         raise
@@ -211,7 +211,11 @@ async def _asked(
 
 
 async def _note(
-    engine: Engine, view: SessionView, request: PermissionRequest, answer: Answer, writer: Writer
+    engine: Engine,
+    view: SessionView,
+    request: PermissionRequest,
+    answer: PermissionAnswer,
+    writer: Writer,
 ) -> None:
     """Note the answer in the log and, if it is one for good, for good; then say so."""
     rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
@@ -234,14 +238,18 @@ def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
 
 
 async def _approve(
-    engine: Engine, view: SessionView, answer: Answer, rules: tuple[Rule, ...], writer: Writer
+    engine: Engine,
+    view: SessionView,
+    answer: PermissionAnswer,
+    rules: tuple[Rule, ...],
+    writer: Writer,
 ) -> None:
     """Store what is approved for good, and settle the waiting requests that it covers."""
     only = view.agent.name if answer.agent_only else None
     keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
     writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
     await writer.barrier()
-    await engine.desk.recheck()
+    await engine.requests.recheck()
 
 
 async def record(
@@ -269,7 +277,7 @@ async def record(
 async def _record_answer(
     engine: Engine,
     request: PermissionRequest,
-    answer: Answer,
+    answer: PermissionAnswer,
     *,
     agent: str,
     rules: tuple[Rule, ...],

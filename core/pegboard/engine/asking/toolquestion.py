@@ -15,7 +15,7 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
     :raises ToolError: when nobody is there to be asked.
     :raises QuestionRejectedError: when the user does not want to answer.
     """
-    desk, writer = run.engine.questions, run.writer
+    pending, writer = run.engine.questions, run.writer
     request = QuestionRequest(
         id=run.engine.ids.new("question"),
         session_id=run.session.id,
@@ -24,12 +24,12 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
     )
     if not request.questions:
         raise ToolError("there is no question to ask")
-    if not desk.interactive:
-        return await desk.wait(request)  # says that nobody can be asked
+    if not pending.interactive:
+        return await pending.wait(request)  # says that nobody can be asked
     writer.say(QuestionAsked(request=request))
     answers: Answers | None = None
     try:
-        answers = await desk.wait(request)
+        answers = await pending.wait(request)
         return answers
     finally:  # a call that is stopped takes its question back too
         session_id, request_id = request.session_id, request.id
