@@ -24,7 +24,7 @@ from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage import integrity, reads, recovery, writes
 from pegboard.storage.databasefile import Opened, connect_reader, note_damage, open_database
-from pegboard.storage.writerthread import Writer
+from pegboard.storage.writerthread import WriterThread
 
 # Two threads keep a long list from delaying a short read.
 _READERS = 2
@@ -36,7 +36,7 @@ _Value = TypeVar("_Value")
 class SqliteStorage:
     """`Storage` in one SQLite file, which several processes may use; has one event loop."""
 
-    def __init__(self, path: Path, opened: Opened, *, ids: IdSource, writer: Writer) -> None:
+    def __init__(self, path: Path, opened: Opened, *, ids: IdSource, writer: WriterThread) -> None:
         self.ids = ids
         self.warnings = opened.warnings
         self.path = path
@@ -53,7 +53,7 @@ class SqliteStorage:
         :raises StorageError: when it cannot be opened.
         """
         opened = await asyncio.to_thread(open_database, path)
-        writer = Writer(opened.db, path, loop=asyncio.get_running_loop(), on_commit=on_commit)
+        writer = WriterThread(opened.db, path, loop=asyncio.get_running_loop(), on_commit=on_commit)
         if on_commit is not None and opened.recovered:
             on_commit(opened.recovered)
         return cls(path, opened, ids=ids, writer=writer)

@@ -44,7 +44,7 @@ class _Outcome(msgspec.Struct):
     error: BaseException | None = None
 
 
-class Writer:
+class WriterThread:
     """The connection that writes, and the thread that has it; belongs to one event loop."""
 
     def __init__(
