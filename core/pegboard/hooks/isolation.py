@@ -17,7 +17,7 @@ from pegboard.contract.marks import Origin
 from pegboard.errors import PluginError
 from pegboard.hooks.blame import line_of
 from pegboard.hooks.health import FAILURES, Health
-from pegboard.hooks.readonly import Shield
+from pegboard.hooks.readonly import ReadOnlyViews
 from pegboard.hooks.stalls import Holder, Stalls
 from pegboard.kit.threads import Threads
 from pegboard.policy.clock import Clock
@@ -88,7 +88,7 @@ class Isolation:
         self._on_failure = on_failure
         self.health = Health()
         self.stalls = Stalls(self._held)
-        self._shield = Shield()
+        self._views = ReadOnlyViews()
         self._threads = Threads()
         self._running: set[asyncio.Task[_Outcome]] = set()
         self._stalled: dict[Holder, str] = {}
@@ -135,13 +135,13 @@ class Isolation:
             answer.close()
             return Reply(failure="answered with a coroutine that it did not await")
         try:
-            return Reply(check(self._shield.plain(answer)))
+            return Reply(check(self._views.plain(answer)))
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
             return Reply(failure=f"answered with what cannot be used: {line_of(error)}")
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
-        named = {name: self._shield.view(arguments[name]) for name in each.arguments}
+        named = {name: self._views.view(arguments[name]) for name in each.arguments}
         with (clock := Clock()).timing():
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))
             self._running.add(task)

@@ -75,7 +75,7 @@ class _Seen:
     values: dict[int, object] = field(default_factory=dict)
 
 
-class Shield:
+class ReadOnlyViews:
     """Makes views and takes them back.
 
     A turn, or what else is handed out often, is the very same object if it comes back unchanged.

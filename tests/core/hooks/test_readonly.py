@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hook_samples import CALL, REQUEST, TURN, VIEW
-from pegboard.hooks.readonly import REMEMBERED, Shield
+from pegboard.hooks.readonly import REMEMBERED, ReadOnlyViews
 
 VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "t": ({"x": 1},)}
 
@@ -37,13 +37,13 @@ def test_a_view_refuses_every_change(change: Callable[[Any], object]) -> None:
     before = copy.deepcopy(VALUE)
 
     with pytest.raises(TypeError, match="read-only"):
-        change(Shield().view(VALUE))
+        change(ReadOnlyViews().view(VALUE))
 
     assert before == VALUE
 
 
 def test_a_view_reads_and_encodes_like_the_value() -> None:
-    view = Shield().view(VALUE)
+    view = ReadOnlyViews().view(VALUE)
 
     assert view == VALUE
     assert json.dumps(view) == json.dumps(VALUE)
@@ -51,9 +51,9 @@ def test_a_view_reads_and_encodes_like_the_value() -> None:
     assert {**view, "more": 1} == {**VALUE, "more": 1}
 
 
-@pytest.mark.parametrize("taken", [copy.deepcopy, lambda view: Shield().plain(view)])
+@pytest.mark.parametrize("taken", [copy.deepcopy, lambda view: ReadOnlyViews().plain(view)])
 def test_a_copy_of_a_view_can_be_changed(taken: Callable[[Any], Any]) -> None:
-    mine = taken(Shield().view(VALUE))
+    mine = taken(ReadOnlyViews().view(VALUE))
 
     mine["a"]["b"][1]["c"] = 3
 
@@ -62,55 +62,55 @@ def test_a_copy_of_a_view_can_be_changed(taken: Callable[[Any], Any]) -> None:
 
 
 def test_structs_and_calls_are_looked_into() -> None:
-    shield = Shield()
+    made = ReadOnlyViews()
 
     with pytest.raises(TypeError):
-        shield.view(TURN).parts[0].metadata["a"].append(2)  # type: ignore[union-attr]
+        made.view(TURN).parts[0].metadata["a"].append(2)  # type: ignore[union-attr]
     with pytest.raises(TypeError):
-        shield.view(CALL).input["x"] = 1  # type: ignore[index]
+        made.view(CALL).input["x"] = 1  # type: ignore[index]
     with pytest.raises(TypeError):
-        shield.view(VIEW).config.agent["x"] = 1  # type: ignore[assignment]
+        made.view(VIEW).config.agent["x"] = 1  # type: ignore[assignment]
 
 
 def test_messages_of_a_request_stay_the_same_objects() -> None:
-    assert Shield().view(REQUEST).messages is REQUEST.messages
+    assert ReadOnlyViews().view(REQUEST).messages is REQUEST.messages
 
 
 def test_a_turn_is_copied_once_and_comes_back_itself() -> None:
-    shield = Shield()
+    made = ReadOnlyViews()
 
-    view = shield.view((TURN,))
+    view = made.view((TURN,))
 
-    assert shield.view((TURN,))[0] is view[0] is not TURN
-    assert shield.view(view)[0] is view[0]
-    assert shield.plain(view)[0] is TURN
+    assert made.view((TURN,))[0] is view[0] is not TURN
+    assert made.view(view)[0] is view[0]
+    assert made.plain(view)[0] is TURN
 
 
 @pytest.mark.parametrize("name", ["agent", "config"])
 def test_what_is_handed_out_with_every_session_is_copied_once(name: str) -> None:
-    shield = Shield()
+    made = ReadOnlyViews()
 
-    views = [shield.view(msgspec.structs.replace(VIEW)) for _ in range(2)]
+    views = [made.view(msgspec.structs.replace(VIEW)) for _ in range(2)]
 
     assert getattr(views[0], name) is getattr(views[1], name)
-    assert shield.plain(getattr(views[0], name)) is getattr(VIEW, name)
+    assert made.plain(getattr(views[0], name)) is getattr(VIEW, name)
 
 
 def test_no_more_turns_are_remembered_than_the_limit() -> None:
-    shield = Shield()
+    made = ReadOnlyViews()
     turns = tuple(msgspec.structs.replace(TURN, parts=TURN.parts) for _ in range(REMEMBERED + 10))
 
-    shield.view(turns)
+    made.view(turns)
 
-    assert len(shield._views) == len(shield._values) == REMEMBERED
+    assert len(made._views) == len(made._values) == REMEMBERED
 
 
 def test_a_history_longer_than_that_is_still_handed_out_and_taken_back_as_itself() -> None:
-    shield = Shield()
+    made = ReadOnlyViews()
     turns = tuple(copy.copy(TURN) for _ in range(REMEMBERED + 10))
-    views = shield.view(turns)
+    views = made.view(turns)
     longer = (*turns[:-1], copy.copy(TURN), copy.copy(TURN))
 
-    assert shield.view(turns) is views
-    assert all(map(is_, shield.view(longer)[:-2], views[:-1]))
-    assert all(map(is_, shield.plain(shield.view(longer)), longer))
+    assert made.view(turns) is views
+    assert all(map(is_, made.view(longer)[:-2], views[:-1]))
+    assert all(map(is_, made.plain(made.view(longer)), longer))
