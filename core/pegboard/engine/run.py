@@ -14,7 +14,7 @@ from pegboard.engine.history import History
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.tracking.fileledger import STAMPS
-from pegboard.engine.tracking.stepsnapshots import Trail
+from pegboard.engine.tracking.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
 from pegboard.ids import IdSource
@@ -77,7 +77,7 @@ class Run:
 
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
     are those of the turn, by what came of them, `progress` counts its steps that got nowhere.
-    `run_child` has a subagent work. `trail` follows what the steps do to files, `sent` is the
+    `run_child` has a subagent work. `snapshots` follows what the steps do to files, `sent` is the
     newest request to the model, `width` lets subagents in. `session` is the record as it was
     stored last, by whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
     """
@@ -100,10 +100,10 @@ class Run:
     run_child: Callable[[ChildRequest], Awaitable[ChildResult]] = no_subagents
     owed_usd: float = 0.0
     owed_tokens: Tokens = field(default_factory=Tokens)
-    trail: Trail = field(init=False)
+    snapshots: StepSnapshots = field(init=False)
 
     def __post_init__(self) -> None:
-        self.trail = Trail(self)
+        self.snapshots = StepSnapshots(self)
         parts = (part for turn in self.history.turns for part in turn.parts)
         states = (part.state for part in parts if isinstance(part, ToolPart))
         facts = (state.metadata for state in states if isinstance(state, Completed))

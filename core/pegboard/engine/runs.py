@@ -13,7 +13,7 @@ from pegboard.engine.calls.children import charge, child_result, child_session, 
 from pegboard.engine.compaction.trigger import requested_by_user
 from pegboard.engine.ending.failures import ABORTED
 from pegboard.engine.history import History
-from pegboard.engine.input.preparations import Asides
+from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.input.shell import ShellOrder, run_shell
 from pegboard.engine.input.slashcommand import CommandOrder, prepared
 from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
@@ -55,11 +55,11 @@ class Runs:
         self._closed = False
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
-        self._asides = Asides()
+        self._preparations = Preparations()
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
-        if session_id not in self._tasks and session_id not in self._asides:
+        if session_id not in self._tasks and session_id not in self._preparations:
             return Idle()
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
@@ -87,7 +87,7 @@ class Runs:
             puts = (PutPart(part) for part in turn.parts)
             session = await change_session(self._engine, PutMessage(turn.info), *puts, change)
         expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
-        turn = await self._asides.run(session_id, expanding)
+        turn = await self._preparations.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
         if (copy := self._copy(session.id)) is not None:
             copy.put(turn)
@@ -116,7 +116,7 @@ class Runs:
         async with ids.changing:
             session = await settled(self._engine, session_id)
         preparing = prepared(self._engine, session, command, order, ids)
-        prompt = await self._asides.run(session.id, preparing)
+        prompt = await self._preparations.run(session.id, preparing)
         turn = await self.prompt(session.id, prompt)
         done = CommandExecuted(
             name=command.name,
@@ -155,7 +155,7 @@ class Runs:
         """
         ids = await self._session_ids(session_id)
         async with ids.changing:
-            if session_id in self._tasks or session_id in self._asides:
+            if session_id in self._tasks or session_id in self._preparations:
                 raise SessionBusyError(session_id)
             await refuse_claimed(self._engine, session_id)
             yield ids
@@ -277,7 +277,7 @@ class Runs:
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        tasks = [*self._asides.of(session_id), *([run] if run is not None else ())]
+        tasks = [*self._preparations.of(session_id), *([run] if run is not None else ())]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -287,7 +287,7 @@ class Runs:
     async def aclose(self) -> None:
         """Stop all runs and commands that are prepared, wait for them, and begin no other run."""
         self._closed = True
-        tasks = [*self._tasks.values(), *self._asides.all()]
+        tasks = [*self._tasks.values(), *self._preparations.all()]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -393,7 +393,7 @@ class Runs:
                 try:
                     yield run
                 finally:
-                    await run.trail.close()
+                    await run.snapshots.close()
                     run.settle()
         finally:
             await self._engine.storage.release(fence)

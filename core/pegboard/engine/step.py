@@ -99,7 +99,7 @@ class Step:
                 id=run.ids.part(),
                 session_id=run.session.id,
                 message_id=self._message.id,
-                snapshot=run.trail.known(user.id),
+                snapshot=run.snapshots.known(user.id),
             )
         )
 
@@ -117,7 +117,7 @@ class Step:
         caller makes it shorter. Otherwise that is a failure like any other.
         """
         try:
-            self._run.trail.begin(self._message, self._processor)
+            self._run.snapshots.begin(self._message, self._processor)
             self._take_step()
             async with self._run.budget.in_time():
                 return await self._ask(await request(), may_overflow=may_overflow)
@@ -301,7 +301,7 @@ class Step:
                 reason=reason,
                 cost=cost,
                 tokens=tokens,
-                snapshot=self._run.trail.known(self._message.parent_id),
+                snapshot=self._run.snapshots.known(self._message.parent_id),
             )
         )
         if failure is not None:

@@ -16,7 +16,7 @@ from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
 from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.calls.repeats import digest, digest_of_call
-from pegboard.engine.content.sanitise import kept_error, kept_result
+from pegboard.engine.content.sanitise import clean_error, clean_result
 from pegboard.engine.ending.failures import denial
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
@@ -134,7 +134,7 @@ class Caller:
     ) -> None:
         """Tell the model why."""
         outputs = self._run.engine.outputs(self._view.id)
-        cut = await kept_error(text, output_dir=outputs, hint=self._hint())
+        cut = await clean_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
     def _repaired(self, call: ToolCall) -> _Plan:
@@ -169,7 +169,7 @@ class Caller:
         context = CallContext(
             run, self._view, self._processor, call.id, message_id, call_tool=call_tool
         )
-        run.trail.expect(tool)
+        run.snapshots.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
         values = await _values(tool, plan.input)
         if tool.serves == _REFUSED:  # it does nothing, and who writes it again is told so
@@ -208,7 +208,7 @@ class Caller:
         )
         if tool.serves != _REFUSED:
             self.made.add(call.id)
-        async with run.trail.calling(call.id, tool):  # a plugin may format what the tool wrote
+        async with run.snapshots.calling(call.id, tool):  # a plugin may format what the tool wrote
             result = await self._within_limit(tool, context, values)
             result = await engine.hooks.fold(
                 hookspecs.tool_execute_after,
@@ -218,7 +218,7 @@ class Caller:
                 context=context,
             )
         outputs = engine.outputs(self._view.id)
-        kept = await kept_result(result, output_dir=outputs, hint=self._hint())
+        kept = await clean_result(result, output_dir=outputs, hint=self._hint())
         seen = {STAMPS: context.stamps} if context.stamps else {}
         return replace(kept, metadata={**kept.metadata, **seen})
 
@@ -247,7 +247,7 @@ class Caller:
         run = self._run
         if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
             return
-        await run.trail.looked()  # files that have changed are news
+        await run.snapshots.looked()  # files that have changed are news
         if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
             return
         request = make_request(

@@ -24,7 +24,7 @@ from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.asking.toolquestion import ask_user
 from pegboard.engine.calls.children import take_subagent
-from pegboard.engine.content.sanitise import kept_facts, kept_text, kept_title
+from pegboard.engine.content.sanitise import clean_facts, clean_text, clean_title
 from pegboard.engine.input.usermessage import Prompt, stored
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.processor import Processor
@@ -146,7 +146,7 @@ class CallContext:
     @property
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
-        announce = partial(self._run.trail.intends, self._call_id)
+        announce = partial(self._run.snapshots.intends, self._call_id)
         return self._engine.files.view(self._view.id, announce=announce, noted=self._noted)
 
     @property
@@ -221,7 +221,7 @@ class CallContext:
             metadata=metadata or {},
             tool=ToolReference(message_id=self._message_id, call_id=self._call_id),
         )
-        with self._run.trail.asking(self._call_id), self.clock.timing():
+        with self._run.snapshots.asking(self._call_id), self.clock.timing():
             await settle(self._engine, self._view, request, self._run.writer)
 
     async def ask_path(self, path: Path) -> Path:
@@ -234,7 +234,7 @@ class CallContext:
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""
         call = ToolReference(message_id=self._message_id, call_id=self._call_id)
-        with self._run.trail.asking(self._call_id), self.clock.timing():
+        with self._run.snapshots.asking(self._call_id), self.clock.timing():
             return await ask_user(self._run, questions, call)
 
     def progress(
@@ -244,8 +244,8 @@ class CallContext:
         self._processor.tool_progress(
             ToolProgress(
                 id=self._call_id,
-                title=None if title is None else kept_title(title),
-                metadata=None if metadata is None else kept_facts(metadata),
+                title=None if title is None else clean_title(title),
+                metadata=None if metadata is None else clean_facts(metadata),
             )
         )
 
@@ -325,9 +325,9 @@ class CallContext:
 
     async def edited(self, path: Path) -> None:
         """Say that the call changed this file."""
-        self._run.trail.edited(self._call_id, path)
+        self._run.snapshots.edited(self._call_id, path)
         self._changed[path] = None
-        self._run.writer.change(Emit(FileEdited(file=kept_text(str(path)))))
+        self._run.writer.change(Emit(FileEdited(file=clean_text(str(path)))))
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """What another tool answers: a call of its own, with its part, permission and hooks."""
@@ -343,7 +343,7 @@ class CallContext:
             names = ", ".join(each.name for each in self._view.agents if each.mode != "subagent")
             raise ToolError(f"no agent {agent!r} talks to the user; these do: {names}")
         run = self._run
-        said = TextInput(text=kept_text(text), synthetic=True)
+        said = TextInput(text=clean_text(text), synthetic=True)
         prompt = Prompt(parts=(said,), agent=agent)
         turn, change = stored(self._engine, run.session, prompt, run.ids)
         puts = [PutPart(part) for part in turn.parts]

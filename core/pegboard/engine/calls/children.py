@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 from pegboard.contract.context import ChildResult
-from pegboard.engine.content.sanitise import kept_title
+from pegboard.engine.content.sanitise import clean_title
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import MAX_DEPTH, Run
 from pegboard.engine.session.sessions import new_session
@@ -50,7 +50,7 @@ async def child_session(engine: Engine, request: ChildRequest) -> Session:
 
 def _line(description: str) -> str:
     """The description as a part of a title: a line that is not too long."""
-    return kept_title(" ".join(description.split()))
+    return clean_title(" ".join(description.split()))
 
 
 def child_result(session_id: str, turn: Turn) -> ChildResult:

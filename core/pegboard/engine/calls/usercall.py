@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pegboard.contract.changes import PutMessage
 from pegboard.contract.context import SessionView
 from pegboard.contract.results import ToolResult
-from pegboard.engine.content.sanitise import kept_error, kept_result
+from pegboard.engine.content.sanitise import clean_error, clean_result
 from pegboard.engine.ending.failures import denial, failure_of
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
@@ -51,7 +51,7 @@ def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> Assi
     )
 
 
-async def make_call(
+async def user_call(
     run: Run, view: SessionView, user: UserMessage, call: UserCall, *, agent: str
 ) -> Turn:
     """The answer with the call's result, stored; what went wrong with the call is its result."""
@@ -83,13 +83,13 @@ async def _call(
         await run.writer.barrier()  # the call is stored before it can have an effect
         await _record(run, call, agent=agent)
         result = await call.work(context)
-        result = await kept_result(result, output_dir=output_dir, hint=hint)
+        result = await clean_result(result, output_dir=output_dir, hint=hint)
         processor.tool_done(ToolDone(id=call.call_id, result=result))
     except RequiredHookError:
         raise
     except PegboardError as error:
         denied = denial(error) if isinstance(error, PermissionDeniedError) else None
-        text = await kept_error(str(error), output_dir=output_dir, hint=hint)
+        text = await clean_error(str(error), output_dir=output_dir, hint=hint)
         processor.tool_failed(ToolFailed(id=call.call_id, error=text, metadata=denied))
 
 

@@ -21,7 +21,7 @@ LEFT_OUT = "leftOut"
 """The key under which metadata name what was left out of them."""
 
 
-async def kept_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
+async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
     """The answer as it is stored, shown and sent; what it cannot be is left out and said.
 
     :raises ToolError: when its fields are not of the types that the contract names.
@@ -34,21 +34,21 @@ async def kept_result(result: ToolResult, *, output_dir: Path, hint: str) -> Too
     )
     kept, missing = _fitting(files)
     plain = ToolResult(
-        output=kept_text("\n\n".join((output, *missing))),
-        title=kept_title(title),
-        metadata=kept_facts(metadata),
+        output=clean_text("\n\n".join((output, *missing))),
+        title=clean_title(title),
+        metadata=clean_facts(metadata),
         attachments=kept,
     )
     return await limit_output(plain, output_dir=output_dir, hint=hint)
 
 
-async def kept_error(text: str, *, output_dir: Path, hint: str) -> str:
+async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
     """Why a call failed, in a text that a model can read."""
-    result = ToolResult(output=kept_text(text))
+    result = ToolResult(output=clean_text(text))
     return (await limit_output(result, output_dir=output_dir, hint=hint)).output
 
 
-def kept_text(text: str) -> str:
+def clean_text(text: str) -> str:
     """The text without halves of letters (surrogates), which no encoding can write."""
     try:
         text.encode()
@@ -57,12 +57,12 @@ def kept_text(text: str) -> str:
     return text
 
 
-def kept_title(title: str) -> str:
+def clean_title(title: str) -> str:
     """The title, of a long one the beginning."""
-    return kept_text(title[:TITLE_LETTERS])
+    return clean_text(title[:TITLE_LETTERS])
 
 
-def kept_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
+def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
     """Those that can be written as JSON and fit together; the names of others under `leftOut`."""
     room = FACTS_BYTES
     if 0 <= _size(facts) <= room:
@@ -70,13 +70,13 @@ def kept_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     missing = []
     for name, fact in facts.items():
-        plain = kept_text(fact) if isinstance(fact, str) else fact
+        plain = clean_text(fact) if isinstance(fact, str) else fact
         size = _size(plain)
         if isinstance(name, str) and 0 <= size <= room:
             kept[name] = plain
             room -= size
         else:
-            missing.append(kept_title(str(name)))
+            missing.append(clean_title(str(name)))
     return {**kept, LEFT_OUT: missing} if missing else kept
 
 
@@ -109,7 +109,7 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
             room -= size
         else:
             why = "is empty" if size <= 0 else f"has {size:,} bytes, {room:,} could be attached"
-            missing.append(f"[The attachment {kept_title(file.filename or file.mime)} {why}]")
+            missing.append(f"[The attachment {clean_title(file.filename or file.mime)} {why}]")
     return tuple(kept), missing
 
 
@@ -122,7 +122,7 @@ def _attachment(given: object) -> Attachment:
     file = _checked(given, Attachment, "attachment")
     name = _checked(file.filename, str | None, "attachment's filename")
     return Attachment(
-        mime=kept_text(_checked(file.mime, str, "attachment's mime")),
-        url=kept_text(_checked(file.url, str, "attachment's url")),
-        filename=name if name is None else kept_title(name),
+        mime=clean_text(_checked(file.mime, str, "attachment's mime")),
+        url=clean_text(_checked(file.url, str, "attachment's url")),
+        filename=name if name is None else clean_title(name),
     )

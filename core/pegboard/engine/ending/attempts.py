@@ -4,7 +4,7 @@ import asyncio
 import random
 from datetime import UTC, datetime
 
-from pegboard.engine.ending.retry import Decision, EmptyAnswerError, decide, fault_of
+from pegboard.engine.ending.retry import EmptyAnswerError, RetryDecision, decide, fault_of
 from pegboard.errors import ProviderError
 from pegboard.schema.config import RetryConfig
 
@@ -25,7 +25,7 @@ class Attempts:
         self._empty = 0
         self._failed_at: float | None = None
 
-    def failed(self, error: ProviderError) -> Decision:
+    def failed(self, error: ProviderError) -> RetryDecision:
         """What follows from one more failure."""
         now = datetime.now(UTC)
         time = asyncio.get_running_loop().time()
@@ -34,7 +34,7 @@ class Attempts:
         self.made += 1
         self._empty += isinstance(error, EmptyAnswerError)
         if self._empty >= EMPTY_ANSWERS:
-            return Decision(kind="gave_up", note=f"{self._empty} times")
+            return RetryDecision(kind="gave_up", note=f"{self._empty} times")
         return decide(
             fault_of(error, now=now),
             attempt=self.made,

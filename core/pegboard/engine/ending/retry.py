@@ -70,7 +70,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     asked_s: float | None = None
 
 
-class Decision(msgspec.Struct, frozen=True, kw_only=True):
+class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
     """`wait_s` is how long to wait before the next attempt, None for no other attempt.
 
     `note` says why there is no other, where the error itself does not.
@@ -106,22 +106,22 @@ def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
     limits: RetryConfig,
     now: datetime,
     draw: Callable[[], float],
-) -> Decision:
+) -> RetryDecision:
     """What follows from the failure of this attempt, counted from 1, after `elapsed_s`.
 
     `draw` gives numbers from 0 to 1 for the jitter; `now` is for the text alone.
     """
     if not fault.passing:
-        return Decision(kind=fault.kind)
+        return RetryDecision(kind=fault.kind)
     if attempt >= limits.attempts:
         note = f"gave up after {attempt} attempts" if attempt > 1 else ""
-        return Decision(kind="gave_up", note=note)
+        return RetryDecision(kind="gave_up", note=note)
     wait_s = _wait_s(fault, attempt, limits, draw())
     if elapsed_s + wait_s <= limits.total_s:
-        return Decision(kind=fault.kind, wait_s=wait_s)
+        return RetryDecision(kind=fault.kind, wait_s=wait_s)
     if fault.asked_s is not None:
-        return Decision(kind=fault.kind, note=_asked_too_long(fault.asked_s, now))
-    return Decision(kind="gave_up", note=f"gave up after {elapsed_s:.0f} s")
+        return RetryDecision(kind=fault.kind, note=_asked_too_long(fault.asked_s, now))
+    return RetryDecision(kind="gave_up", note=f"gave up after {elapsed_s:.0f} s")
 
 
 def _wait_s(fault: Fault, attempt: int, limits: RetryConfig, drawn: float) -> float:

@@ -10,7 +10,7 @@ from pegboard.errors import AbortedError
 _Value = TypeVar("_Value")
 
 
-class Asides:
+class Preparations:
     """The tasks of such work by session; who waits for the work owns its task."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Asides:
 
         :raises AbortedError: when the session was aborted meanwhile.
         """
-        task = asyncio.create_task(work, name=f"aside {session_id}")
+        task = asyncio.create_task(work, name=f"preparation {session_id}")
         tasks = self._tasks.setdefault(session_id, set())
         tasks.add(task)
         try:

@@ -9,7 +9,7 @@ import msgspec
 from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.contract.context import ProcessResult
 from pegboard.contract.results import ToolResult
-from pegboard.engine.calls.usercall import UserCall, make_call
+from pegboard.engine.calls.usercall import UserCall, user_call
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.run import Run
 from pegboard.engine.toolcontext import CallContext
@@ -77,7 +77,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
         work=work,
         finish=None,
     )
-    return await make_call(run, run.view(agent, model), info, call, agent=name)
+    return await user_call(run, run.view(agent, model), info, call, agent=name)
 
 
 async def _ran(context: CallContext, command: str) -> ToolResult:

@@ -225,7 +225,7 @@ async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIter
         try:
             yield run
         finally:
-            await run.trail.close()
+            await run.snapshots.close()
 
 
 async def _outputs(

@@ -13,7 +13,7 @@ from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.contract.context import ChildResult, SessionView
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.engine.calls.children import take_subagent
-from pegboard.engine.calls.usercall import UserCall, make_call
+from pegboard.engine.calls.usercall import UserCall, user_call
 from pegboard.engine.parts import ChildRequest
 from pegboard.engine.run import Run
 from pegboard.engine.toolcontext import CallContext
@@ -53,7 +53,7 @@ async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: Subt
         work=work,
         finish="tool-calls",
     )
-    await make_call(run, view, user, call, agent=part.agent)
+    await user_call(run, view, user, call, agent=part.agent)
     if part.command is not None and next_subtask(run, user) is None:
         _ask_to_go_on(run, user)
 

@@ -45,7 +45,7 @@ class PartIds(Protocol):
 
 
 class Followed(Protocol):
-    """What a trail follows: a run, as far as it is about the steps of a session."""
+    """The run whose steps are followed, as far as snapshots need it."""
 
     engine: Engine
     session: Session
@@ -72,7 +72,7 @@ class _Step:
     tree: str | None = None
 
 
-class Trail:
+class StepSnapshots:
     """The snapshots of one run; without snapshots it does nothing."""
 
     def __init__(self, run: Followed) -> None:

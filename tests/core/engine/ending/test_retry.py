@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cases import built, load
-from pegboard.engine.ending.retry import Decision, Fault, decide, fault_of
+from pegboard.engine.ending.retry import Fault, RetryDecision, decide, fault_of
 from pegboard.engine.ending.retry_after import asked_wait_s
 from pegboard.errors import ProviderError
 from pegboard.schema.config import RetryConfig
@@ -51,7 +51,9 @@ def error_of(case: Mapping[str, Any]) -> BaseException:
     )
 
 
-def decided(case: Mapping[str, Any], fault: Fault, limits: RetryConfig, drawn: float) -> Decision:
+def decided(
+    case: Mapping[str, Any], fault: Fault, limits: RetryConfig, drawn: float
+) -> RetryDecision:
     return decide(
         fault,
         attempt=case["attempt"],
@@ -156,7 +158,7 @@ def test_a_wait_over_the_time_for_all_attempts_ends_them_and_says_until_when() -
         fault, attempt=1, elapsed_s=0, limits=RetryConfig(), now=NOW, draw=lambda: 0.0
     )
 
-    assert decision == Decision(
+    assert decision == RetryDecision(
         kind="rate_limit",
         note="the provider asks to wait 86400 s, until 2026-03-05 05:06:07 UTC",
     )
@@ -172,6 +174,6 @@ def test_the_time_for_all_attempts_counts_the_waits() -> None:
     ]
 
     assert decisions == [
-        Decision(kind="server", wait_s=2),
-        Decision(kind="gave_up", note="gave up after 8 s"),
+        RetryDecision(kind="server", wait_s=2),
+        RetryDecision(kind="gave_up", note="gave up after 8 s"),
     ]
