@@ -7,16 +7,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import WRAPPER_ASSIGNMENTS, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, overload
 
 from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments
 from pegboard.contract.results import ToolResult
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
 from pegboard.kit.threads import Threads
+from pegboard.schema.agent import Agent, AgentWork
 
 if TYPE_CHECKING:
     from pegboard.contract.context import ToolContext
 
+_Serving = TypeVar("_Serving", bound="Tool | Agent")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 Effect = Literal["reads", "edits", "runs", "delegates"]
@@ -309,9 +311,9 @@ def tool(  # noqa: PLR0913 - the facts of a tool
     return make if function is None else make(function)
 
 
-def serving(tools: Iterable[Tool], service: Service) -> Tool | None:
-    """The newest of the tools that says it serves so."""
-    return next((tool for tool in reversed([*tools]) if tool.serves == service), None)
+def serving(found: Iterable[_Serving], work: Service | AgentWork) -> _Serving | None:
+    """The newest of these tools, or of these agents, that does this work of the engine's."""
+    return next((each for each in reversed([*found]) if each.serves == work), None)
 
 
 def checked_id(id: str) -> str:  # noqa: A002 - the field's name

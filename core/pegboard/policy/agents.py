@@ -9,7 +9,7 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError, NotFoundError
 from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.permissions import matches
-from pegboard.schema.agent import Agent, AgentWork
+from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.permission import Rule
@@ -102,11 +102,6 @@ def _choice(name: str, key: str) -> ModelChoice:
     if not (provider_id and model_id):
         raise ConfigError(f'must be "provider/model", not "{name}"', key=key)
     return ModelChoice(provider_id=provider_id, model_id=model_id)
-
-
-def agent_for(agents: Mapping[str, Agent], work: AgentWork) -> Agent | None:
-    """The agent that does this work of the engine's; of several the newest."""
-    return next((each for each in reversed([*agents.values()]) if each.serves == work), None)
 
 
 def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:

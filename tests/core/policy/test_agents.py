@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 
 from pegboard.contract.context import Ruleset
-from pegboard.contract.tools import Tool
+from pegboard.contract.tools import Tool, serving
 from pegboard.errors import ConfigError, NotFoundError
-from pegboard.policy.agents import agent_for, agents_from, default_agent, find_agent, rulesets_for
+from pegboard.policy.agents import agents_from, default_agent, find_agent, rulesets_for
 from pegboard.policy.permissions import judge
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import AgentConfig, Config
@@ -96,9 +96,9 @@ def test_an_agent_in_the_place_of_another_serves_as_that_one_did() -> None:
     other = agents_from(Config(), [first, _agent("newer", serves="titles")])
 
     assert kept["namer"] == _agent("namer", prompt="2", serves="titles")
-    assert agent_for(kept, "titles") == kept["namer"]
-    assert agent_for(other, "titles") == other["newer"]
-    assert agent_for(other, "summaries") is None
+    assert serving(kept.values(), "titles") == kept["namer"]
+    assert serving(other.values(), "titles") == other["newer"]
+    assert serving(other.values(), "summaries") is None
 
 
 def test_a_disabled_agent_is_gone() -> None:

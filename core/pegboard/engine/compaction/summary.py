@@ -12,6 +12,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import Emit, PutMessage, PutPart
 from pegboard.contract.compactors import Compaction, CompactionRequest
 from pegboard.contract.context import SessionView
+from pegboard.contract.tools import serving
 from pegboard.engine.compaction.window import estimate, fixed_tokens, next_request, usable
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.history import COMPACTION, compaction_of, is_compaction
@@ -19,7 +20,6 @@ from pegboard.engine.request import plain_request
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.errors import ContextOverflowError, ProviderError
-from pegboard.policy.agents import agent_for
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import SessionCompacted, SessionFailed
 from pegboard.schema.message import (
@@ -66,7 +66,7 @@ _FALLBACK = Agent(
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
     """The agent that writes summaries; one of ours where no plugin brings any."""
-    return agent_for(agents, "summaries") or _FALLBACK
+    return serving(agents.values(), "summaries") or _FALLBACK
 
 
 @dataclass(slots=True)
