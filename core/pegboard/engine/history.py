@@ -1,7 +1,7 @@
 """A session's turns while it runs, and what the model sees of them.
 
-Each turn is converted once; the same message object goes into every later request, where the
-provider keeps its encoded form. A step costs no more because the session is long.
+Each turn is converted once; the same message object goes into every later request, so that a
+provider can keep its encoded form. The cost of a step does not grow with the session.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"
 SUMMARISE = "What have we done so far?"
 COMPACTION = "compaction"
-"""What is under this name in a summary's metadata makes the model's view begin with it."""
+"""The key in the metadata of a summary with which the model's view begins."""
 GO_ON = "Go on."
 SUBTASK = "The user had a subagent do the following task."
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
@@ -49,7 +49,7 @@ _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 class _Sent(msgspec.Struct):
     """The turns of the newest request, and what a model saw of them, without the last "go on".
 
-    The next request begins with the same turns, so only what is new is looked at.
+    The next request begins with the same turns, so only new ones are converted.
     """
 
     model: str
@@ -58,7 +58,7 @@ class _Sent(msgspec.Struct):
 
 
 class History:
-    """The turns of a session in the order in which the model saw them, and their converted form.
+    """The turns of a session as the model saw them in order, and their converted form.
 
     `subagents` is the tool by which the model calls one.
     """
@@ -97,7 +97,7 @@ class History:
             self._summary = info.id
 
     def drop(self, message_id: str) -> None:
-        """Take a turn out."""
+        """Remove a turn."""
         self.turns = [turn for turn in self.turns if turn.info.id != message_id]
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._count_users()
@@ -111,14 +111,14 @@ class History:
         return self.turns[self._places[message_id]]
 
     def summary(self) -> Turn | None:
-        """The newest summary that stands for what was before it."""
+        """The newest summary, which replaces all that was before it."""
         return self.get(self._summary) if self._summary in self._places else None
 
     def view(self) -> tuple[Turn, ...]:
-        """What the model sees: all turns, or the newest summary and what stays beside it.
+        """The model's view: all turns, or the newest summary and the turns beside it.
 
-        First the request for the summary and the summary, then the turns that were kept, then
-        all later ones. Requests and summaries that came to nothing are left out.
+        First the request for the summary and the summary, then the kept turns, then all later
+        ones. Failed compactions are left out.
         """
         if not self._aside:
             return tuple(self.turns)
@@ -144,12 +144,12 @@ class History:
             yield place, self.turns[place]
 
     def prompts_after(self, message_id: str) -> tuple[str, ...]:
-        """The ids of the user's messages that stand behind this one."""
+        """The ids of the user's messages after this one."""
         start = self._places[message_id]
         return tuple(self.turns[place].info.id for place in self._users if place > start)
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
-        """What the model sees of these turns; the last word is never its own.
+        """These turns as messages for the model; the last one is never the model's.
 
         Some providers refuse a request that ends with an answer, or two answers in a row.
         """
@@ -167,7 +167,7 @@ class History:
         return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
 
     def converted(self, model: Model, turn: Turn) -> tuple[ModelMessage, ...]:
-        """What the model sees of one turn; the same objects each time."""
+        """One turn as messages for the model; the same objects each time."""
         name = f"{model.provider_id}/{model.id}"
         known = self._memo.get(turn.info.id)
         if known is None or known[0] is not turn or known[1] != name:
@@ -177,10 +177,10 @@ class History:
 
 
 def as_seen(turns: Iterable[Turn]) -> list[Turn]:
-    """Stored turns as the model saw them.
+    """Stored turns in the order in which the model saw them.
 
-    A prompt is stored before its files are read. An answer that began meanwhile is stored behind
-    it and belongs before it: it answers an earlier one.
+    A prompt is stored before its files are read. An answer to an earlier prompt that began
+    meanwhile is stored after it, and belongs before it.
     """
     found: list[Turn] = []
     known: set[str] = set()
@@ -195,7 +195,7 @@ def as_seen(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _came_later(turn: Turn, parent_id: str) -> bool:
-    """Whether the turn is a prompt behind the one that an answer is for."""
+    """Whether the turn is a later prompt than the answered one."""
     is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
     return is_prompt and turn.info.id != parent_id
 
@@ -208,30 +208,30 @@ def is_compaction(turn: Turn) -> bool:
 
 
 def compaction_of(turn: Turn) -> CompactionPart | None:
-    """The request for a summary that this turn is."""
+    """The part that makes this turn a request for a summary, None for another turn."""
     return next((part for part in turn.parts if isinstance(part, CompactionPart)), None)
 
 
 def kept_ids(info: Message) -> tuple[str, ...]:
-    """The turns that stay beside a summary."""
+    """The ids of the turns that stay in view beside a summary."""
     metadata = info.metadata if isinstance(info, AssistantMessage) else None
     return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
 
 
 def convert(turn: Turn, model: Model, *, subagents: str = "subagents") -> tuple[ModelMessage, ...]:
-    """What a model sees of one turn: no call is ever without its result.
+    """One turn as messages for a model: each call has a result.
 
-    A subagent that the user names is to be called by the tool `subagents`.
+    `subagents` is the tool that a model is told to use for a subagent that the user names.
     """
     match turn.info:
         case UserMessage():
-            content = tuple(item for part in turn.parts for item in _said(part, subagents))
+            content = tuple(item for part in turn.parts for item in _user_content(part, subagents))
             return (ModelMessage(role="user", content=content),) if content else ()
         case AssistantMessage() as info:
             if info.error is not None and not _worth_keeping(info, turn.parts):
                 return ()
             same = info.provider_id == model.provider_id and info.model_id == model.id
-            return _answered(turn.parts, own=same and not info.summary)
+            return _answer_messages(turn.parts, own=same and not info.summary)
         case unknown:
             assert_never(unknown)
 
@@ -241,7 +241,7 @@ def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
 
 
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
-    """Whether a failed answer has something for the model: what tools did, or a text's start."""
+    """Whether a failed answer is worth sending: results of tools, or the start of a text."""
     states = [part.state for part in parts if isinstance(part, ToolPart)]
     if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
         return True
@@ -250,11 +250,11 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
 
 
 def _was_interrupted(state: ToolState) -> bool:
-    """Whether the program ended while the call ran: then nobody knows what it has done."""
+    """Whether the program ended during the call, so that its effects are unknown."""
     return isinstance(state, Failed) and state.error == INTERRUPTED_CALL
 
 
-def _said(part: Part, subagents: str) -> tuple[Content, ...]:
+def _user_content(part: Part, subagents: str) -> tuple[Content, ...]:
     match part:
         case TextPart(ignored=False, text=text) if text:
             return (Text(text=text),)
@@ -270,7 +270,7 @@ def _said(part: Part, subagents: str) -> tuple[Content, ...]:
             return ()
 
 
-def _answered(parts: Sequence[Part], *, own: bool) -> tuple[ModelMessage, ...]:
+def _answer_messages(parts: Sequence[Part], *, own: bool) -> tuple[ModelMessage, ...]:
     said: list[Content] = []
     results: list[Content] = []
     for part in parts:

@@ -25,7 +25,7 @@ from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 
 
 async def answer(run: Run) -> None:
-    """Answer every prompt of the session, those that come meanwhile included."""
+    """Answer every prompt of the session, also those that arrive during the run."""
     turn: _Turn | None = None
     unmark(run)
     while (user := unanswered(run)) is not None:
@@ -34,7 +34,7 @@ async def answer(run: Run) -> None:
             continue
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
-            continue  # a prompt that came meanwhile is seen by the step, so it is what is answered
+            continue  # a prompt that arrived meanwhile is already in the history: answer that one
         if (task := next_subtask(run, user)) is not None:
             await run_subtask(run, turn.view, user, task)
             continue
@@ -46,11 +46,11 @@ async def answer(run: Run) -> None:
 
 
 def unanswered(run: Run) -> UserMessage | None:
-    """The newest prompt, if its answer is not complete; order is the database's, not the ids'.
+    """The newest prompt without a complete answer, in the order of the database, not of the ids.
 
-    A request for a compaction is such a prompt, and those that wait right before another one have
-    their turn first. One that the engine made in the middle of an answer leaves the prompt that
-    is being answered.
+    A request for a compaction counts as a prompt; several in a row are taken from the first. A
+    compaction that the engine requested in the middle of an answer goes back to the prompt that
+    was being answered.
     """
     for place, turn in run.history.users():
         assert isinstance(turn.info, UserMessage)
@@ -66,7 +66,7 @@ def unanswered(run: Run) -> UserMessage | None:
 
 
 def _asked_before(run: Run, place: int) -> UserMessage | None:
-    """The first of the requests for a compaction that wait right before the prompt there."""
+    """The first of the unanswered requests for a compaction right before this place."""
     first = None
     for at in range(place - 1, -1, -1):
         turn = run.history.turns[at]

@@ -1,4 +1,4 @@
-"""Events of a step become parts: a state machine that neither waits nor reads nor writes.
+"""The processor: events of a step become parts. A state machine without I/O and without waiting.
 
 Tool state goes pending, running, then completed or error, and never back. Text is kept in
 pieces and joined when it is whole, so that a delta costs the same in a long answer.
@@ -39,13 +39,13 @@ from pegboard.schema.part import (
 from pegboard.storage.records import to_row
 
 PROGRESS_BYTES_S = 8_000
-"""A call's progress is stored and told whole each time; so much of it in a second on average."""
+"""Average rate at which a call's progress is stored and published: each time as a whole."""
 _MS_PER_S = 1000
 
 
 @dataclass(slots=True)
 class _Block:
-    """Text or reasoning that is being written."""
+    """A text or reasoning block that is streamed."""
 
     part: TextPart | ReasoningPart
     pieces: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class _Block:
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a running call is, and when that was put last; in milliseconds."""
+    """Progress of a running call, and when it was stored last; in milliseconds."""
 
     part: ToolPart
     put_at: int
@@ -65,14 +65,14 @@ class _Progress:
     waits: bool = False
 
     def is_due(self, now: int) -> bool:
-        """Whether enough time has gone by; a clock that is set back delays nothing."""
+        """Whether the pause is over; a clock that is set back delays nothing."""
         return not self.put_at <= now < self.put_at + self.pause
 
 
 class Processor:
-    """The parts of one assistant message, while they come into being.
+    """The parts of one assistant message while it is streamed.
 
-    `parts` are the parts as they were put last, in the order of their beginning. `new_id`
+    `parts` are the parts as they were stored last, in the order of their start. `new_id`
     gives an id for a part, `now` the time in milliseconds.
     """
 
@@ -94,12 +94,12 @@ class Processor:
         self._progress: dict[str, _Progress] = {}
 
     def put(self, part: Part) -> None:
-        """Take a part that is made elsewhere, such as the step's start."""
+        """Add a part that is made elsewhere, such as the step's start."""
         self.parts[part.id] = part
         self._sink.put(part)
 
     def dirty(self) -> tuple[Part, ...]:
-        """The calls whose progress is to be put now; that of others waits, the longer the more."""
+        """The calls whose progress is stored now; large progress is stored less often."""
         now = self._now()
         waiting = [each for each in self._progress.values() if each.waits]
         due = [each.part for each in waiting if each.is_due(now)]
@@ -116,7 +116,7 @@ class Processor:
         self._begin(TextPart, ("text", event.id), event.metadata)
 
     def text_delta(self, event: TextDelta) -> None:
-        """Text goes on."""
+        """Text is added to a block."""
         self._go_on(TextPart, ("text", event.id), event.text)
 
     def text(self, block_id: str) -> TextPart | None:
@@ -141,7 +141,7 @@ class Processor:
         self._begin(ReasoningPart, ("reasoning", event.id), event.metadata)
 
     def reasoning_delta(self, event: ReasoningDelta) -> None:
-        """Reasoning goes on."""
+        """Text is added to a block of reasoning."""
         self._go_on(ReasoningPart, ("reasoning", event.id), event.text)
 
     def reasoning_end(self, event: ReasoningEnd) -> None:
@@ -174,11 +174,11 @@ class Processor:
         return part
 
     def tool_state(self, call_id: str) -> ToolState:
-        """How far the call is."""
+        """The state of the call."""
         return self._tools[call_id].state
 
     def tool_progress(self, event: ToolProgress) -> None:
-        """The tool says how far it is: the first time at once, then with the next storing."""
+        """Take progress of a tool: stored at once the first time, later with the next storing."""
         part = self._tools.get(event.id)
         if part is None or not isinstance(part.state, Running):
             return
@@ -234,7 +234,7 @@ class Processor:
     # endings
 
     def close(self, reason: str) -> None:
-        """Leave nothing open: text is kept as far as it came, unfinished calls fail."""
+        """End all open blocks and calls: partial text is kept, unfinished calls fail."""
         for key in list(self._blocks):
             self._close(key, "".join(self._blocks[key].pieces).rstrip(), None)
         for call_id, part in list(self._tools.items()):
@@ -242,7 +242,7 @@ class Processor:
                 self.tool_failed(ToolFailed(id=call_id, error=reason))
 
     def drop(self) -> tuple[str, ...]:
-        """Forget what the model has said; the ids of the parts that are gone with it."""
+        """Drop the parts that the model has streamed; their ids."""
         gone = tuple(
             part.id
             for part in self.parts.values()
@@ -256,7 +256,7 @@ class Processor:
         return gone
 
     def calls(self) -> tuple[ToolPart, ...]:
-        """The calls of the message, in the order of their beginning."""
+        """The calls of the message, in the order of their start."""
         return tuple(self._tools.values())
 
     def _begin(
@@ -278,7 +278,7 @@ class Processor:
         return block
 
     def _go_on(self, kind: type[TextPart | ReasoningPart], key: tuple[str, str], text: str) -> None:
-        """Add text; a block that nobody has begun begins with it."""
+        """Add text to a block, which begins here if the provider has not begun it."""
         block = self._blocks.get(key) or self._begin(kind, key, None)
         block.pieces.append(text)
         self._sink.delta(block.part, text)
@@ -293,7 +293,7 @@ class Processor:
         self.put(part)
 
     def _shown(self, part: ToolPart) -> None:
-        """The progress is put now; the next time is the later the more there is of it."""
+        """Record that progress is stored now; the next pause grows with its size."""
         pause = len(to_row(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 

@@ -38,7 +38,7 @@ async def offered_tools(
 
 
 def _is_on(tool: Tool, switches: Mapping[str, bool]) -> bool:
-    """Whether a prompt leaves a tool on: patterns of names and permissions, the last counts."""
+    """Whether a prompt offers a tool: patterns of ids and permissions, of which the last counts."""
     chosen = [
         on
         for pattern, on in switches.items()
@@ -64,7 +64,7 @@ async def build_request(
     tools: tuple[ToolDefinition, ...],
     last_step: bool,
 ) -> ModelRequest:
-    """The request of one step, after all plugins have had their say."""
+    """The request of one step, after the hooks of all plugins."""
     engine = run.engine
     system = await _system(engine, view, user, last_step=last_step)
     turns = await engine.hooks.fold(
@@ -91,7 +91,7 @@ async def build_request(
 
 
 async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRequest:
-    """A request of one text, beside the conversation: the agent's own prompt and no tools."""
+    """A request of one text outside of the conversation: the agent's prompt, no tools."""
     agent, model = view.agent, view.model
     request = ModelRequest(
         model=model,

@@ -34,9 +34,9 @@ MAX_WIDTH = 8
 
 @dataclass(slots=True)
 class SessionIds:
-    """Ids of one session: each is greater than all that the session has, a client's included.
+    """Ids of one session: each is greater than every id in it, also than those of clients.
 
-    Who reads the session, changes it and stores it holds `changing` meanwhile.
+    `changing` is the lock of whoever reads the session, changes it and stores it.
     """
 
     source: IdSource
@@ -55,14 +55,14 @@ class SessionIds:
         return self.last_part
 
     def note(self, turn: Turn) -> None:
-        """Take ids into account that somebody else has made."""
+        """Take account of the ids of a turn that was made elsewhere, such as by a client."""
         self.last_message = max(self.last_message or "", turn.info.id)
         for part in turn.parts:
             self.last_part = max(self.last_part or "", part.id)
 
 
 async def no_subagents(request: ChildRequest) -> ChildResult:
-    """Refuse a subagent to calls that belong to no answer, as those of a slash command do.
+    """Refuse a subagent to a call outside of an answer, such as one of a slash command.
 
     :raises ToolError: always.
     """
@@ -76,10 +76,10 @@ class Run:
     """One session's run: from the first unanswered prompt until none is left.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
-    are those of the turn, by what came of them, `progress` counts its steps that got nowhere.
-    `run_child` has a subagent work. `snapshots` follows what the steps do to files, `sent` is the
-    newest request to the model, `width` lets subagents in. `session` is the record as it was
-    stored last, by whomever in this process; `owed_usd` and `owed_tokens` are not in it yet.
+    has the turn's calls by their results, `progress` counts the steps without progress.
+    `run_child` runs a subagent. `snapshots` records what the steps change in files, `sent` is the
+    newest request to the model, `width` limits how many subagents work at a time. `session` is
+    the record as this process stored it last; `owed_usd` and `owed_tokens` are not yet in it.
     """
 
     engine: Engine
@@ -122,31 +122,31 @@ class Run:
         )
 
     def last_answer(self) -> Turn | None:
-        """The newest message of the model's, None before there is one."""
+        """The newest message of the model, None before there is one."""
         turns = reversed(self.history.turns)
         return next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
 
     def put(self, turn: Turn) -> None:
-        """Take a turn into the history that the next request is made of."""
+        """Add a turn to the history, from which the next request is made, or replace it there."""
         self.history.put(turn)
 
     def say(self, status: SessionStatus) -> None:
-        """Publish what the session does."""
+        """Publish the status of the session."""
         self.status = status
         self.engine.say_status(self.session.id, status)
 
     def charge(self, cost: float | None, tokens: Tokens) -> None:
-        """Count a request into the session; it is stored with the next change of it."""
+        """Add the cost of a request to the session; it is stored with the session's next change."""
         self.owed_usd += cost or 0.0
         self.owed_tokens = added(self.owed_tokens, tokens)
 
     def charge_child(self, cost: float, tokens: Tokens) -> None:
-        """Count what a subagent has cost into the session, at once: it may be long to its end."""
+        """Add and store what a subagent has cost, at once: the step may last much longer."""
         self.charge(cost, tokens)
         self.settle()
 
     def touch(self, agent: Agent, model: Model) -> None:
-        """Store the agent and the model that the session used last, and that it was used."""
+        """Store the agent, the model and the time of the session's last use."""
         self.change(
             updated=self.engine.now(),
             agent=agent.name,
@@ -154,12 +154,12 @@ class Run:
         )
 
     def settle(self) -> None:
-        """Store what is owed, if anything is."""
+        """Store the cost and the tokens that are not stored yet, if there are any."""
         if self.owed_usd or self.owed_tokens != Tokens():
             self.change()
 
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
-        """Store fields of the session, with what is owed."""
+        """Store fields of the session, with the cost and tokens that are not stored yet."""
         self.writer.change(
             ChangeSession(
                 session_id=self.session.id,
@@ -173,7 +173,7 @@ class Run:
 
 @dataclass(slots=True)
 class Early:
-    """What was stored while a run is opened: it may have read the database before that."""
+    """What was stored while a run was being opened, and the run may not have read."""
 
     session: Session | None = None
     turns: list[Turn] = field(default_factory=list)
@@ -183,7 +183,7 @@ class Early:
         self.turns.append(turn)
 
     def tell(self, run: Run) -> None:
-        """Give the run all that came."""
+        """Hand these changes to the run."""
         run.session = self.session or run.session
         for turn in self.turns:
             run.put(turn)
@@ -223,7 +223,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
 
 
 async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
-    """How deep a session is below the user's, and the rules that its ancestors impose.
+    """The depth of a session below the user's, and the rules that its ancestors impose.
 
     :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
     """

@@ -1,4 +1,4 @@
-"""Run slots: a session is run by one task at a time, and no prompt is left unanswered."""
+"""Runs: one task at a time runs a session, and no prompt is left unanswered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -65,7 +65,7 @@ class Runs:
         return run.status if run is not None else Busy()
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """The last answer, once this prompt and all that wait with it are answered.
+        """The last answer, once this prompt and all that wait beside it are answered.
 
         The prompt is stored before anything else can refuse it. With `no_reply` the stored
         message itself is the answer. A failure of the model is in the answer's `error`.
@@ -161,7 +161,7 @@ class Runs:
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
-        """Give each run its session as it is stored now, whoever has changed it."""
+        """Hand each run its session as it is stored now, after a change from outside."""
         for event in events:
             copy = self._copy(event.session_id or "")
             if copy is not None and isinstance(event.properties, SessionUpdated):
@@ -182,7 +182,7 @@ class Runs:
             finally:
                 await self._engine.storage.release(fence)
         for each in (event.session_id for event in events if event.session_id is not None):
-            await self.abort(each)  # what a subagent's caller began meanwhile
+            await self.abort(each)  # a run that a caller of subagents began meanwhile
             self._ids.pop(each, None)
             self._engine.files.forget(each)
             await self._engine.background.forget(each)
@@ -190,7 +190,7 @@ class Runs:
                 await self._engine.snapshots.forget(each)
 
     async def _seized(self, session_id: str) -> Fence:
-        """The right to the session, taken from its runs here.
+        """The exclusive right to the session, after its runs in this process have ended.
 
         A prompt that was stored before begins one more run when the first has ended.
 
@@ -205,7 +205,7 @@ class Runs:
         raise SessionBusyError(session_id)
 
     def _copy(self, session_id: str) -> Run | Early | None:
-        """What has the session in memory, beside the database."""
+        """The run, or the opening run, that has a copy of the session in memory."""
         return self._early.get(session_id) or self._runs.get(session_id)
 
     def budget(self, session_id: str) -> Budget | None:
@@ -214,12 +214,12 @@ class Runs:
         return None if run is None else run.budget
 
     async def store_text(self, session_id: str) -> None:
-        """Return when the text that the session's answer has so far can be read."""
+        """Return when the text of the answer so far is stored and can be read."""
         if run := self._runs.get(session_id):
             await run.writer.store()
 
     async def _in_order(self, session_id: str) -> Session:
-        """The newest session, once its run has stored the messages that it has made.
+        """The session as it is now, once its run has stored the messages that it has made.
 
         So messages are in the database in the order of their ids.
         """
@@ -232,7 +232,7 @@ class Runs:
         return session
 
     async def _ended_if_stopping(self, session_id: str) -> None:
-        """Wait, without a limit, for a run that was aborted: it answers nothing that comes now."""
+        """Wait, without a limit, for a run that was aborted: it takes no new prompts."""
         if session_id in self._stopping:
             await asyncio.wait((self._tasks[session_id],))
 
@@ -251,7 +251,7 @@ class Runs:
         return task
 
     def _over(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
-        """Take notice of a run's end; one that was aborted before it began has not tidied up."""
+        """Record the end of a run; one that was aborted before it began has not cleaned up."""
         if not task.cancelled():
             task.exception()
         elif self._tasks.get(session_id) is task:
@@ -260,7 +260,7 @@ class Runs:
             self._stopping.discard(session_id)
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
-        """The end of a run; who stops waiting for it does not stop it."""
+        """The end of a run; cancelling the wait does not cancel the run."""
         turn = None
         try:
             with self._clocks.get(session_id, Clock()).awaited():
@@ -285,7 +285,7 @@ class Runs:
         return bool(tasks)
 
     async def aclose(self) -> None:
-        """Stop all runs and commands that are prepared, wait for them, and begin no other run."""
+        """Stop all runs and preparations, wait for them, and begin no other run."""
         self._closed = True
         tasks = [*self._tasks.values(), *self._preparations.all()]
         for task in tasks:
@@ -294,9 +294,9 @@ class Runs:
             await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
 
     async def run_child(self, request: ChildRequest) -> ChildResult:
-        """How a subagent answered; it is stopped when the caller is, or at its time limit.
+        """The answer of a subagent, which is stopped with the caller or at its time limit.
 
-        What it has cost counts however it ends, and what it left running ends with it.
+        Its cost counts however it ends, and processes that it left running are ended.
 
         :raises ToolError: when the session to go on with is not a child of the caller's, or its
             subagent is at work.
@@ -304,7 +304,7 @@ class Runs:
         session = await child_session(self._engine, request)
         if session.id in self._callers:
             raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
-        # The caller's session may have another agent by now, for a prompt that waits.
+        # A waiting prompt may give the caller's session another agent; its rules are not these.
         self._callers[session.id] = request.rulesets
         try:
             if request.on_start is not None:
@@ -357,7 +357,7 @@ class Runs:
             if not error.told:
                 self._engine.say_failure(session_id, error)
             raise
-        finally:  # nothing waits from here on: a prompt finds either this run, or none
+        finally:  # no await from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)
             self._early.pop(session_id, None)
             self._tasks.pop(session_id, None)

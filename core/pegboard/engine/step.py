@@ -59,7 +59,7 @@ Outcome = Literal["ended", "overflow"]
 
 
 class Step:
-    """A message of the model's in the making; making one announces the message.
+    """One message of the model while it is made; the constructor publishes the empty message.
 
     With `summary` the message is a summary of the session and not an answer in it.
     """
@@ -111,10 +111,10 @@ class Step:
     async def play(
         self, request: Callable[[], Awaitable[ModelRequest]], *, may_overflow: bool = False
     ) -> Outcome:
-        """Ask the model what `request` makes, and store what becomes of it, whatever that is.
+        """Send the request that `request` builds, run the calls of the answer and store the result.
 
-        With `may_overflow` a request that is too long leaves no message, only the outcome: the
-        caller makes it shorter. Otherwise that is a failure like any other.
+        With `may_overflow` a request that is too long leaves no message but the outcome
+        `overflow`, so that the caller shortens the history. Without it that is a failure.
         """
         try:
             self._run.snapshots.begin(self._message, self._processor)
@@ -124,7 +124,7 @@ class Step:
         except BudgetError as error:
             await self._end(failure_of(error), STOPPED)
             return "ended"
-        except BaseException as error:  # an abort, or what a plugin raised: the message ends
+        except BaseException as error:  # after an abort or an error of a plugin, too
             await self._end(failure_of(error), STOPPED)
             if isinstance(error, PegboardError):
                 error.told = True
@@ -143,9 +143,10 @@ class Step:
         self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, request: ModelRequest, *, may_overflow: bool) -> Outcome:
-        """Ask the model as often as that may help.
+        """Ask the model, and retry as long as that may help.
 
-        Behind a call the next step is the next attempt: nothing that a tool did is done again.
+        After a call there is no retry within the step, since no tool may run twice: the next
+        step is the next attempt.
         """
         progress = self._run.progress
         attempts = Attempts(self._run.engine.config.retry, made=progress.cuts)
@@ -168,7 +169,7 @@ class Step:
         return "ended"
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
-        """Ask the model once; the failure, if that was worth nothing."""
+        """Ask the model once; the failure, if the answer cannot be used."""
         self._said, self._heard, self._paid = False, None, (0.0, Tokens())
         try:
             finish = await run_step(
@@ -205,14 +206,14 @@ class Step:
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))
 
     async def _take_back(self) -> None:
-        """Remove what the attempt has left."""
+        """Remove the parts of a failed attempt."""
         run, message = self._run, self._message
         await run.writer.barrier()  # else a delta would be published behind its part's removal
         gone = self._processor.drop()
         run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
-        """Note the failed attempt, and let the time pass."""
+        """Store the failed attempt as a part, and wait before the next one."""
         run, message = self._run, self._message
         failure = failure_of(error)
         now = run.engine.now()
@@ -261,7 +262,7 @@ class Step:
             case StreamFinish():
                 self._heard = event
             case _:
-                pass  # the pieces of a call's arguments come again, whole, with the call
+                pass  # arguments in pieces are not needed: the call repeats them as a whole
         return None
 
     async def _text_end(self, event: TextEnd) -> None:
@@ -318,14 +319,14 @@ class Step:
         )
 
     def _pay(self) -> None:
-        """Count what the attempt has cost, whatever becomes of it, if its answer came to an end."""
+        """Charge the attempt to the session, also a failed one, if the provider told its usage."""
         if self._heard is not None:
             tokens = tokens_of(self._heard.usage)
             self._paid = (cost_of(tokens, self._view.model.cost), tokens)
             self._run.charge(*self._paid)
 
     async def _end_texts(self) -> None:
-        """Close texts that the provider left open, through the same hook as all others."""
+        """End the texts that the provider left open, through the hook `text_complete`."""
         for block_id in self._processor.open_texts():
             await self._text_end(TextEnd(block_id))
 

@@ -1,7 +1,7 @@
-"""A step's events: the provider's own and those of the tools, in the order of their happening.
+"""The events of one step, from the provider and from tools, in the order of time.
 
-The names are the protocol's: text, reasoning and tool-input come from the provider as they
-are; this module adds what tools did. A tool starts as soon as its call is complete, while the
+Events of text, reasoning and tool input come from the provider unchanged; this module adds those
+of tools. A tool starts as soon as its call is complete, while the
 model still writes; the step ends when the answer and every tool have ended.
 """
 
@@ -26,7 +26,7 @@ from pegboard.errors import ProviderError
 LONGEST_INPUT_BYTES = 8 << 20
 """A call with longer arguments is refused; what a tool writes at once is much shorter."""
 MOST_CALLS = 256
-"""An answer with more calls is not heard to its end."""
+"""An answer with more calls is cut off."""
 TOO_LONG_INPUT = (
     f"This call was not made: the arguments of a call of the answer are over"
     f" {LONGEST_INPUT_BYTES >> 20} MB. Write less at once, a long file in several pieces."
@@ -39,7 +39,7 @@ _WATCH_STEP_S = 1.0
 
 
 class ToolRunning(msgspec.Struct, frozen=True, kw_only=True):
-    """The call is valid and runs; its name and arguments are the repaired ones."""
+    """A call has begun to run, with its repaired name and arguments."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class ToolRunning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """The tool says how far it is."""
+    """Progress of a running tool."""
 
     id: str
     title: str | None
@@ -81,14 +81,14 @@ async def run_step(
     run_tool: Callable[[ToolCall], Coroutine[Any, Any, None]],
     idle_timeout_s: float,
 ) -> StreamFinish:
-    """How the model's answer ended, once all its tool calls have ended too.
+    """The end of the model's answer, once all its tool calls have ended too.
 
-    Events go to `on_event` in order; `run_tool` runs beside the stream. When the stream fails
-    the tools that run already are waited for: what they do to files must be known. Cancelling
-    cancels them.
+    Events go to `on_event` in order; `run_tool` runs beside the stream. When the stream fails,
+    running tools are waited for, so that their changes of files are known. Cancelling cancels
+    them.
 
-    :raises ProviderError: when the answer breaks off, also when it just stops, or when nothing
-        comes for `idle_timeout_s`.
+    :raises ProviderError: when the answer breaks off, ends without `StreamFinish`, or is silent
+        for `idle_timeout_s`.
     """
     finish: StreamFinish | None = None
     failure: ProviderError | None = None
@@ -120,10 +120,10 @@ async def within_bounds(
     refuse: Callable[[ToolInputStart, str], None],
     blaming: AbstractContextManager[None] | None = None,
 ) -> AsyncGenerator[StreamEvent, None]:
-    """The answer as far as no call of it is too long, and there are not too many.
+    """The answer up to the first call that is too long, or one too many.
 
-    What comes behind that is not heard: it ends there, as an answer with calls. Each call that is
-    not complete goes to `refuse`, with the reason. `blaming` is around the provider's code alone.
+    The answer ends there, as one with calls. Each incomplete call goes to `refuse`, with the
+    reason. `blaming` is around the provider's code alone.
     """
     calls = _Calls()
     with blaming or nullcontext():
@@ -146,7 +146,7 @@ class _Calls:
         self._complete: set[str] = set()
 
     def excess(self, event: StreamEvent) -> str:
-        """Why the answer is not heard from this event on; empty as long as it is."""
+        """Why the answer ends at this event, empty as long as it goes on."""
         match event:
             case ToolInputStart():
                 return self._begin(event)
@@ -165,7 +165,7 @@ class _Calls:
                 return ""
 
     def incomplete(self) -> tuple[ToolInputStart, ...]:
-        """Those that have begun and cannot be made."""
+        """The calls that have begun and are not complete."""
         return tuple(call for name, call in self._begun.items() if name not in self._complete)
 
     def _begin(self, call: ToolInputStart) -> str:
@@ -181,7 +181,7 @@ def _bytes_of(text: str) -> int:
 
 @asynccontextmanager
 async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
-    """A function that says that there is progress; without it the block ends after `limit_s`."""
+    """A function to report progress; the block fails after `limit_s` without any."""
     loop = asyncio.get_running_loop()
     seen = loop.time()
 

@@ -36,21 +36,21 @@ from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
 
 DOOM_LOOP_CALLS = 3
-"""A call that came to the same twice, without news in between, asks before it runs once more.
+"""A call with the same result twice, without news in between, asks before it runs again.
 
-opencode `session/processor.ts` asks at the third equal call in a row, whatever came of them.
+opencode `session/processor.ts` asks at the third equal call in a row, whatever the results.
 """
 MOST_NESTED = 500
-"""Levels of arguments: what is nearly twice as deep could be read, but not stored."""
+"""Levels of nesting in arguments; about twice as many could be read but not stored."""
 MOST_NAMED = 5
-"""Errors of a task group that a failed call tells of."""
+"""Errors of a task group that the error of a call names."""
 NOT_WHOLE = "Do not read that file whole."
 _REFUSED: Final = "refused_calls"
 STOPPED = "The call was stopped before it ended."
 
 
 class _Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A call after its repair: what runs, and with which arguments."""
+    """A repaired call: the tool and its arguments."""
 
     tool: Tool
     input: Mapping[str, Any]
@@ -76,21 +76,21 @@ class Caller:
 
     async def __call__(self, call: ToolCall) -> None:
         """Run a call; its outcome goes to the processor."""
-        await self._answered(call, call_tool=partial(self._called, call.id))
+        await self._answer(call, call_tool=partial(self._nested_call, call.id))
 
     def refuse(self, call: ToolInputStart, reason: str) -> None:
-        """Tell the model why a call that it has begun is not made."""
+        """Fail a call that the model has begun, with the reason."""
         if all(part.call_id != call.id for part in self._processor.calls()):
             self._processor.tool_input_start(call)
         self._processor.tool_failed(ToolFailed(id=call.id, error=reason))
 
-    async def _called(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """What a tool answers to the call `by`, in a call of its own that makes no further ones."""
-        self.made.discard(by)  # it comes to what its calls come to
+    async def _nested_call(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
+        """The result of a call that the call `by` makes; it cannot make further ones."""
+        self.made.discard(by)  # it counts as made if one of its calls does
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
         call = ToolCall(call_id, name, arguments)
-        state = await self._answered(call, call_tool=None)
+        state = await self._answer(call, call_tool=None)
         if isinstance(state, Failed):
             raise ToolError(state.error)
         assert isinstance(state, Completed)
@@ -98,7 +98,7 @@ class Caller:
             raise ToolError(state.output)
         return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
-    async def _answered(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
+    async def _answer(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
         self.started += 1
         plan = self._repaired(call)
         part = self._processor.tool_running(
@@ -108,13 +108,13 @@ class Caller:
             result = await self._ran(call, plan, part.message_id, call_tool)
             self._processor.tool_done(ToolDone(id=call.id, result=result))
         except asyncio.CancelledError as error:
-            self._processor.tool_failed(ToolFailed(id=call.id, error=_stopped(error)))
+            self._processor.tool_failed(ToolFailed(id=call.id, error=_stop_text(error)))
             raise
         except (PermissionDeniedError, QuestionRejectedError) as error:
             if isinstance(error, PermissionRejectedError | QuestionRejectedError):
                 self._run.blocked = True
             if isinstance(error, PermissionCorrectedError):
-                self.made.add(call.id)  # the user is there and says how to go on
+                self.made.add(call.id)  # the user has said how to go on
             else:
                 self.made.discard(call.id)
                 self.denied = True
@@ -132,13 +132,13 @@ class Caller:
     async def _failed(
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Tell the model why."""
+        """Fail the call, with a text of bounded size for the model."""
         outputs = self._run.engine.outputs(self._view.id)
         cut = await clean_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(ToolFailed(id=call.id, error=cut, metadata=metadata))
 
     def _repaired(self, call: ToolCall) -> _Plan:
-        """The call, with the case of its name mended; what cannot be mended is refused."""
+        """The call with its name in the right case, or a refused call for what is beyond repair."""
         tools = self._run.engine.tools
         tool = tools.get(call.name) or tools.get(call.name.lower())
         if tool is None or tool.id not in self._offered:
@@ -172,13 +172,13 @@ class Caller:
         run.snapshots.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect
         values = await _values(tool, plan.input)
-        if tool.serves == _REFUSED:  # it does nothing, and who writes it again is told so
+        if tool.serves == _REFUSED:  # no effect, so no check for a loop
             return await self._done(call, plan, context, values)
         key = digest_of_call(tool.id, plan.input)
         await self._not_in_a_loop(call, plan, key, message_id)
         try:
             result = await self._done(call, plan, context, values)
-        except Exception as error:  # it is noted and goes on
+        except Exception as error:  # counted as a result, and raised again
             run.calls.ended(key, digest(_said(error)))
             raise
         run.calls.ended(key, _digest_of(result))
@@ -239,7 +239,7 @@ class Caller:
             if limit is None or not limit.expired():
                 raise
             text = f"{tool.id} did not end within {limit_s:g} s."
-            raise ToolError(" ".join((text, *_stands(error.__cause__)))) from error
+            raise ToolError(" ".join((text, *_reported_state(error.__cause__)))) from error
 
     async def _not_in_a_loop(
         self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
@@ -247,7 +247,7 @@ class Caller:
         run = self._run
         if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
             return
-        await run.snapshots.looked()  # files that have changed are news
+        await run.snapshots.looked()  # changed files count as news
         if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
             return
         request = make_request(
@@ -275,19 +275,19 @@ async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def cut_hint(tools: Iterable[Tool]) -> str:
-    """What a model can do with the file of an output that was cut, by the tools that it has."""
+    """What a model can do with the file of a cut output, given the tools that it has."""
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
 def _digest_of(result: ToolResult) -> bytes:
-    """That of the answer; the name of the file that has the whole of it is another each time."""
+    """The digest of a result without the name of its output file, which is new each time."""
     path = str(result.metadata.get("outputPath") or "\0")
     files = (each.url for each in result.attachments)
     return digest(result.output.replace(path, ""), *files)
 
 
 def _said(error: BaseException) -> str:
-    """The text of an error, which may fail to make one; of a task group's, its tasks' errors."""
+    """The text of an error, which may itself fail; of a task group, those of its errors."""
     if isinstance(error, BaseExceptionGroup):
         named = (f"{type(each).__name__}: {_said(each)}" for each in error.exceptions[:MOST_NAMED])
         return "; ".join(named)
@@ -297,19 +297,19 @@ def _said(error: BaseException) -> str:
         return "its text cannot be had"
 
 
-def _stopped(error: BaseException) -> str:
-    """That the call was stopped, with what the tool says of how things stand."""
-    return " ".join((STOPPED, *_stands(error)))
+def _stop_text(error: BaseException) -> str:
+    """That the call was stopped, and the state that the tool reports."""
+    return " ".join((STOPPED, *_reported_state(error)))
 
 
-def _stands(error: BaseException | None) -> tuple[str, ...]:
-    """What a tool has said when it was cancelled, by the text of its own `CancelledError`."""
+def _reported_state(error: BaseException | None) -> tuple[str, ...]:
+    """The state that a cancelled tool reports as the text of its own `CancelledError`."""
     own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
     return (str(error),) if own and error is not None and error.args else ()
 
 
 def _nesting(value: object) -> int:
-    """How many levels of objects and arrays there are."""
+    """The depth of nested objects and arrays."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

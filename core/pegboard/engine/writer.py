@@ -1,4 +1,4 @@
-"""The one writer of a turn: what happened goes to the database first, then to who watches."""
+"""The writer of a run: changes go to the database first, then to subscribers."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -13,22 +13,22 @@ from pegboard.schema.event import Event, PartDelta, Properties
 from pegboard.schema.part import Part
 
 FRAME_S = 1 / 60
-"""What happens is published at most this often: once per frame of a screen."""
+"""Events are published at most this often: once per frame of a screen."""
 STORE_S = 0.25
 """Streamed text is stored at most this often."""
 STORE_SHARE = 0.1
-"""Text is stored once it is this share of what is stored: more of it is not lost in a crash."""
+"""Text is stored once it is this share of the stored text, which bounds what a crash loses."""
 
 
 @dataclass(slots=True)
 class _Added:
-    """The text that was added to a part since its last publishing."""
+    """The text of a part since its last published delta."""
 
     part: Part
     pieces: list[str] = field(default_factory=list)
 
     def told(self) -> PartDelta:
-        """The event that says so."""
+        """The delta event."""
         return PartDelta(
             session_id=self.part.session_id,
             message_id=self.part.message_id,
@@ -40,7 +40,7 @@ class _Added:
 
 @dataclass(slots=True)
 class _Growing:
-    """The text of a part that is not stored yet, and how much of it is; in letters."""
+    """The text of a part that is not stored yet, and the stored length; in characters."""
 
     part: Part
     pieces: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Growing:
     stored: int = 0
 
     def taken(self) -> AddText:
-        """The change that stores it."""
+        """The change that stores the text."""
         text = "".join(self.pieces)
         self.pieces.clear()
         self.stored += self.letters
@@ -60,30 +60,29 @@ _Item = Change | Properties | _Added | asyncio.Future[None]
 
 
 class Sink(Protocol):
-    """Where the processor puts what has become of the parts."""
+    """Where the processor puts new and changed parts."""
 
     def put(self, part: Part) -> None:
-        """A part is new or different: store it and say so."""
+        """Store and publish a part that is new or different."""
         ...
 
     def delta(self, part: Part, text: str) -> None:
-        """Text was added to a part that has been put before: store it before long and say so."""
+        """Publish text that was added to a stored part, and store it soon."""
         ...
 
     def touch(self) -> None:
-        """Something is different that may wait for the next time of storing."""
+        """Note a change that may wait until parts are stored next."""
         ...
 
 
 class Writer:
     """Commits changes in order; the database publishes their events with the commit.
 
-    What comes within a frame goes into one commit, unless somebody waits at a barrier: a step
-    with one tool call costs two commits when the model is quick. An event that is not
-    stored (a delta, a status) is published after the changes that came before it. Text that is
-    added to a part is stored alone, every `STORE_S` at most and when it is `STORE_SHARE` of what
-    the part has; the part is stored whole at its end. `dirty` gives the parts that are different
-    but for that; it is asked every `STORE_S`.
+    The changes of one frame go into one commit, unless a caller waits at a barrier: a step with
+    one tool call costs two commits when the model is quick. An event that is not stored (a delta,
+    a status) is published after all earlier changes. Added text is stored by itself, at most
+    every `STORE_S` and when it is `STORE_SHARE` of the stored text; the whole part is stored at
+    its end. `dirty` gives the parts with other changes; it is called every `STORE_S`.
     """
 
     def __init__(
@@ -121,14 +120,14 @@ class Writer:
     ) -> None:
         assert self._task is not None
         try:
-            # However often the turn is cancelled: what it has announced has its end here.
+            # The turn may be cancelled more than once; its last changes are still written here.
             await shielded(self.barrier())
         finally:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def change(self, *changes: Change) -> None:
-        """Store these, in this order, within a frame."""
+        """Store these changes, in this order, within a frame."""
         self._items.extend(changes)
         for change in changes:
             if isinstance(change, DropPart):
@@ -136,20 +135,20 @@ class Writer:
         self._wake.set()
 
     def say(self, properties: Properties) -> None:
-        """Publish an event that is not stored, after all that came before."""
+        """Publish an event that is not stored, after all earlier changes and events."""
         self._items.append(properties)
         self._wake.set()
 
     def put(self, part: Part) -> None:
-        """Store a part; text that was added before is published before it."""
-        # Clients that follow the deltas alone miss nothing, and none comes after what contains it.
+        """Store a part, after its unpublished deltas were published."""
+        # A client of deltas alone misses none, and gets none after the part that contains it.
         self._deltas.pop(part.id, None)
         self._growing.pop(part.id, None)
         self._items.append(PutPart(part))
         self._wake.set()
 
     def delta(self, part: Part, text: str) -> None:
-        """Publish added text with the next frame."""
+        """Publish added text in the next frame."""
         added = self._deltas.get(part.id)
         if added is None:
             added = self._deltas[part.id] = _Added(part)
@@ -162,18 +161,18 @@ class Writer:
         growing.letters += len(text)
 
     def touch(self) -> None:
-        """Ask `dirty` when the next time of storing has come."""
+        """Have `dirty` called when parts are stored next."""
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
 
     @property
     def owes(self) -> bool:
-        """Whether a message has not been handed to the database yet."""
+        """Whether a message still waits to be handed to the database."""
         return any(isinstance(item, PutMessage) for item in self._items)
 
     async def barrier(self) -> None:
-        """Return when all that came before is durable and published.
+        """Return when all earlier changes are durable and published.
 
         :raises StorageError: when it could not be stored.
         """
@@ -184,16 +183,16 @@ class Writer:
         done.result()
 
     async def store(self) -> bool:
-        """Whether all that has come by now is stored; else the turn says what is wrong.
+        """Whether all changes so far are stored; on failure the turn reports the reason.
 
-        The wait ends with the turn at the latest, whose writer stores what is left.
+        The wait ends with the turn at the latest, whose end stores the rest.
         """
         self._store_text(share=0)
         done = await self._written()
         return done.done() and not done.cancelled() and done.exception() is None
 
     async def _written(self) -> asyncio.Future[None]:
-        """A future that is done with all that came before, unless the writer has ended."""
+        """A future that is done once all earlier changes are stored; else the writer has ended."""
         assert self._task is not None
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
@@ -270,7 +269,7 @@ def _told(items: Sequence[_Item]) -> Iterable[Properties]:
 
 
 def _changes(items: Sequence[_Item]) -> Iterable[Change]:
-    """The changes, with what is only told in its place between them."""
+    """The changes, with unstored events in their place between them."""
     for item in items:
         if isinstance(item, Change):
             yield item
