@@ -1,4 +1,4 @@
-"""Which agents there are, what the user made of them, and the rules that each is bound by."""
+"""Agents: those of plugins as the configuration changes them, and the rulesets of each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -33,9 +33,9 @@ def agents_from(
 ) -> Mapping[str, Agent]:
     """The agents by name: the registered ones as the user changed them, then the user's own.
 
-    Of two registered agents with one name the later counts, and serves as the earlier did. A new
-    agent is of mode `all`. Tools that need the user are closed to it, and to registered subagents
-    that have no rule about them.
+    Of two registered agents with one name the later counts, and takes over what the earlier
+    serves. A new agent is of mode `all`. It is denied tools that need the user, and so are
+    registered subagents without a rule about them.
 
     :raises ConfigError: for a model that is not `provider/model` and for steps below one.
     """
@@ -52,7 +52,7 @@ def agents_from(
 
 
 def _only_tightens(settings: AgentConfig) -> bool:
-    """Whether this is all that an untrusted project may say of an agent; it makes none."""
+    """Whether the settings only tighten, as an untrusted project's do; they make no new agent."""
     return settings == AgentConfig(project_permission=settings.project_permission)
 
 
@@ -68,7 +68,7 @@ def _new(name: str, closed: Iterable[str]) -> Agent:
 
 
 def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
-    """The agent; for a subagent, what needs the user is closed unless its rules speak of it."""
+    """The agent; a subagent is denied tools that need the user, unless its own rules name them."""
     if agent.mode != "subagent":
         return agent
     rules = tuple(
@@ -149,10 +149,10 @@ def rulesets_for(
 ) -> tuple[Ruleset, ...]:
     """The rules that bind an agent in a session, source by source; the strictest source wins.
 
-    `config` is all that the user said, for all agents and then for this one. `agent` is what
-    the agent's author said, and then the user once more: so the author can forbid what the
-    user allows to all, never allow what the user forbids, and the user's word about this very
-    agent is the last. `session` is what came with the session, `parent` the rulesets of the
+    `config` has the user's rules for all agents, then those for this one. `agent` has the rules
+    of the agent's author, then the user's for this agent: the author can deny what the user
+    allows to all agents and cannot allow what the user denies, and the user's rules for this
+    agent come last. `session` has the session's own rules, `parent` are the rulesets of the
     session that a subagent works for.
     """
     settings = config.agent.get(agent.name, AgentConfig())

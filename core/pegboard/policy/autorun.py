@@ -1,11 +1,11 @@
 """Files of a project that programs run or obey by themselves, as one table with its sources.
 
-A file is in the table if a program acts on it without that anybody asks for what it says: when an
-editor, a shell or another agent opens the folder, when git commits, when an interpreter or a
-package manager starts, or because an installed program loads it. What a person runs by its name
-is not: build scripts, tests, `conftest.py`, `package.json`, the configuration of linters that is
-code itself, and the workflows of a CI, which run after a push. Nor is what only chooses among
-things that stand elsewhere: `.gitattributes`, `.tool-versions`, `.editorconfig`.
+A file is in the table if a program acts on it without being told to: when an editor, a shell or
+another agent opens the folder, when git commits, when an interpreter or a package manager starts,
+or because an installed program loads it. Files that a person runs by name are not in it: build
+scripts, tests, `conftest.py`, `package.json`, linter configuration that is code, and CI workflows,
+which run after a push. Nor are files that only select something defined elsewhere:
+`.gitattributes`, `.tool-versions`, `.editorconfig`.
 """
 
 import re
@@ -124,19 +124,19 @@ TABLE = (
 
 def autorun_reason(path: str) -> str | None:
     """Why a program acts by itself on the file at this path of a project; None if none does."""
-    wanted = path.lower()  # a disk may not tell them apart
+    wanted = path.lower()  # some disks ignore case
     if not _any().search(wanted):
         return None
     return next(row.why for row in TABLE if _of_row(row).search(wanted))
 
 
 def holds_autorun(path: str) -> bool:
-    """Whether a folder at this path of a project may hold such a file by its place alone."""
+    """Whether a folder at this path of a project may hold a file of the table."""
     return _above().search(path.lower()) is not None
 
 
 def autorun_files(root: Path) -> tuple[Path, ...]:
-    """Such files and folders that are at the root of a project, but installed packages; no links.
+    """Files and folders of the table at the root of a project, without installed packages or links.
 
     Reads a few names.
     """
@@ -157,7 +157,7 @@ def _of_row(row: Row) -> re.Pattern[str]:
 
 @cache
 def _above() -> re.Pattern[str]:
-    """The folders that are named in the patterns, each with those above it."""
+    """The folders that the patterns name, each with its parents."""
     named = (each for row in TABLE for each in row.patterns if not each.endswith("/**"))
     ways = (pattern.rstrip("/").split("/") for pattern in named)
     folders = {"/".join(way[:end]) for way in ways for end in range(1, len(way))}

@@ -1,8 +1,8 @@
-"""The time of a piece of work, which stands still while a person is asked about it.
+"""Clocks for time limits, which stop while a person is asked.
 
-Whoever sets a limit on work that may have to ask a person sets it on a `Clock`: that of a tool
-call, a hook, a subagent, a budget. While somebody is asked, the clock of the work that asks
-stands, and so do those of all who wait for that work. For one event loop.
+Work that may have to ask a person has its time limit on a `Clock`: a tool call, a hook, a
+subagent, a budget. While somebody is asked, the clock of the asking work stops, and so do the
+clocks of all work that waits for it. For one event loop.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _CURRENT: ContextVar["Clock | None"] = ContextVar("pegboard_clock", default=None
 
 
 class Clock:
-    """The time that some work takes, in seconds."""
+    """The time that a piece of work takes, in seconds."""
 
     def __init__(self) -> None:
         self._waiting: list[Clock] = []
@@ -31,25 +31,25 @@ class Clock:
         self._went_on: asyncio.Future[None] | None = None
 
     def now(self) -> float:
-        """An instant by this clock, which only has a meaning beside another one."""
+        """The reading of this clock, to be compared with another reading."""
         at = self._stopped_at if self._stops else asyncio.get_running_loop().time()
         return at - self._stood_s
 
     def timing(self) -> AbstractContextManager[None]:
-        """A block, and what it starts, whose work this clock times; what is around it waits."""
+        """A block whose work, with all tasks it starts, this clock times; the outer work waits."""
         return _Timing(self)
 
     def awaited(self) -> AbstractContextManager[None]:
-        """A block in which the current work waits for this clock's."""
+        """A block in which the current work waits for the work of this clock."""
         return _Waiting(self, _CURRENT.get())
 
     def awaited_by(self, waiting: "Clock | None") -> AbstractContextManager[None]:
-        """A block in which another work waits for this clock's; none waits for itself."""
+        """A block in which the work of another clock waits for this one's; never for itself."""
         return _Waiting(self, waiting)
 
     @asynccontextmanager
     async def limit(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """A block that ends with a TimeoutError after so much time by this clock."""
+        """A block that ends with a TimeoutError after this time by this clock."""
         async with asyncio.timeout(None) as limit:
             self._limits[limit] = self.now() + limit_s
             self._set(limit)
@@ -60,16 +60,16 @@ class Clock:
 
     @asynccontextmanager
     async def running(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """A block that this clock times, and that ends after so much time by it."""
+        """A block that this clock times, and that ends after this time by it."""
         with self.timing():
             async with self.limit(limit_s) as limit:
                 yield limit
 
     async def wait(self, task: "asyncio.Task[Any]", *, limit_s: float) -> None:
-        """Wait until the task has ended, or so much time has passed by this clock.
+        """Wait until the task has ended, or this time has passed by this clock.
 
-        Without the cost of a limit that can be moved: each hook is waited for so. One that has
-        ended by the loop's next turn, as most have, costs no timer either.
+        Cheaper than `limit`, since each hook is waited for this way. A task that ends within one
+        turn of the loop, as most do, costs no timer.
         """
         ends_at = self.now() + limit_s
         await asyncio.sleep(0)
@@ -82,7 +82,7 @@ class Clock:
                 await asyncio.wait({task}, timeout=left_s)
 
     def leads_to(self, other: "Clock") -> bool:
-        """Whether this is the other one, or the other one waits for it."""
+        """Whether this clock is the other one, or the other one waits for it."""
         if self is other:
             return True
         for each in self._waiting:  # noqa: SIM110 - asked for each hook, and a generator costs more
@@ -91,7 +91,7 @@ class Clock:
         return False
 
     def add_waiting(self, waiting: "Clock") -> None:
-        """Let another work wait for this clock's until `remove_waiting`."""
+        """Have another clock wait for this one until `remove_waiting`."""
         self._waiting.append(waiting)
         if self._stops:
             waiting.stop()
@@ -103,7 +103,7 @@ class Clock:
             waiting.go_on()
 
     def stop(self) -> None:
-        """Stand still, with all that wait, until `go_on` was called as often."""
+        """Stop, with all clocks that wait, until `go_on` was called as often."""
         self._stops += 1
         if self._stops == 1:
             self._stopped_at = asyncio.get_running_loop().time()
@@ -131,7 +131,7 @@ class Clock:
 
 
 class _Waiting:
-    """A block in which one work waits for another's."""
+    """A block in which one clock waits for another."""
 
     __slots__ = ("_clock", "_waiting")
 
@@ -177,10 +177,10 @@ class _Timing:
 
 
 class Slots:
-    """Room for so many at a time; the others wait in their order.
+    """A semaphore: a number of slots, for which others wait in their order.
 
-    There is no limit on the wait: that of the work which waits ends it, and its clock stands
-    while somebody is asked about work that has a slot.
+    The wait has no limit of its own. The clock of the waiting work stops while somebody is asked
+    about work that has a slot.
     """
 
     def __init__(self, count: int) -> None:
@@ -189,7 +189,7 @@ class Slots:
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[None]:
-        """A block that has a slot."""
+        """A block that holds a slot."""
         with self._work.awaited():
             await self._free.acquire()
         try:
@@ -201,13 +201,13 @@ class Slots:
 
 
 def current_clock() -> Clock:
-    """The clock of the work that is done here; a new one if nobody times it."""
+    """The clock of the current work; a new one if there is none."""
     return _CURRENT.get() or Clock()
 
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """A block in which a person is asked: the current work's clock stands."""
+    """A block in which a person is asked: the clock of the current work is stopped."""
     current = _CURRENT.get()
     if current is None:
         yield

@@ -33,7 +33,7 @@ class PermissionAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A request that waits; `allowed` says whether it is by now, without an answer."""
+    """A request that waits; `allowed` says whether other answers allow it by now."""
 
     request: PermissionRequest
     answer: asyncio.Future[PermissionAnswer]
@@ -43,7 +43,7 @@ class Waiting:
 class PendingRequests:
     """The permission requests that wait for somebody's answer; for one event loop.
 
-    `interactive` says whether somebody is there to answer, `rechecks` counts those so far.
+    `interactive` says whether somebody can answer, `rechecks` counts the calls of `recheck`.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -56,12 +56,10 @@ class PendingRequests:
     ) -> PermissionAnswer:
         """The answer to a request; without a time limit, because a person gives it.
 
-        No limit on the current work runs meanwhile.
+        The clock of the current work is stopped meanwhile. `recheck` calls `allowed` to see
+        whether the request is allowed by now. Cancelling the wait removes the request.
 
-        `recheck` asks `allowed` whether there is still need for one. Cancelling the wait takes
-        the request out.
-
-        :raises PermissionDeniedError: at once, when nobody is there to be asked.
+        :raises PermissionDeniedError: at once, when nobody can be asked.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
@@ -82,7 +80,7 @@ class PendingRequests:
         scope: Scope = "project",
         agent_only: bool = False,
     ) -> PermissionRequest:
-        """The request that is hereby answered; a `reject` rejects all of its session.
+        """Answer a request, and return it; a `reject` rejects all requests of its session.
 
         The `message` goes to all that are rejected. After `always` the caller stores the
         approvals and calls `recheck`.
@@ -99,7 +97,7 @@ class PendingRequests:
         return request
 
     async def recheck(self) -> tuple[PermissionRequest, ...]:
-        """The waiting requests, of any session, that are allowed by now: answered `always`."""
+        """Answer the requests, of any session, that are allowed by now with `always`; these."""
         self.rechecks += 1
         settled = []
         for each in tuple(self._open.values()):
@@ -126,7 +124,7 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """What a model is told of a request that nobody can be asked about."""
+    """The text for a model whose request nobody can answer."""
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
@@ -137,10 +135,10 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """What the user can do so that the request is allowed, "" where no rule of theirs helps."""
+    """How the user can allow the request, "" where no rule of theirs does."""
     if because and (because.firm or because.source not in ("", _OF_THE_USER)):
         return ""
-    # Never the advice to allow everything, which `*` would be, where one thing was wanted.
+    # Never advise `*`, which allows everything, where one thing was wanted.
     patterns = request.patterns or _ANYTHING
     narrow = patterns if "*" in request.always else request.always or patterns
     lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))

@@ -1,6 +1,6 @@
-"""What a session may do: rules and verdicts as pure functions.
+"""Permission rules and verdicts, as pure functions.
 
-Within one source of rules the last that fits speaks; across sources deny beats ask beats allow.
+Within one source the last matching rule counts; across sources deny beats ask beats allow.
 """
 
 import json
@@ -30,10 +30,10 @@ _UNCLEAR_KEY = "unclear"
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as an expression whose time is bounded by its length times the text's.
+    """The pattern as an expression that matches in time bounded by pattern length x text length.
 
-    Each piece between two stars is taken at its first place and kept (an atomic group): that
-    is enough for wildcards, and it is what rules out exponential backtracking.
+    Each piece between two stars matches at its first place for good (an atomic group): that is
+    enough for wildcards, and rules out exponential backtracking.
     """
     first, *others = (
         "".join("." if character == "?" else re.escape(character) for character in piece)
@@ -46,9 +46,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text fits: `*` is any characters, `?` is one, all else is literal.
+    """Whether the whole text matches: `*` is any characters, `?` is one, all else is literal.
 
-    A pattern that ends in a blank and `*` fits without that tail too: `ls *` fits `ls`.
+    A pattern that ends in a blank and `*` also matches without that tail: `ls *` matches `ls`.
     """
     if pattern == "*" or _compiled(pattern).fullmatch(text):
         return True
@@ -56,17 +56,17 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Whether nobody can say of what is asked for what it comes to."""
+    """Whether a pattern is unclear: no reader can say what the request would do."""
     return pattern.startswith(UNCLEAR)
 
 
 def literally(text: str) -> str:
-    """A pattern for a text: its own `*`, of which a file's name may have some, are any letter."""
+    """A pattern for a literal text; a `*` in it, as in a file's name, matches any one character."""
     return text if text == "*" else text.replace("*", "?")
 
 
 def _below_home(pattern: str) -> str | None:
-    """What stands behind `~` or `$HOME` at the start of a pattern, None for other patterns."""
+    """The rest of a pattern after `~` or `$HOME` at its start, None for other patterns."""
     for sign in ("~", "$HOME"):
         if pattern == sign or pattern.startswith(f"{sign}/"):
             return pattern.removeprefix(sign)
@@ -110,10 +110,10 @@ def _sentence(rule: Rule, source: str) -> str:
 def deciding(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
-    """The rule of one source that speaks about a pattern: the last that fits.
+    """The rule of one source that decides about a pattern: the last that matches.
 
-    What is unclear may fit each rule that is narrower than `*`: one that denies or asks is
-    given as a rule that asks.
+    What is unclear may match each rule that is narrower than `*`: one that denies or asks
+    becomes a rule that asks.
     """
     return _last(ruleset, permission, text, None if home is None else str(home))
 
@@ -151,7 +151,7 @@ def opinion(
     *,
     home: Path | None = None,
 ) -> Verdict | None:
-    """What the rules say of the request as a whole, None when they are silent about a part of it.
+    """The verdict of rules on a whole request, None when no rule covers a part of it.
 
     A request without patterns is judged as the pattern `*`. `home` is what `~` and `$HOME` at
     the start of a rule's pattern stand for; without it they are plain characters.
@@ -216,8 +216,8 @@ def judge(
 def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
     """Whether the rules let a tool read this file without asking.
 
-    For a file of secrets only rules that are narrower than `*` count, for another no rule at
-    all is as good as one that allows it. Without that a search does not show the file.
+    For a secret file only rules narrower than `*` count; another file may be read without any
+    rule. A search leaves out files that may not be read.
     """
     if not secret_path(Path(path)):
         verdict = opinion(rulesets, READ, [path], home=home)
@@ -233,12 +233,12 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
 
 
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Whether a listing shows this file: not one of secrets that may not be read unasked."""
+    """Whether a listing shows this file: secret files that need asking are left out."""
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
-    """The names of the tools (name to permission) that some source forbids whatever they do.
+    """The tools (name to permission) that some source denies for every pattern.
 
     That is so when the source's last rule for the permission denies the pattern `*`.
     """

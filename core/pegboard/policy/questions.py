@@ -15,7 +15,7 @@ _NOBODY = (
 class Questions:
     """The open questions of an App; for one event loop.
 
-    `interactive` says whether somebody is there to answer.
+    `interactive` says whether somebody can answer.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -25,10 +25,10 @@ class Questions:
     async def wait(self, request: QuestionRequest) -> Answers:
         """The answers; without a time limit, because a person gives them.
 
-        No limit on the current work runs meanwhile. Cancelling the wait takes the request
-        out.
+        The clock of the current work is stopped meanwhile. Cancelling the wait removes the
+        request.
 
-        :raises ToolError: at once, when nobody is there to be asked.
+        :raises ToolError: at once, when nobody can be asked.
         :raises QuestionRejectedError: when the user does not want to answer.
         """
         if not self.interactive:
@@ -42,7 +42,7 @@ class Questions:
             self._open.pop(request.id, None)
 
     def answer(self, request_id: str, answers: Answers) -> QuestionRequest:
-        """The request that is hereby answered, each question by some labels or by none.
+        """Answer a request, each question by some labels or by none, and return it.
 
         :raises NotFoundError: when no request of this id waits.
         :raises InvalidInputError: when there is not one answer for each question.
@@ -58,7 +58,7 @@ class Questions:
         return request
 
     def reject(self, request_id: str) -> QuestionRequest:
-        """The request that nobody will answer.
+        """Reject a request, and return it.
 
         :raises NotFoundError: when no request of this id waits.
         """

@@ -1,4 +1,4 @@
-"""Paths that take more than a rule for files: what runs by itself, and what is secret."""
+"""Sensitive paths: files that programs run by themselves, and files with secrets."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from pegboard.policy.autorun import autorun_reason, holds_autorun
 
 _TOOL_FOLDERS = frozenset({"tool", "tools", "plugin", "plugins"})
 _HELD = "hello.py"
-"""It is protected in a folder of tools, whose name says nothing else."""
+"""A file that is protected in a folder of tools, and in no other folder."""
 _HOME_FILES = re.compile(
     r"\.(bash|zsh|ksh|csh|tcsh|mksh)\w*|\.(profile|login|logout|zprofile|zlogin|kshrc|inputrc)"
     r"|\.(vimrc|exrc|gitconfig|npmrc|yarnrc|pypirc|netrc|pythonrc|Rprofile|xprofile|xsession\w*"
@@ -88,12 +88,12 @@ _PROCESS_SECRETS = re.compile(
 def protected_path(
     path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
 ) -> str | None:
-    """Why a change of this path could run code later or change what is allowed, None if not.
+    """Why a change of this path could run code later or change permissions, None if it cannot.
 
     `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
-    files of Pegboard itself and of git, wherever they are. So are found: what programs run or obey
-    by themselves (`policy.autorun`), Pegboard's tools in the project, keys, and the folders that
-    hold such things outside of the project.
+    files of Pegboard itself and of git. Protected are also files that programs run or obey by
+    themselves (`policy.autorun`), the project's tools, keys, and folders that hold such files
+    outside of the project.
     """
     for place in private:
         if path.is_relative_to(place):
@@ -110,7 +110,7 @@ def protected_path(
 def protected_folder(
     path: Path, *, worktree: Path, home: Path, private: Iterable[Path] = ()
 ) -> str | None:
-    """Why a folder or a link put at this path could do so, by itself or by what is in it.
+    """`protected_path` for a folder or a link at this path, with the files that it may hold.
 
     The arguments are those of `protected_path`.
     """
@@ -138,7 +138,7 @@ def secret_path(path: Path) -> bool:
 
 
 def _original(name: str) -> str:
-    """The name of what a file of this name is a copy of, or the name itself."""
+    """The name of the original of a backup copy, or the name itself."""
     end = len(name)
     while name.endswith(_COPY_ENDS, 0, end):
         end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))
@@ -146,19 +146,19 @@ def _original(name: str) -> str:
 
 
 def home_secrets(home: Path) -> tuple[Path, ...]:
-    """The places below a home folder that usually hold keys, logins or what was typed."""
+    """The paths below a home folder that usually hold keys, logins or histories of input."""
     return tuple(home / name for name in _HOME_SECRETS)
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
-    """Whether it is above the project or the home, which `destroy` looks after."""
+    """Whether the path is above the project or the home, which the permission `destroy` guards."""
     return worktree.is_relative_to(path) or home.is_relative_to(path)
 
 
 def _in_project(parts: tuple[str, ...]) -> str | None:
     if reason := autorun_reason("/".join(parts)):
         return reason
-    lower = tuple(part.lower() for part in parts)  # a disk may not tell them apart
+    lower = tuple(part.lower() for part in parts)  # some disks ignore case
     is_tool = len(lower) == len(("tool", "hello.py")) and lower[0] in _TOOL_FOLDERS
     if is_tool and lower[1].endswith(".py"):
         return "Pegboard may load it as a tool"
