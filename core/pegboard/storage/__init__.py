@@ -1,4 +1,4 @@
-"""What outlives the process: sessions, messages, parts, events, approvals and tool state."""
+"""Storage: sessions, messages, parts, events, approvals and tool state, in a database."""
 
 from pathlib import Path
 

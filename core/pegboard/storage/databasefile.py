@@ -1,4 +1,4 @@
-"""From a path to a sound database file: settings, checks, and what to do with a damaged one."""
+"""Opening of a database file: settings, checks, and recovery of a damaged one."""
 
 import time
 from contextlib import ExitStack, suppress
@@ -18,7 +18,7 @@ from pegboard.storage.recovery import recover
 _BUSY_LIMIT_MS = 5000
 # The log file is cut to this when it starts again from its beginning.
 _LOG_LIMIT_BYTES = 64 * 1024 * 1024
-# A check of gigabytes would keep the user waiting; what it did not reach shows when it is read.
+# A check of gigabytes would keep the user waiting; unchecked damage shows when it is read.
 _CHECK_LIMIT_S = 2.0
 _CHECK_STEPS = 100_000
 _FILES = ("", "-wal", "-shm")
@@ -26,7 +26,7 @@ _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the connection that writes, and what was found on the way."""
+    """An open database: the writing connection, and what was found during the opening."""
 
     db: apsw.Connection
     owners: Owners
@@ -37,8 +37,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 def open_database(path: Path) -> Opened:
     """The database of this path, made when it is not there; folders are made with mode 0700.
 
-    A damaged file is moved aside, unless another process uses it, and what can be read of it is
-    taken over into a new one. What dead processes left unfinished is marked as interrupted.
+    A damaged file is moved aside, unless another process uses it, and its readable rows are
+    copied into a new one. Unfinished work of dead processes is marked as interrupted.
 
     :raises StorageError: when it cannot be opened.
     """
@@ -86,13 +86,13 @@ def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
 
 
 def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
-    """Fills a new database with what can be read of a damaged one; a word about that."""
+    """Fills a new database with the readable rows of a damaged one; a warning about that."""
     from pegboard.storage.header import with_header  # only a damaged one pays for these
     from pegboard.storage.salvage import salvage, version_of
 
     try:
         with with_header(damaged) as source:
-            # The tables as they were there, so that the steps since then change the rows, too.
+            # The tables in the damaged file's version, so that migrations change its rows, too.
             migrate(db, path, migrations=MIGRATIONS[: version_of(source)])
             found = salvage(source, db)
     except (apsw.Error, OSError) as error:
@@ -104,7 +104,7 @@ def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
 
 
 def note_damage(path: Path, error: apsw.Error) -> None:
-    """Remembers damage that was met, so that the next opening looks for it; else nothing."""
+    """Records damage for the next opening to check for; other errors are ignored."""
     if isinstance(error, _DAMAGED):
         with suppress(OSError):
             _damage_mark(path).touch(mode=0o600)
@@ -115,7 +115,7 @@ def _damage_mark(path: Path) -> Path:
 
 
 def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = None) -> Opened:
-    """The database; one that is filled from a `damaged` one has a word about that as a warning."""
+    """The database; one that is filled from a `damaged` one has a warning about that."""
     path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
     warnings: tuple[str, ...] = ()
     db = _with_log(path)
@@ -136,7 +136,7 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
 
 
 def _with_log(path: Path) -> apsw.Connection | None:
-    """A connection that writes to a log before the file; None where that cannot be shared."""
+    """A connection in WAL mode; None on file systems where processes cannot share its index."""
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
@@ -149,9 +149,9 @@ def _with_log(path: Path) -> apsw.Connection | None:
 
 
 def _without_log(path: Path) -> apsw.Connection:
-    """A connection that keeps a journal; a log that another file system has left is taken in.
+    """A connection with a rollback journal; a write-ahead log left by another system is applied.
 
-    Who has the file for itself needs no shared memory for that (sqlite.org, "wal" 8).
+    An exclusive lock makes that possible without shared memory (sqlite.org, "wal" 8).
     """
     db = apsw.Connection(str(path))
     with ExitStack() as failing:
@@ -160,7 +160,7 @@ def _without_log(path: Path) -> apsw.Connection:
         _set_up(db)
         db.pragma("journal_mode", "delete")
         db.pragma("locking_mode", "normal")
-        db.pragma("user_version")  # the first read lets others in again
+        db.pragma("user_version")  # the first read ends the exclusive lock
         failing.pop_all()
     return db
 
@@ -177,9 +177,9 @@ def _set_up(db: apsw.Connection) -> None:
 
 
 def _check(db: apsw.Connection, *, everything: bool) -> None:
-    """Nothing, when the file is sound as far as it could be read in the time.
+    """Check the file, as far as it can be read within the time limit.
 
-    With `everything` it takes the time that it needs, and indexes are compared with rows.
+    With `everything` there is no time limit, and indexes are compared with rows.
 
     :raises apsw.CorruptError: when it is not.
     """
@@ -201,7 +201,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
 
 
 def _moved_aside(path: Path) -> Path:
-    """Where the damaged file is kept, with its log."""
+    """Move the damaged file aside, with its log; the new path."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     for suffix in _FILES:

@@ -1,4 +1,4 @@
-"""The head of a database file: the hundred bytes without which SQLite reads nothing of it."""
+"""A new header for a database file whose own is damaged: SQLite reads nothing without one."""
 
 import shutil
 import struct
@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 MAGIC = b"SQLite format 3\0"
 PAGE_BYTES = 4096
-"""As our databases have it, which is what SQLite makes unless it is told otherwise."""
+"""The page size of our databases: SQLite's default."""
 _LAYOUT = ">16sH6B12I20x2I"
 _WAL = 2
 _FRACTIONS = (64, 32, 32)
@@ -20,7 +20,7 @@ _VERSION = 3_050_000
 
 @contextmanager
 def with_header(damaged: Path) -> Iterator[Path]:
-    """The file, or a copy of it with a new head for as long as it is needed.
+    """The file, or a temporary copy of it with a new header.
 
     :raises OSError: when there is no room for the copy.
     """
@@ -41,7 +41,7 @@ def with_header(damaged: Path) -> Iterator[Path]:
 
 
 def header(pages: int) -> bytes:
-    """The head of a file of so many pages, none of them free (sqlite.org, "fileformat2" 1.3)."""
+    """The header of a file of this many pages, none free (sqlite.org, "fileformat2" 1.3)."""
     changes = schema = 1
     return struct.pack(
         _LAYOUT,

@@ -1,4 +1,4 @@
-"""The health and the size of a database: what `pegboard session repair|gc|du` look at."""
+"""The integrity and the size of a database, for `pegboard session repair|gc|du`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,18 +49,18 @@ WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordin
 
 
 class Problems(msgspec.Struct, frozen=True):
-    """What is wrong with the file itself, and with what its rows hold."""
+    """Problems of the file itself, and of the content of its rows."""
 
     damaged: tuple[str, ...]
     rows: tuple[str, ...]
 
     def all(self) -> tuple[str, ...]:
-        """The first of all of them."""
+        """The first of all problems."""
         return (*self.damaged, *self.rows)[:_PROBLEMS_SHOWN]
 
 
 def problems(db: apsw.Connection) -> Problems:
-    """What is wrong with the file, its references and its rows; nothing for a sound database.
+    """The problems of the file, its references and its rows; none for a sound database.
 
     It reads everything: a second for each gigabyte or so.
     """
@@ -83,7 +83,7 @@ def _damages(db: apsw.Connection) -> tuple[str, ...]:
 
 
 def _unreadable(db: apsw.Connection) -> Iterator[str]:
-    """The rows that are shown as damaged wherever they are listed."""
+    """The rows whose content cannot be read; lists show them as damaged."""
     kinds: dict[str, msgspec.json.Decoder[object]] = {
         "SELECT 'session', id, data FROM session": msgspec.json.Decoder(Session),
         "SELECT 'message', id, data FROM message": msgspec.json.Decoder(Message),
@@ -98,12 +98,12 @@ def _unreadable(db: apsw.Connection) -> Iterator[str]:
 
 
 def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
-    """The sessions of all projects with what they take, the largest first."""
+    """The sessions of all projects with their sizes, the largest first."""
     return tuple(SessionSize(*row) for row in db.execute(_SIZES))
 
 
 def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[Hit, ...]:
-    """Where a project's sessions have the text: each session once, titles first.
+    """The project's sessions that contain the text: each once, matches in titles first.
 
     Case is ignored for the letters A to Z.
     """
@@ -132,7 +132,7 @@ def _around(said: str, text: str) -> str:
 
 
 def vacuum(path: Path) -> int:
-    """How many bytes the file is smaller, once all that it holds is written anew.
+    """Rewrite the file without free space; by how many bytes it has shrunk.
 
     :raises StorageError: when another process uses the database, or the disk is too full.
     """

@@ -1,4 +1,4 @@
-"""The log of events, as rows: what is stored, superseded and forgotten of it."""
+"""The log of events, as rows: stored, superseded and forgotten."""
 
 import time
 from collections.abc import Mapping
@@ -21,9 +21,9 @@ def store(
     *,
     name: str = "",
 ) -> Event:
-    """Stores an event; `payload` is its JSON where parts of that are encoded already.
+    """Stores an event; `payload` is its JSON, where a part of it is encoded already.
 
-    One that is stored in another form than the protocol's has a `name` of its own.
+    `name` is given for an event that is not stored in the protocol's form.
     """
     event = Event(properties=properties)
     db.execute(
@@ -34,6 +34,6 @@ def store(
 
 
 def supersede(db: apsw.Connection, seq: int | None) -> None:
-    """Takes away the event of an earlier update: each update carries the whole thing."""
+    """Removes the event of an earlier update: each update carries the whole value."""
     if seq is not None:
         db.execute("DELETE FROM event WHERE seq = ?", (seq,))

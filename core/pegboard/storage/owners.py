@@ -1,8 +1,8 @@
 """The processes that use a database, and whether each of them is still alive.
 
-Each holds a lock on a file of its own, which the system takes back when the process dies, however
-it dies. Unlike a process id, a lock is not given to another process later, and means the same in
-every container that shares the folder.
+Each process holds a lock on a file of its own, which the system releases however the process
+dies. Unlike a process id, a lock is not reused, and means the same in every container that shares
+the folder.
 """
 
 import fcntl
@@ -37,7 +37,7 @@ class Owners:
 
     @contextmanager
     def opening(self) -> Iterator[None]:
-        """The right to open the database, which one process has at a time.
+        """The exclusive right to open the database.
 
         :raises StorageError: when another keeps it for ten seconds.
         """
@@ -55,7 +55,7 @@ class Owners:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Owners that live, and owners that have died since the last call; while `opening`."""
+        """Living owners, and those that have died since the last call; while `opening`."""
         names = {path.name for path in self._folder.iterdir()} - {self.own, _OPENING}
         alive = tuple(name for name in sorted(names) if self.is_alive(name))
         return alive, tuple(sorted(names - set(alive)))
@@ -103,9 +103,9 @@ class Owners:
 
 
 def died_with_the_machine(owner: str) -> bool:
-    """Whether the owner's end may have been the machine's, or whether we cannot know.
+    """Whether the owner may have died in a crash of the machine.
 
-    The end of a process alone cannot damage a database: the system still has what it wrote.
+    A process that dies alone cannot damage a database: the system still writes its data.
     """
     boot = owner.split("-")[2] if owner.count("-") > 1 else _UNKNOWN_BOOT
     return boot == _UNKNOWN_BOOT or boot != _boot()
@@ -114,8 +114,8 @@ def died_with_the_machine(owner: str) -> bool:
 def _has_no_process(owner: str) -> bool:
     """Whether it is certain that the owner's process is gone, whoever has its lock.
 
-    A process that it was just about to start, when it was killed, keeps the lock until it has
-    become the other program: for a moment, and on a busy machine for longer.
+    A child that was being started when the owner was killed keeps the lock until its exec: for a
+    moment, and on a busy machine for longer.
     """
     words = owner.split("-")
     if len(words) < _NAME_WORDS or words[2] != _boot() or words[4] != _space():
@@ -130,7 +130,7 @@ def _has_no_process(owner: str) -> bool:
 
 
 def _space() -> str:
-    """The space that process ids are unique in; those of other containers mean nothing here."""
+    """The namespace of process ids; those of other containers mean nothing here."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:

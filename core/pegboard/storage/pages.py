@@ -1,7 +1,7 @@
-"""The rows on the pages of a database file, found without the trees that lead to them.
+"""Rows of a database file read page by page, without the b-trees that lead to them.
 
-This is for a file whose list of tables, or whose inner pages, are lost: a page with rows can be
-read by itself (sqlite.org, "fileformat2" 1.6 and 2.1). What table a row is of, it must tell.
+For a file whose schema or inner pages are lost: a leaf page can be read by itself (sqlite.org,
+"fileformat2" 1.6 and 2.1). The table of a row follows from its values.
 """
 
 import struct
@@ -28,7 +28,7 @@ Row = tuple[object, ...]
 
 
 class Pages:
-    """The pages of a file as its log has them, else as they are in it."""
+    """The pages of a file, in their newest version from its write-ahead log."""
 
     def __init__(self, path: Path) -> None:
         self._content = path.read_bytes()
@@ -38,7 +38,7 @@ class Pages:
             self._take(log.read_bytes())
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """The rows of every page that has some and is in use, with their numbers."""
+        """The rows of every leaf page in use, with their row numbers."""
         free = self._free()
         for number in range(1, len(self._content) // PAGE_BYTES + 1):
             if number not in free:
@@ -58,7 +58,7 @@ class Pages:
                 self._newer[number] = log[start + _FRAME_HEAD_BYTES : start + step]
 
     def _free(self) -> set[int]:
-        """The pages that are in no tree; what is on them was deleted."""
+        """The free pages; their rows were deleted."""
         found: set[int] = set()
         [trunk] = struct.unpack(">I", self.page(1)[32:36])
         while trunk and trunk not in found:

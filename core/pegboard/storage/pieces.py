@@ -1,7 +1,7 @@
-"""The text of a part that is streamed: pieces beside the part's row, so that none is stored again.
+"""The text of a streamed part, in pieces beside the part's row, so that no text is stored twice.
 
-While the part is `OPEN` its pieces follow the text of its row. When it is whole the row has all,
-and the pieces stay as the second copy that the part's event does without, until that is forgotten.
+While the part is `OPEN`, its text is that of the row and of the pieces. At its end the row has the
+whole text. The pieces stay as long as the part's event, which is stored without the text.
 """
 
 from collections.abc import Iterator
@@ -38,9 +38,9 @@ _decode = msgspec.json.Decoder(Streamed).decode
 
 
 def begin(db: apsw.Connection, told: PartUpdated) -> Event | None:
-    """The stored event of a new part whose text is still to come, None of any other part.
+    """The stored form of the event of a new open part, None for another part.
 
-    Who reads it gets the text that there is by then.
+    A reader of the event gets the text as far as it is stored by then.
     """
     match told.part:
         case TextPart(time=Span(end=None)) | ReasoningPart(time=Span(end=None)):
@@ -50,7 +50,7 @@ def begin(db: apsw.Connection, told: PartUpdated) -> Event | None:
 
 
 def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
-    """Writes the change; no event of it is told."""
+    """Adds text to a part, without an event."""
     key = (change.session_id, change.part_id)
     row = db.execute("SELECT state FROM part WHERE session_id = ? AND id = ?", key).fetchone()
     if row is not None:
@@ -62,7 +62,7 @@ def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
 
 
 def drop(db: apsw.Connection, session_id: str, part_id: str) -> None:
-    """Takes the pieces of a part away."""
+    """Removes the pieces of a part."""
     db.execute("DELETE FROM part_text WHERE session_id = ? AND part_id = ?", (session_id, part_id))
 
 
@@ -75,9 +75,9 @@ def whole(db: apsw.Connection, data: bytes, session_id: str, part_id: str) -> by
 
 
 def settle(db: apsw.Connection, told: PartUpdated) -> Event | None:
-    """The stored event of a part that is whole, without the text that is in its pieces.
+    """The stored form of the event of a whole part, without the text that is in its pieces.
 
-    What they lack of it is added to them. None if they have another text.
+    Missing text is added to the pieces. None if their text differs.
     """
     part = told.part
     if not isinstance(part, TextPart | ReasoningPart):
@@ -91,7 +91,7 @@ def settle(db: apsw.Connection, told: PartUpdated) -> Event | None:
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
-    """The update that is stored so, with its text; None when it is damaged."""
+    """The update event with its text, None when it is damaged."""
     stored = _read(data)
     if stored is None:
         return None
@@ -100,7 +100,7 @@ def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
 
 
 def forget_events(db: apsw.Connection, kept: int) -> None:
-    """Takes all events away but for so many of the newest, with the pieces that are theirs."""
+    """Removes all but this many of the newest events, with their pieces."""
     rows = db.execute(
         "DELETE FROM event WHERE seq <= "
         "(SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?) RETURNING seq, type, data",

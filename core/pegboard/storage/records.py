@@ -1,4 +1,4 @@
-"""Rows to values and back; what cannot be read becomes a value that says so."""
+"""Rows to values and back; an unreadable row becomes a value that says so."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ def as_utf8(text: str) -> bytes:
 
 
 def to_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:
-    """The session, or one that says that it is damaged, made from the row's own columns."""
+    """The session; a damaged one says so, and is made from the row's columns."""
     try:
         return _decode_session(data)
     except DAMAGE:
@@ -127,7 +127,7 @@ def to_value(data: bytes) -> object:
 
 
 def to_event(seq: int, name: str, data: bytes) -> Event:
-    """The event; of one that is damaged only name and number are left."""
+    """The event; a damaged one has only its name and number."""
     try:
         return Event(properties=_to_properties(name, data), seq=seq)
     except DAMAGE:

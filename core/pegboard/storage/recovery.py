@@ -1,4 +1,4 @@
-"""Who runs a session, and what becomes of one whose process died."""
+"""Claims of sessions by processes, and recovery of the sessions of dead ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -33,7 +33,7 @@ UNION SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
 
 
 def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event, ...]:
-    """Marks as interrupted what no living process runs: calls, answers, requests."""
+    """Marks calls, answers and requests that no living process runs as interrupted."""
     if not _abandoned(db, is_alive):
         return ()
     db.execute("BEGIN IMMEDIATE")
@@ -58,7 +58,7 @@ def interrupt(db: apsw.Connection, session_id: str) -> tuple[Event, ...]:
         Emit(SessionIdle(session_id=session_id)),
     )
     events = apply(db, changes)
-    # What is damaged has no state that could be ended.
+    # A damaged row has no state to end.
     db.execute("UPDATE part SET state = NULL WHERE session_id = ?", (session_id,))
     db.execute("UPDATE message SET unfinished = 0 WHERE session_id = ?", (session_id,))
     db.execute("UPDATE session SET owner = NULL WHERE id = ?", (session_id,))
@@ -106,7 +106,7 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Gives back what a claim has got that nobody waits for any more."""
+    """Gives a claimed session back whose claim was cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - names of tables are our own words
-"""Rows made anew from the events that tell of them: each event carries the whole thing."""
+"""Lost rows, restored from their events: each event carries the whole value."""
 
 import apsw
 import msgspec
@@ -24,7 +24,7 @@ _Key = tuple[str, str]
 
 
 class _Told(msgspec.Struct):
-    """What events tell of, each as it was last; messages and parts by session and message."""
+    """The last state of each value in the events; messages and parts by session and message."""
 
     sessions: dict[str, Session] = {}
     messages: dict[_Key, Message] = {}
@@ -32,7 +32,7 @@ class _Told(msgspec.Struct):
     todos: dict[str, tuple[Todo, ...]] = {}
 
     def take(self, properties: Properties) -> None:
-        """Go on by one event."""
+        """Apply one event."""
         match properties:
             case SessionCreated(info=session) | SessionUpdated(info=session):
                 self.sessions[session.id] = session
@@ -54,7 +54,7 @@ class _Told(msgspec.Struct):
 
 
 def fill_from_events(db: apsw.Connection) -> None:
-    """Puts in what has no row and of which an event tells: each carries the whole thing."""
+    """Inserts each value that has no row but an event."""
     told = _Told()
     for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
         told.take(reads.event(db, *row).properties)
@@ -73,7 +73,7 @@ def fill_from_events(db: apsw.Connection) -> None:
 
 
 def put_session(db: apsw.Connection, session: Session) -> None:
-    """Puts a session in, unless it is there."""
+    """Inserts a session, unless it is there."""
     db.execute(
         "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
         "VALUES(?, ?, ?, ?, ?, ?, ?)",
@@ -120,7 +120,7 @@ def _put_part(db: apsw.Connection, part: Part) -> None:
 
 
 def free_place(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
-    """The first free number behind the row before it: its own was there, and is free."""
+    """The first free row number after the row before it."""
     found = db.execute(
         f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
     ).fetchone()

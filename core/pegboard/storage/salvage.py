@@ -1,8 +1,8 @@
 # ruff: noqa: S608 - names of tables and columns are our own words
-"""What can still be read of a damaged database, copied row by row into a sound one.
+"""Salvage: the readable rows of a damaged database, copied one by one into a sound one.
 
-A row that cannot be read is taken from the newest event that tells of it; a conversation whose
-own row is lost for good gets one that says so, so that what was said in it is found.
+An unreadable row is restored from the newest event with its value. A conversation whose session
+row is lost for good gets a new one that says so, so that its messages can be found.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _Key = tuple[str, str]
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """How many there are in the new database."""
+    """The counts of rows in the new database."""
 
     sessions: int = 0
     messages: int = 0
@@ -46,7 +46,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 def version_of(damaged: Path) -> int:
-    """The number of the last step of migration that a file has seen; the newest if unknown."""
+    """The number of a file's last migration; the newest if unknown."""
     source = _opened(damaged)
     try:
         rows = source.execute("SELECT value FROM meta WHERE key = 'schema_version'")
@@ -59,7 +59,7 @@ def version_of(damaged: Path) -> int:
 
 
 def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
-    """Fills a new database with what another file still has; the file is only read.
+    """Fills a new database with the readable rows of another file, which is only read.
 
     :raises apsw.Error: when the new database cannot be written.
     """
@@ -86,14 +86,14 @@ def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
 
 
 def _opened(damaged: Path) -> apsw.Connection:
-    """A connection that leaves nothing beside the file that is not there already."""
+    """A connection that makes no file beside the database."""
     mode = "" if damaged.with_name(f"{damaged.name}-wal").exists() else "&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"{damaged.absolute().as_uri()}?mode=ro{mode}", flags=flags)
 
 
 def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
-    """Copies a table; False when rows may be left that no tree leads to any more."""
+    """Copies a table; False when it may have more rows that its b-tree does not reach."""
     columns = _shared_columns(source, db, table)
     if not columns:
         return False
@@ -103,7 +103,7 @@ def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
 
 
 def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None:
-    """Copies the rows of lost tables that stand on pages which nothing leads to."""
+    """Copies rows of lost tables from pages that no b-tree reaches."""
     columns = {table: _columns(db, table) for table in lost}
     for number, row in Pages(damaged).rows():
         table = _table_of(row)
@@ -113,7 +113,7 @@ def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None
 
 
 def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for each table
-    """The table that a row with such values is of, "" for none of ours."""
+    """The table of a row with these values, "" for none of ours."""
     words = [value[:4] if isinstance(value, str) else value for value in row]
     match words:
         case ["ses_", _, bytes()]:
@@ -152,7 +152,7 @@ def _copy_by_session(source: apsw.Connection, db: apsw.Connection, table: str) -
 
 
 def _shared_columns(source: apsw.Connection, db: apsw.Connection, table: str) -> tuple[str, ...]:
-    """The columns that both have: an earlier version may have had fewer."""
+    """The columns of both databases: an earlier version may have fewer."""
     try:
         found = {name for _, name, *_ in source.execute(f"PRAGMA table_info({table})")}
     except _UNREADABLE:
@@ -179,9 +179,9 @@ def _insert_all(
 def _rows(
     source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """The rows that can be read, in their order; what lies between is jumped over.
+    """The readable rows, in their order; unreadable ranges are skipped.
 
-    When the end cannot be reached the table is noted in `gave_up`.
+    When the end cannot be reached, the table is added to `gave_up`.
     """
     listed = ", ".join(("rowid", *columns))
     query = f"SELECT {listed} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
@@ -201,9 +201,9 @@ def _rows(
 
 
 def _behind_the_hole(source: apsw.Connection, query: str, hole: int) -> int | None:
-    """The first number from which on a row can be read again, None when there is none.
+    """The first readable row number after an unreadable range, None when there is none.
 
-    Steps that double lead over the hole, and halving leads back to its edge.
+    Doubling steps pass the range, and halving steps find its end.
     """
     low, high = hole, None
     for exponent in range(_FARTHEST):
@@ -231,7 +231,7 @@ def _can_be_read(source: apsw.Connection, query: str, start: int) -> bool:
 
 
 def _adopt_sessions(db: apsw.Connection) -> None:
-    """Gives messages and parts whose session is lost a session, where they can be read."""
+    """Gives the messages and parts of lost sessions new sessions."""
     lost = (
         "SELECT session_id FROM (SELECT session_id FROM message UNION SELECT session_id FROM part) "
         "WHERE session_id NOT IN (SELECT id FROM session)"
@@ -252,7 +252,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
 
 
 def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
-    """The project and the directory of a session; without a trace, those of the only project."""
+    """The project and the directory of a session; if unknown, those of the only project."""
     directory = _directory(db, session_id)
     beside = "SELECT project_id FROM session WHERE directory = ?"
     for (project_id,) in db.execute(beside, (directory,)):
@@ -268,7 +268,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
-    """Where a session ran, as its answers know; "" when none is left."""
+    """The directory of a session according to its answers, "" when none is left."""
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND role = 'assistant'",
         (session_id,),
@@ -281,7 +281,7 @@ def _directory(db: apsw.Connection, session_id: str) -> str:
 
 
 def _adopt_parts(db: apsw.Connection) -> None:
-    """Gives parts whose message is lost one that says that it is damaged."""
+    """Gives the parts of lost messages new messages that say so."""
     lost = (
         "SELECT DISTINCT session_id, message_id FROM part WHERE NOT EXISTS (SELECT 1 "
         "FROM message WHERE message.session_id = part.session_id AND id = message_id) "
@@ -307,7 +307,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
 
 
 def _drop_orphans(db: apsw.Connection) -> None:
-    """Drops what belongs to nothing that is left."""
+    """Drops rows whose owner is lost."""
     for table in _OF_SESSION:
         if _columns(db, table):
             db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
@@ -319,7 +319,7 @@ def _drop_orphans(db: apsw.Connection) -> None:
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:
-    """The next event gets a number that none has had, lost ones included."""
+    """Makes the next event's number greater than all earlier ones, lost ones included."""
     greatest = [0]
     for table in ("project", "session", "message", "part", "todos"):
         greatest += [seq or 0 for (seq,) in db.execute(f"SELECT max(last_event) FROM {table}")]

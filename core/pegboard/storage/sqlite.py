@@ -75,7 +75,7 @@ class SqliteStorage:
         try:
             return await self._writer.run(claim)
         except asyncio.CancelledError:
-            with suppress(StorageError):  # nobody waits for it, who may be cancelled once more
+            with suppress(StorageError):  # shielded from a second cancellation
                 self._writer.post(partial(recovery.give_back, claimed=claimed))
             raise
 
@@ -216,7 +216,7 @@ class SqliteStorage:
             self._owners.close()
 
     async def _bury(self, session_id: str) -> None:
-        """See to it that what a process left unfinished that died meanwhile looks like it."""
+        """Mark the unfinished work of processes that have died since the opening as interrupted."""
         owners = self._owners
         owner = await self._read(reads.owner, session_id)
         if owner is not None and not await asyncio.to_thread(owners.is_alive, owner):
@@ -228,7 +228,7 @@ class SqliteStorage:
         *arguments: _Arguments.args,
         **names: _Arguments.kwargs,
     ) -> _Value:
-        """The answer of a read in a thread of our own, which tools cannot keep busy.
+        """The result of a read in a thread of our own, which tools cannot keep busy.
 
         Reads wait for no writer, so the wait has no limit of its own.
         """

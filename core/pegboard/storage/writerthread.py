@@ -1,4 +1,4 @@
-"""One thread that writes: what waits is written together in one transaction."""
+"""The thread that writes: waiting jobs share one transaction (group commit)."""
 
 import asyncio
 import threading
@@ -45,7 +45,7 @@ class _Outcome(msgspec.Struct):
 
 
 class WriterThread:
-    """The connection that writes, and the thread that has it; belongs to one event loop."""
+    """The writing connection and its thread, for one event loop."""
 
     def __init__(
         self,
@@ -74,10 +74,10 @@ class WriterThread:
         db.set_wal_hook(self._note_log)
 
     async def run(self, work: Work[_Value]) -> _Value:
-        """The answer of `work`, once what it wrote is durable; or what it raised.
+        """The result of `work`, once its changes are durable; or its error.
 
-        A job that raises leaves nothing behind and fails alone. The wait ends, because SQLite
-        gives up on another process's lock after five seconds.
+        A job that raises is undone, and fails alone. The wait ends, because SQLite gives up on
+        another process's lock after five seconds.
 
         :raises StorageError: when the database cannot be written, or is closed.
         """
@@ -85,7 +85,7 @@ class WriterThread:
         return value
 
     def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
-        """The answer of `work` once there is one; it is done whether anybody waits or not.
+        """The result of `work` as a future; the work is done whether anybody waits or not.
 
         :raises StorageError: when the database is closed.
         """
@@ -97,7 +97,7 @@ class WriterThread:
         return job.done
 
     async def aclose(self) -> None:
-        """Writes what waits and closes the connection; nothing the second time."""
+        """Writes the waiting jobs and closes the connection; nothing the second time."""
         if self._closed:
             return
         self._closed = True
@@ -118,7 +118,7 @@ class WriterThread:
         self._db.close()
 
     def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
-        """Has the thread do it, for the jobs if there are any; the first order starts the thread.
+        """Sends an order, with its jobs, to the thread, which the first order starts.
 
         :raises StorageError: when there is no thread, or it has failed.
         """
@@ -137,7 +137,7 @@ class WriterThread:
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
-        """What the thread does until it is told to end; however it ends, all that wait are told."""
+        """The thread's main function; at its end all waiting jobs get a result or an error."""
         try:
             while (order := self._orders.get()) is not None:
                 order()
@@ -146,7 +146,7 @@ class WriterThread:
         self._tell(self._on_end)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
-        """Has the event loop call it, once there is memory for that."""
+        """Calls a function on the event loop, as soon as memory allows."""
         while True:
             try:
                 with suppress(RuntimeError):  # the loop was closed: nobody waits
@@ -157,7 +157,7 @@ class WriterThread:
                 return
 
     def _look_after(self) -> None:
-        """A thread may end without a word, when there is no memory for one."""
+        """Notices the end of the thread, which cannot report it when memory is out."""
         self._look = None
         if not self._unanswered:
             return
@@ -242,7 +242,7 @@ class WriterThread:
         pieces.forget_events(self._db, _EVENTS_KEPT)
 
     def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-        """Tells everybody, on the event loop: listeners first, in the order of the events."""
+        """Publishes events and settles jobs, on the event loop: listeners first, in event order."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -268,7 +268,7 @@ class WriterThread:
             self._orders.put(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        """The log grows on where that fails; the next commit tells what is wrong."""
+        """Checkpoints the log; after a failure it grows, and the next commit raises the error."""
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:

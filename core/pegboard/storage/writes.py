@@ -1,4 +1,4 @@
-"""Changes to rows and events, inside a transaction that somebody else began."""
+"""Changes to rows and events, inside of a transaction of the caller."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,12 +48,12 @@ from pegboard.storage import pieces, records
 from pegboard.storage.log import now_ms, store, supersede
 from pegboard.storage.records import to_row
 
-# Sessions nest by subagents; a chain of parents that bites its tail must still end.
+# Sessions nest by subagents; a circular chain of parents must still end.
 _DEEPEST = 100
 
 
 def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
-    """Writes the changes; their events, stored and numbered but for those that are only told.
+    """Writes the changes; their events, stored and numbered unless they are only published.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
     :raises InvalidInputError: when a value cannot be stored as given.
@@ -62,7 +62,7 @@ def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]
 
 
 def check_fence(db: apsw.Connection, fence: Fence) -> None:
-    """Nothing, while the fence is the session's.
+    """Check that the fence is still the session's.
 
     :raises SessionBusyError: when somebody else has taken the session over.
     :raises NotFoundError: when the session is gone.
@@ -139,7 +139,7 @@ def _has_session(db: apsw.Connection, session_id: str) -> bool:
 
 
 def _need_session(db: apsw.Connection, session_id: str) -> None:
-    """Nothing, while the session is there.
+    """Check that the session exists.
 
     :raises NotFoundError: when it is gone, or never was.
     """
@@ -239,7 +239,7 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
 
 
 def _is_progress(before: str | None, state: str | None) -> bool:
-    """Whether a call goes on: its row is enough, and no event repeats what may be long."""
+    """Whether an update is progress of a call: its row is stored, without an event."""
     return before is not None and before == state
 
 
