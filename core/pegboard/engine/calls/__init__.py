@@ -1,1 +1,1 @@
-"""Calls that are special: the user's own, those of subagents, repeated ones."""
+"""Special calls: by the user, by subagents, repeated ones, and what a first call imports."""

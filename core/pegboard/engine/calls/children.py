@@ -1,4 +1,4 @@
-"""What a tool asks for when it wants a subagent, and what it gets."""
+"""Subagents: their sessions below the caller's, their costs and their results."""
 
 from contextlib import suppress
 
@@ -17,7 +17,7 @@ MAX_FAMILY = 10_000
 
 
 def take_subagent(run: Run, *, resumed: bool = False) -> None:
-    """Count a subagent that the run begins, or goes on with.
+    """Take a subagent from the run's budget.
 
     :raises ToolError: when it would be too deep below the user's session, or one too many.
     """
@@ -49,12 +49,12 @@ async def child_session(engine: Engine, request: ChildRequest) -> Session:
 
 
 def _line(description: str) -> str:
-    """The description as a part of a title: a line that is not too long."""
+    """The description as one line of bounded length, for a title."""
     return clean_title(" ".join(description.split()))
 
 
 def child_result(session_id: str, turn: Turn) -> ChildResult:
-    """How a subagent ended, by its last answer."""
+    """The result of a subagent, from its last answer."""
     assert isinstance(turn.info, AssistantMessage)
     texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
     text = texts[-1] if texts else ""
@@ -69,7 +69,7 @@ def child_result(session_id: str, turn: Turn) -> ChildResult:
 
 
 async def charge(engine: Engine, request: ChildRequest, before: Session) -> None:
-    """Tell the caller what the subagent has cost since `before`, however it ended."""
+    """Report what the subagent has cost since `before`, however it ended."""
     with suppress(NotFoundError):  # a client can delete the session meanwhile
         after = await engine.storage.session(before.id)
         cost = (after.cost or 0.0) - (before.cost or 0.0)

@@ -1,4 +1,4 @@
-"""What a first tool call imports, loaded while the model thinks."""
+"""Preloading: modules of a first tool call are imported while the model thinks."""
 
 import asyncio
 import sys
@@ -18,9 +18,9 @@ _T = TypeVar("_T")
 
 
 async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]) -> _T:
-    """What the work gives, while a thread imports what the first calls of these tools need.
+    """The result of the work, while a thread imports the modules of these tools' first calls.
 
-    What it has begun it goes on with when the work ends; a call waits for its own modules alone.
+    The thread may outlive the work; a call waits only for its own modules.
     """
     task = asyncio.create_task(_load(tools), name="loading") if _cold(tools) else None
     try:
@@ -41,7 +41,7 @@ async def _load(tools: Sequence[Tool]) -> None:
 
 
 def _cold(tools: Sequence[Tool]) -> list[Tool]:
-    """Those for which nobody imports all modules: a call that has begun does so by itself."""
+    """The tools whose modules are neither loaded nor being imported by a call."""
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 

@@ -1,4 +1,4 @@
-"""Calls that come to the same again and again while nothing new happens: a model in a circle."""
+"""Repeated calls with equal results and no news in between: a model in a loop."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """What a call came to last: its answer, how often in a row, and after which news."""
+    """The last result of a call: its digest, how often in a row, and after which news."""
 
     answer: bytes
     times: int
@@ -19,7 +19,7 @@ class _Latest(msgspec.Struct, frozen=True):
 
 
 class Repeats:
-    """The calls of a turn, by what came of them.
+    """The calls of a turn, by their results.
 
     Calls count as equal that have the same answer while the files are the same. News is an answer
     that a call has not had in this turn, and a state of the files that the turn has not had; with
@@ -49,7 +49,7 @@ class Repeats:
             self._news += 1
 
     def ended(self, call: bytes, answer: bytes) -> None:
-        """A call has come to this answer."""
+        """A call has ended with this result."""
         if (call, answer) not in self._answers:
             self._answers.add((call, answer))
             self._news += 1
@@ -59,18 +59,18 @@ class Repeats:
         self._latest[call, self._tree] = _Latest(answer, times, self._news)
 
     def times(self, call: bytes) -> int:
-        """How often in a row the call has come to the same, without news in between."""
+        """How often in a row the call had the same result, without news in between."""
         latest = self._latest.get((call, self._tree))
         return latest.times if latest is not None and latest.news == self._news else 0
 
 
 def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
-    """The same for calls of a tool whose arguments are equal, in whatever order."""
+    """The digest of a call, equal for equal arguments in any order."""
     return digest(tool, json.dumps(args, sort_keys=True))
 
 
 def digest(*texts: str) -> bytes:
-    """The same for equal texts."""
+    """The digest of texts."""
     sum_of = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for text in texts:
         sum_of.update(text.encode(errors="surrogatepass"))

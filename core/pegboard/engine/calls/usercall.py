@@ -1,4 +1,4 @@
-"""A call that the user makes, not the model: an answer with this one call in it."""
+"""Calls by the user instead of the model: an answer that consists of one call."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -22,7 +22,7 @@ from pegboard.schema.session import Tokens
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What is called, and what it does; `finish` is why the answer ends with it.
+    """The called tool, its arguments and its work; `finish` is the answer's reason to end.
 
     A `finish` of `tool-calls` makes the model go on from the call's result.
     """
@@ -35,7 +35,7 @@ class UserCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> AssistantMessage:
-    """An answer to a message, with nothing in it."""
+    """An empty answer to a message."""
     return AssistantMessage(
         id=run.ids.message(),
         session_id=run.session.id,
@@ -54,7 +54,7 @@ def new_answer(run: Run, view: SessionView, user_id: str, *, agent: str) -> Assi
 async def user_call(
     run: Run, view: SessionView, user: UserMessage, call: UserCall, *, agent: str
 ) -> Turn:
-    """The answer with the call's result, stored; what went wrong with the call is its result."""
+    """The stored answer with the result of the call; a failure is the call's error."""
     message = new_answer(run, view, user.id, agent=agent)
     processor = Processor(message, sink=run.writer, new_id=run.ids.part, now=run.engine.now)
     run.writer.change(PutMessage(message))
@@ -76,7 +76,7 @@ async def user_call(
 async def _call(
     run: Run, call: UserCall, context: CallContext, processor: Processor, *, agent: str
 ) -> None:
-    """Do the work; what it answers, or why it failed, goes to the processor."""
+    """Do the work; its result or error goes to the processor."""
     output_dir = run.engine.outputs(run.session.id)
     hint = cut_hint(run.engine.tools.values())
     try:

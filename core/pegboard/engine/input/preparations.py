@@ -1,4 +1,4 @@
-"""Work for a session beside its run, such as preparing a prompt, which an abort ends likewise."""
+"""Preparations: work for a session beside its run, such as reading the files of a prompt."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -11,7 +11,7 @@ _Value = TypeVar("_Value")
 
 
 class Preparations:
-    """The tasks of such work by session; who waits for the work owns its task."""
+    """The tasks of preparations by session; an abort cancels them, as it does the run."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
@@ -28,7 +28,7 @@ class Preparations:
         return tuple(task for tasks in self._tasks.values() for task in tasks)
 
     async def run(self, session_id: str, work: Coroutine[Any, Any, _Value]) -> _Value:
-        """What `work` comes to.
+        """The result of `work`.
 
         :raises AbortedError: when the session was aborted meanwhile.
         """

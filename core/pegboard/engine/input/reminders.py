@@ -1,7 +1,7 @@
-"""What the model is told beside a prompt: that another agent goes on, or that it came meanwhile.
+"""Reminders: notes for the model at a prompt, on a change of agent or a prompt during an answer.
 
-A reminder is stored with the prompt, once. So every later request repeats the same bytes, and
-the provider finds its cached prefix again.
+A reminder is stored with the prompt, once. Every later request then repeats the same bytes, so
+that the provider's prompt cache still fits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ MEANWHILE = (
 
 
 def remind(run: Run) -> None:
-    """Store the reminders of the prompts that are about to be answered."""
+    """Store the reminders of the prompts that are answered next."""
     for place, kind, text in due(run.history.turns, run.engine.agents):
         turn = run.history.turns[place]
         part = TextPart(
@@ -40,12 +40,12 @@ def remind(run: Run) -> None:
 
 
 def reminder(session_id: str, text: str) -> str:
-    """The text between tags that only who knows the session's id can write."""
+    """The text in tags with the session's id, which other texts cannot imitate."""
     return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
 def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
-    """Which reminders the newest prompts lack: the prompt's place, the kind and the text.
+    """The missing reminders of the newest prompts: the prompt's place, the kind and the text.
 
     The kind is the name of the agent that takes over, or `QUEUED`.
     """
@@ -60,13 +60,13 @@ def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, s
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
-    """Whether somebody has sent the prompt while the model worked; a tool's prompt is none."""
+    """Whether a person, not a tool, sent the prompt while the model worked."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
     return typed and goes_on(last)
 
 
 def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
-    """The places of the prompts behind the last answer, and that answer."""
+    """The places of the prompts after the last answer, and that answer."""
     places: list[int] = []
     for place in range(len(turns) - 1, -1, -1):
         info = turns[place].info
@@ -78,7 +78,7 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
 
 
 def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
-    """What is said at a prompt whose agent is not that of the last answer; mostly nothing."""
+    """The note for a prompt with another agent than the last answer's; "" for most agents."""
     before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
     agent = turns[place].info.agent
     if before is None or before == agent:

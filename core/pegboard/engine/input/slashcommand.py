@@ -1,7 +1,7 @@
 """Slash commands: a template with its arguments becomes a prompt.
 
-The shell snippets of a template run first, as calls of the tool that serves the shell. What they
-print and what the user typed is only put in afterwards, so neither can become a command or a
+The shell snippets of a template run first, as calls of the tool that serves the shell. Their
+output and the user's arguments are inserted afterwards, so that neither can become a command or a
 placeholder.
 """
 
@@ -210,7 +210,7 @@ def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> S
 
 @asynccontextmanager
 async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIterator[Run]:
-    """The session for calls that belong to no answer; it may run meanwhile."""
+    """A run for calls outside of an answer, beside the session's own run."""
     depth, parents = await ancestor_rulesets(engine, session)
     async with Writer(engine.storage, engine.publish, fence=None) as writer:
         run = Run(
@@ -231,7 +231,7 @@ async def _aside(engine: Engine, session: Session, ids: SessionIds) -> AsyncIter
 async def _outputs(
     run: Run, view: SessionView, command: Command, arguments: str
 ) -> Mapping[str, str]:
-    """What the snippets of a template print, one after the other."""
+    """The outputs of a template's snippets, which run one after the other."""
     return {
         snippet: await _output(run, view, command, snippet, arguments)
         for snippet in snippets(command.template)
@@ -290,7 +290,7 @@ def _with_arguments(snippet: str, arguments: str) -> str:
 
 
 class _Unstored:
-    """Where the parts of a call go that belongs to no answer."""
+    """A sink that drops the parts of a call outside of an answer."""
 
     def put(self, part: Part) -> None:
         pass

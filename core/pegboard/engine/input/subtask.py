@@ -1,8 +1,7 @@
-"""Work that the user hands to a subagent directly: a call made by the user.
+"""Subtasks: work that the user gives to a subagent directly, as a call made by the user.
 
-It is shown as one of the tool that serves subagents. The user has named the subagent, so neither
-the model nor that tool's permission is asked; what the subagent may do is bound by the session's
-rules all the same.
+The call is one of the tool that serves subagents. Since the user has named the subagent, neither
+the model nor that tool's permission is asked; the session's rules still bind the subagent.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ GO_ON = "Sum up for the user what the task above came to, and go on with what is
 
 
 def next_subtask(run: Run, user: UserMessage) -> SubtaskPart | None:
-    """The first piece of a prompt's work that no subagent has been given yet."""
+    """The first subtask of a prompt that has not been run."""
     asked = [part for part in run.history.get(user.id).parts if isinstance(part, SubtaskPart)]
     if not asked:
         return None
@@ -41,7 +40,7 @@ def next_subtask(run: Run, user: UserMessage) -> SubtaskPart | None:
 
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
-    """Let the subagent work; its answer is the result of a call, from which the model goes on."""
+    """Run the subagent; its answer is the result of a call, after which the model goes on."""
 
     async def work(context: CallContext) -> ToolResult:
         return await _worked(run, view, user, part, context)
@@ -124,7 +123,7 @@ def _result(child: ChildResult, title: str) -> ToolResult:
 
 
 def _ask_to_go_on(run: Run, user: UserMessage) -> None:
-    """A prompt of the engine's: behind a call without reasoning some models refuse to go on."""
+    """A prompt by the engine: some models refuse to go on after a call without reasoning."""
     info = UserMessage(
         id=run.ids.message(),
         session_id=user.session_id,

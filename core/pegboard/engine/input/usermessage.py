@@ -1,4 +1,4 @@
-"""Input parts become a stored user message: first as typed, then with what they refer to."""
+"""User messages: input parts are stored as typed, then expanded with the files they name."""
 
 import asyncio
 from contextlib import suppress
@@ -80,7 +80,7 @@ def stored(
 
 
 async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
-    """Nothing, if the id is new: a message that has an answer would not get another one.
+    """Check that the id is new: a message that has an answer would not get another one.
 
     :raises InvalidInputError: when the session has a message of this id.
     """
@@ -170,10 +170,10 @@ async def expanded(
     *,
     command: Command | None = None,
 ) -> Turn:
-    """The message as the model shall get it: files read, then the `chat_message` hook.
+    """The message for the model: files are read, then the hook `chat_message` is called.
 
-    The parts of a slash command go through `command_execute_before` first. What differs from
-    the stored message is stored in its place.
+    The parts of a slash command go through `command_execute_before` first. The result replaces
+    the stored message where it differs.
     """
     view = await _view(engine, session, turn)
     changed = turn
@@ -220,7 +220,7 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
 
 
 async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | None:
-    """The session for the hooks; None when nobody can answer, which the run says."""
+    """The session for the hooks; None without an agent or a model, which the run reports."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent)
     if agent is None:

@@ -1,1 +1,1 @@
-"""What a session's calls do to files: who read which state, and what changed."""
+"""Tracking of files: which states a session has read, what it changed, and what to undo."""

@@ -1,4 +1,4 @@
-"""Files that tools read and write: who has seen which state, and one writer at a time."""
+"""The file ledger: which states of files a session has read, and one writer per file."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ class _Stamp(msgspec.Struct, frozen=True):
     digest: bytes
 
     def text(self) -> str:
-        """The stamp as one text: clients of JSON round such numbers."""
+        """The stamp as text, since JSON clients round large numbers."""
         times = f"{self.mtime_ns}:{self.ctime_ns}:{self.size}:{self.inode}"
         return f"{times}:{self.digest.hex()}"
 
@@ -50,7 +50,7 @@ class _Gate:
 
 
 class FileLedger:
-    """Read stamps by session, and the writers' locks that all sessions of an App share."""
+    """Read stamps by session, and the write locks that all sessions of an App share."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
@@ -65,7 +65,7 @@ class FileLedger:
         announce: Callable[[Path], None] | None = None,
         noted: set[str] | None = None,
     ) -> "SessionFiles":
-        """The ledger as the tools of one session use it.
+        """The ledger for the tools of one session.
 
         `announce` hears of a write before it, in a thread; `noted` takes up the files that are
         noted as read.
@@ -74,12 +74,12 @@ class FileLedger:
         return SessionFiles(self, stamps, announce, noted)
 
     def stamps(self, session_id: str, noted: Iterable[str]) -> dict[str, str]:
-        """What the session has seen of these files, to be kept with the call, up to a limit."""
+        """The session's stamps of these files, to be stored with the call, up to a limit."""
         known = self._stamps.get(session_id, {})
         return {path: known[path].text() for path in islice(noted, MOST_KEPT) if path in known}
 
     def recall(self, session_id: str, kept: Iterable[object]) -> None:
-        """Take what calls of an earlier process have kept, the oldest first, once for a session.
+        """Restore the stamps that calls of an earlier process have stored, once for a session.
 
         What this process has seen itself stays.
         """
@@ -101,14 +101,14 @@ class FileLedger:
         self._recalled.discard(session_id)
 
     def sweep(self, folder: Path) -> None:
-        """Remove what killed processes have left in a folder, once for each folder; it blocks."""
+        """Remove temporary files of killed processes from a folder, once per folder; it blocks."""
         if folder not in self._swept:
             self._swept.add(folder)
             drop_stale(folder)
 
     @asynccontextmanager
     async def writing(self, path: Path) -> AsyncIterator[None]:
-        """The one writer of the file that `path` leads to; the others wait in their order.
+        """The exclusive write lock of the file at `path`, links resolved; others wait in order.
 
         A tool must not enter it twice for one file. There is no time limit of its own: the
         limit of the tool call ends the wait.
@@ -155,7 +155,7 @@ class SessionFiles:
                 self._noted.add(target)
 
     def check_fresh(self, path: Path) -> None:
-        """Nothing, if this session has seen the file as it is now.
+        """Check that this session has seen the current state of the file.
 
         Other times with the same content (up to 1 MiB) are no change.
 
@@ -177,11 +177,11 @@ class SessionFiles:
         self._stamps[target] = current
 
     def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """The one writer of this file, across tools, sessions and subagents of the App."""
+        """The write lock of this file, across tools, sessions and subagents of the App."""
         return self._ledger.writing(path)
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Put `content` in the place of the file at once; note it as read.
+        """Replace the file's content atomically, and note it as read.
 
         `path` is one that `ask_path` gave: without links, and one put there since is refused.
         Mode, owner and extended attributes stay where the system lets us; missing folders are

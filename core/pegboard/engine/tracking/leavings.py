@@ -1,4 +1,4 @@
-"""What a revert leaves as it is: found in a session's history, and said in words."""
+"""Changes that a revert cannot undo: found in a session's history, and explained."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,7 +37,7 @@ _REASONS = {
 def left_by(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> tuple[Left, ...]:
-    """What was changed between two points and cannot be put back, each once."""
+    """The changes between two points that cannot be undone, each once."""
     found: dict[str, Left] = {}
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
@@ -49,7 +49,7 @@ def left_by(
 def unseen(
     engine: Engine, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> str:
-    """Why nobody knows what some steps that are taken back have changed, "" when all is known."""
+    """Why the changes of some reverted steps are unknown, "" when all are known."""
     count, seen, wrote = 0, True, False
     for part in (*_taken_back(turns, here, there), None):
         if part is None or isinstance(part, StepStartPart):
@@ -68,17 +68,17 @@ def unseen(
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Whether the program ended while the call ran, so that nobody has looked at its work."""
+    """Whether the program ended during the call, so that its changes are unknown."""
     return isinstance(part.state, Failed) and part.state.error == INTERRUPTED_CALL
 
 
 def _reads(tool: Tool | None) -> bool:
-    """Whether calls change no file; of a tool that is gone nobody knows."""
+    """Whether calls of a tool change no file; False for a tool that no longer exists."""
     return tool is not None and tool.effect == "reads"
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """What was left, for people, "" when nothing was."""
+    """What was not undone, as a text for people, "" when everything was."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     if len(lines) > MOST_NAMED:
         lines[MOST_NAMED:] = [f"and {len(lines) - MOST_NAMED} more"]
@@ -88,13 +88,13 @@ def said_of(files: Restored, root: Path) -> str:
 
 
 def reason_of(left: Left, root: Path) -> str:
-    """Why a file was left, with the way to get it back where there is one."""
+    """Why a file was not restored, and how to restore it where that is possible."""
     folder = shown_path(_repository(left.path, root), root)
     return _REASONS[left.reason].format(folder=folder, file=shown_path(left.path, root))
 
 
 def shown_path(path: Path, root: Path) -> str:
-    """The path as people name it."""
+    """The path in the form that people read."""
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
@@ -105,7 +105,7 @@ def _repository(path: Path, root: Path) -> Path:
 
 
 def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
-    """The parts that are behind a point, and were not behind the one before."""
+    """The parts that this revert removes, and the one before it did not."""
     if there is None:
         return []
     known = {part.id for part in behind(turns, here)}

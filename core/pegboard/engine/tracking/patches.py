@@ -1,4 +1,4 @@
-"""What a session has done to files, told by the `patch` parts of its steps."""
+"""The changes of files of a session, from the `patch` parts of its steps."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ PATCH_LIMIT_CHARS = 1 << 18
 def split(
     turns: Iterable[Turn], point: Revert | None
 ) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
-    """The patches before a point of a session and those behind it, in order."""
+    """The patches before a point of a session and those after it, in order."""
     turns = tuple(turns)
     count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
     patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
@@ -27,7 +27,7 @@ def split(
 
 
 def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
-    """The parts that come after a point of a session, in order; none behind its end."""
+    """The parts after a point of a session, in order; none after its end."""
     found: list[Part] = []
     is_behind = False
     for turn in turns if point is not None else ():
@@ -41,7 +41,7 @@ def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
 
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, Way]:
-    """Each file's way from what it was before the first patch to what the last one left."""
+    """Each file's change from before the first patch to after the last one."""
     return {Path(file): way for file, way in _total(patches).items()}
 
 
@@ -70,7 +70,7 @@ def ways_of(patch: PatchPart) -> dict[str, Way]:
 
 
 def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> dict[Path, Way]:
-    """Each file's way from one point of a session to another; None is its end."""
+    """Each file's change from one point of a session to another; None is its end."""
     places = [_states(*split(turns, point)) for point in (here, there)]
     return {
         Path(path): Way(before=tree, after=places[1][path])
@@ -82,7 +82,7 @@ def between(turns: Sequence[Turn], *, here: Revert | None, there: Revert | None)
 def staged_between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[str, StagedWay]:
-    """The way of each path of git's index from one point of a session to another."""
+    """The change of each path of git's index from one point of a session to another."""
     halves = [
         [[each for patch in half for each in patch.staged] for half in split(turns, point)]
         for point in (here, there)
@@ -100,13 +100,13 @@ def staged_between(
 
 
 def _states(before: Iterable[_Change], behind: Iterable[_Change]) -> dict[str, str]:
-    """For each path that the session has changed, a tree that has it as it is at a point."""
+    """For each path that the session has changed, a tree with its state at a point."""
     trees = {path: way.after for path, way in _total(before).items()}
     return trees | {path: way.before for path, way in _total(behind).items()}
 
 
 def bounded(diffs: Sequence[FileDiff]) -> tuple[FileDiff, ...]:
-    """The diffs, without their texts when these are too long to be sent around."""
+    """The diffs, without their texts when these are too long for an event."""
     if sum(len(diff.patch) for diff in diffs) <= PATCH_LIMIT_CHARS:
         return tuple(diffs)
     return tuple(replace(diff, patch="") for diff in diffs)

@@ -1,8 +1,7 @@
-"""What a run's steps do to files: a snapshot beside each request, and the parts that tell of it.
+"""Snapshots of a run's steps: one beside each request, and the patch parts made from them.
 
-The snapshot at the start of a step is also the one at the end of the step before, so a step
-costs one at most. It waits until the request is on its way, and a tool that may write waits
-for it.
+The snapshot at the start of a step also ends the step before, so that a step costs one at most.
+It starts once the request has been sent, and a tool that may write waits for it.
 """
 
 import asyncio
@@ -29,11 +28,11 @@ from pegboard.schema.part import PatchPart, StepFinishPart, StepStartPart
 from pegboard.schema.session import Session, SessionSummary
 
 HEAD_START_S = 0.05
-"""How long the request may have the machine for itself before files are looked at."""
+"""How long the snapshot waits, so that the request is sent first."""
 CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
-"""How long when somebody has stopped the run, and waits for that."""
+"""The same limit when the run is being aborted, and a person waits."""
 
 
 class PartIds(Protocol):
@@ -59,13 +58,13 @@ class Followed(Protocol):
         ...
 
     def change(self, *, summary: SessionSummary) -> None:
-        """Store what the session has changed in all."""
+        """Store the summary of all changes of the session."""
         ...
 
 
 @dataclass(slots=True)
 class _Step:
-    """A step's message, with the tree at its start once that is known."""
+    """A step: its message, and the tree at its start once the snapshot is taken."""
 
     message: AssistantMessage
     processor: Processor
@@ -89,14 +88,14 @@ class StepSnapshots:
         self._patches: list[PatchPart] = []
 
     def known(self, prompt_id: str) -> str | None:
-        """The tree as it is, if that is known without a look; a new prompt wants one."""
+        """The current tree if it is known without a snapshot; after a new prompt it is not."""
         snapshots, step = self._snapshots, self._step
         if snapshots is None or step is None or step.message.parent_id != prompt_id:
             return None
         return snapshots.current if not self._writings else None
 
     def begin(self, message: AssistantMessage, processor: Processor) -> None:
-        """A step begins: its snapshot is taken beside its request."""
+        """Start the snapshot of a step, beside its request."""
         if self._snapshots is None:
             return
         known = self.known(message.parent_id)
@@ -109,13 +108,13 @@ class StepSnapshots:
         self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
     def expect(self, tool: Tool) -> None:
-        """A call is going to come: the snapshot has no more time to lose."""
+        """A call is coming: start the snapshot now."""
         if tool.effect != "reads":
             self._go.set()
 
     @asynccontextmanager
     async def calling(self, call_id: str, tool: Tool) -> AsyncIterator[None]:
-        """A tool call; one that may write begins when the step's snapshot is taken."""
+        """A block for a tool call; one that may write first waits for the step's snapshot."""
         if self._snapshots is None or tool.effect == "reads":
             yield
             return
@@ -132,26 +131,26 @@ class StepSnapshots:
                 del self._writings[call_id]
 
     async def looked(self) -> None:
-        """Wait until the step's snapshot is taken: what the calls before it changed is known."""
+        """Wait for the step's snapshot, with which all earlier changes are known."""
         if self._task is not None:
             self._go.set()
             await asyncio.wait((self._task,))  # git has a time limit of its own
 
     def intends(self, call_id: str, path: Path) -> None:
-        """A call is about to change a file: whoever sees the change knows whose it is."""
+        """A call is about to change a file, so that the change counts as its own."""
         writing = self._writings.get(call_id)
         if writing is not None:
             writing.intend(path)
 
     def edited(self, call_id: str, path: Path) -> None:
-        """A call says that it has changed a file."""
+        """A call has changed a file."""
         writing = self._writings.get(call_id)
         if writing is not None:
             writing.tell(path)
 
     @contextmanager
     def asking(self, call_id: str) -> Iterator[None]:
-        """A call waits for the user, who may edit files meanwhile."""
+        """A block in which a call waits for the user, whose edits of files are not the call's."""
         writing = self._writings.get(call_id)
         if writing is None:
             yield
@@ -160,7 +159,7 @@ class StepSnapshots:
             yield
 
     async def close(self) -> None:
-        """Take the last step's changes in, if it may have made any; the run's end waits for it."""
+        """Store the changes of the last step, if there may be any; the run's end waits for it."""
         task, snapshots, step = self._task, self._snapshots, self._step
         if task is None or snapshots is None or step is None:
             return
@@ -182,7 +181,7 @@ class StepSnapshots:
             return
 
     async def _tell(self, snapshots: Snapshots) -> None:
-        """Say what the session has changed in all, once per run."""
+        """Store and publish the summary of all changes of the session, once per run."""
         run = self._run
         before, _ = split(run.history.turns, None)
         diffs = bounded(await snapshots.diff(total((*before, *self._patches))))
@@ -190,7 +189,7 @@ class StepSnapshots:
         run.writer.change(Emit(SessionDiffed(session_id=run.session.id, diff=diffs)))
 
     def _owes(self, snapshots: Snapshots) -> bool:
-        """Whether there may be changes that no step has told of."""
+        """Whether there may be changes without a patch part."""
         return self._wrote or snapshots.claimed(self._run.session.id)
 
     async def _taken(
@@ -224,7 +223,7 @@ class StepSnapshots:
             return
 
     async def _settle(self, snapshots: Snapshots, step: _Step, tree: str) -> None:
-        """Tell what a step has done, with the tree that it has left."""
+        """Make the patch parts of a step, given the tree at its end."""
         self._wrote = False
         copied = await snapshots.copied(self._run.session.id)
         changed = snapshots.take(self._run.session.id)
@@ -246,7 +245,7 @@ class StepSnapshots:
             patches.append(replace(self._patch(step, way, others), left=named, staged=index))
         if kept:
             patches.append(self._patch(step, copied[kept[0]], kept))
-        # Nothing waits since `take`: from here on nobody cancels this.
+        # No await since `take`, so no cancellation can lose the patches.
         self._patches += patches
         for patch in patches:
             step.processor.put(patch)
@@ -264,12 +263,12 @@ class StepSnapshots:
         )
 
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
-        """Store what is known late; clients count steps, and their costs, by the events."""
+        """Store a late change without an event: clients count steps and costs by events."""
         step.processor.parts[part.id] = part
         self._run.writer.change(PutPart(part, told=False))
 
     def _is_there(self, step: _Step) -> bool:
-        """Whether the message is still there: one whose request was too long is dropped."""
+        """Whether the message still exists: that of a request that was too long is dropped."""
         turns = reversed(self._run.history.turns)
         return any(turn.info.id == step.message.id for turn in turns)
 
