@@ -1,4 +1,4 @@
-"""What every turn needs from its App, in one value."""
+"""The engine's parts: what every turn needs from its App, in one value."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -93,7 +93,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     lifeline: Lifeline = msgspec.field(default_factory=Lifeline)
 
     def called(self, service: Service) -> str:
-        """The id of the tool that serves so; the service's own name where there is none."""
+        """The id of the tool that does this work; the work's own name where there is none."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
 
@@ -105,18 +105,18 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         return await self.models.find(name)
 
     def outputs(self, session_id: str) -> Path:
-        """Where outputs of this session that are too long go; made with the first of them."""
+        """The folder of this session's long outputs, which is made with the first one."""
         return self.output_dir / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
-        """Publish whether a session runs; a rest has the protocol's older event too."""
+        """Publish the status of a session; when idle, also the protocol's older event."""
         told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]
         if isinstance(status, Idle):
             told.append(Event(properties=SessionIdle(session_id=session_id)))
         self.publish(told)
 
     def say_failure(self, session_id: str, error: PegboardError) -> None:
-        """Publish why a session's turn came to nothing, which no message says."""
+        """Publish the failure of a turn that no message holds."""
         failed = SessionFailed(session_id=session_id, error=failure_of(error))
         self.publish([Event(properties=failed)])
         error.told = True

@@ -1,4 +1,4 @@
-"""The context of a running tool call: what the contract promises, over the parts of the App."""
+"""The context of a running tool call: `ToolContext`, made from the parts of the App."""
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -53,7 +53,7 @@ _NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="n
 
 
 async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
-    """What the processes of a session's tools find in their environment."""
+    """The environment of the processes of a session's tools."""
     env = child_env(engine.env, secrets=_secrets(engine))
     return await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
 
@@ -83,7 +83,7 @@ def _secrets(engine: Engine) -> list[str]:
 class CallContext:
     """One call's `ToolContext`; `call_tool` makes calls of its own, None where it may not.
 
-    `clock` times the call. It stands while the call asks, from whatever task it does.
+    `clock` times the call. It is stopped while any task of the call asks a person.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call

@@ -1,1 +1,1 @@
-"""Programs that tools start: run, heard, bounded, and ended with all they started."""
+"""Processes of tools: started, read, limited, and ended with all their children."""

@@ -1,4 +1,4 @@
-"""Processes that go on after the call that started them, until their session or the App ends."""
+"""Background processes, which outlive the call that started them, until session or App end."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ OUTPUT_LIMIT_BYTES = 64 << 20
 
 
 class Encloses(Protocol):
-    """What gives the command line that runs another one enclosed, for as long as it is entered."""
+    """A sandbox as processes use it: a context that gives the enclosed command line."""
 
     def around(
         self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
@@ -100,13 +100,13 @@ class SessionBackground:
         self._started = 0
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """All that were started, the oldest first; of those that have ended the last fifty."""
+        """All processes, the oldest first; of ended ones the last fifty."""
         return tuple(each.process for each in self._running.values())
 
     async def start(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
     ) -> BackgroundProcess:
-        """A process that runs after the call has ended, for a day at most.
+        """Start a process that outlives the call, for a day at most.
 
         :raises ToolError: when the program or the directory cannot be used, and for the ninth
             process of a session at the same time.
@@ -124,7 +124,7 @@ class SessionBackground:
         self._running[name] = _Running(process, task)
         first: set[asyncio.Future[Any]] = {task, pid}
         try:
-            # Without a limit: it waits for fork and exec alone.
+            # No limit: only fork and exec are awaited.
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if not pid.done():
                 del self._running[name]
@@ -136,7 +136,7 @@ class SessionBackground:
         return self._changed(name, pid=pid.result())
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """The process once it has ended, or as it is after `limit_s` seconds.
+        """The process after its end, or as it is after `limit_s` seconds.
 
         :raises ToolError: when the session has no such process.
         """
@@ -145,7 +145,7 @@ class SessionBackground:
         return running.process
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """The process once it has ended with all that it started; SIGTERM comes first.
+        """End the process and all that it started, with SIGTERM first; its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -233,7 +233,7 @@ def _ending(result: ProcessResult) -> str:
 
 
 class _Log:
-    """The file that a process's output goes to; a full disk costs the output and nothing else."""
+    """The output file of a process; a full disk loses output and nothing else."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

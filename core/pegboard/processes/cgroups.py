@@ -1,8 +1,8 @@
 """Control groups of Linux: one for each family of processes, where we may make them.
 
-Only groups below our own are made, so that what an operator has set for us holds for commands too.
-With version 1 root always can; with version 2 our own group has to hand the controller `pids`
-down, which it does in a machine or container whose processes are all in the root group.
+Groups are made below our own, so that an operator's limits for us hold for commands too. With
+version 1 root can always make them; with version 2 our own group has to delegate the controller
+`pids`, as it does in a machine or container whose processes are all in the root group.
 """
 
 import os
@@ -18,26 +18,26 @@ _PREFIX = "pegboard-"
 
 
 class Groups:
-    """The groups of one App, each for at most `tasks` threads; none where it cannot make any."""
+    """The groups of one App, each for at most `tasks` threads; none where none can be made."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._left: list[Path] = []
 
     def new(self) -> "Group | None":
-        """An empty group, None where there can be none."""
+        """A new empty group, None where none can be made."""
         if self._parent is None:
             return None
         self._sweep()
         return _made(self._parent, self._tasks)
 
     def remove(self, group: "Group") -> None:
-        """Remove a group, at once or, while the kernel still has its dead, with a later one."""
+        """Remove a group; one that the kernel still holds is removed with a later one."""
         self._left.append(group.folder)
         self._sweep()
 
     def close(self) -> None:
-        """Remove the groups that could not be removed before; the next program does the rest."""
+        """Remove the remaining groups; the next program removes those that are still held."""
         self._sweep()
 
     @cached_property
@@ -67,7 +67,7 @@ class Group:
         return {int(pid) for pid in _read(self.door).split()}
 
     def was_full(self) -> bool:
-        """Whether the kernel had to refuse a process or a thread."""
+        """Whether the kernel has refused a process or a thread."""
         found = re.search(r"^max (\d+)", _read(self.folder / "pids.events"), re.MULTILINE)
         return found is not None and int(found[1]) > 0
 
@@ -83,7 +83,7 @@ def _own_groups() -> list[Path]:
 
 
 def _orphans(parent: Path) -> list[Path]:
-    """The groups of programs that were killed."""
+    """The groups that killed programs have left."""
     named = (re.fullmatch(rf"{_PREFIX}(\d+)-\w+", folder.name) for folder in parent.iterdir())
     return [parent / each[0] for each in named if each and not Path("/proc", each[1]).exists()]
 

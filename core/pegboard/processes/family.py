@@ -1,4 +1,4 @@
-"""A process with all that come from it: who they are, what they hold, and their end."""
+"""A process family: a process with all its descendants, their memory, and their end."""
 
 import os
 import re
@@ -32,12 +32,11 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class Family:
-    """A process with all that come from it, also those that left its group or its session.
+    """A process with all its descendants, also those that left its group or its session.
 
-    They are found under `/proc` by parent, by session, by the mark in their environment, and by
-    the `seal` where they have cleared it: that is a limit of file locks, which Linux hands down
-    and holds nobody to (getrlimit(2)). Where there is no `/proc`, the process group is all that
-    is known.
+    They are found under `/proc` by parent, by session, by a mark in their environment, and, where
+    they have cleared that, by the `seal`: a resource limit on file locks, which children inherit
+    and Linux does not enforce (getrlimit(2)). Without `/proc` only the process group is known.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -48,11 +47,11 @@ class Family:
         """Where the kernel keeps them together, too."""
 
     def kill(self, *, thorough: bool) -> bool:
-        """Whether anything lived that had to be killed."""
+        """Kill the family; whether a process was alive."""
         return self.signal(signal.SIGKILL, thorough=thorough)
 
     def signal(self, number: int, *, thorough: bool = True) -> bool:
-        """Whether anything lived that the signal was for."""
+        """Send a signal to the family; whether a process was alive."""
         pids = self.members(thorough=thorough)
         if pids is None:
             if self.leader > 0:
@@ -65,7 +64,7 @@ class Family:
         return bool(pids)
 
     def members(self, *, thorough: bool = True) -> set[int] | None:
-        """The living ones, None where there is no `/proc`; a look costs 50 us for each process.
+        """The living members, None without `/proc`; costs 50 us for each process of the machine.
 
         One that is not thorough looks only at processes younger than the leader.
         """
@@ -94,7 +93,7 @@ class Family:
         return f"{MARK}={self.mark}".encode() in environ or _seal(pid) == self.seal
 
     def _frozen(self, pids: set[int]) -> set[int]:
-        """All of them, after each was stopped: what is stopped has no more children."""
+        """All members, each stopped first, so that none can start another child."""
         if any(_in_group(pid, self.leader) for pid in pids):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, signal.SIGKILL)  # at once, the kernel lets none slip by
@@ -154,7 +153,7 @@ def _status(pid: int) -> _Status | None:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether the process has given its memory back: there is nothing left to be killed."""
+    """Whether the process has released its memory and is about to end."""
     try:
         return _read(f"/proc/{pid}/statm").startswith(b"0 ")
     except OSError:
@@ -162,7 +161,7 @@ def _is_ending(pid: int) -> bool:
 
 
 def program_seal(prefix: str) -> int:
-    """What the seals of all calls of a program begin with: seven digits, before nine others."""
+    """The prefix of the seals of all calls of a program: seven digits, before nine others."""
     return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
 
 

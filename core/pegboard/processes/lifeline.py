@@ -1,7 +1,7 @@
-"""What tools have started ends with this program, also when it is killed.
+"""The lifeline: processes of tools end with this program, even when it is killed.
 
-A shell of a few hundred kilobytes waits at a pipe that only this program holds. When the pipe
-breaks the program is dead, and the shell kills every process that has its mark or its seal.
+A small shell waits at a pipe whose other end only this program holds. When the pipe breaks, the
+program is dead, and the shell kills every process with its mark or its seal.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pegboard.processes.family import MARK, program_seal
 
 END_LIMIT_S = 2.0
 """How long the shell may take to end, once it is told to."""
-# It looks again for a while: what was being started at the end gets its mark a moment later.
+# It looks again for a while: a process that was being started gets its mark a moment later.
 # The leader's group is killed with it: a program may have cleared its environment.
 _SCRIPT = f"""
 read -r _ && exit
@@ -39,9 +39,9 @@ done
 
 
 class Lifeline:
-    """The watch over one App's processes; it begins with the first of them.
+    """The lifeline of one App's processes, which starts with the first of them.
 
-    Where there is no `/proc` there is none: then a program that is killed leaves them running.
+    There is none without `/proc`: a killed program then leaves its processes running.
     """
 
     def __init__(self) -> None:
@@ -50,13 +50,13 @@ class Lifeline:
         self._off = not sys.platform.startswith("linux")
 
     def hold(self) -> Mapping[str, str]:
-        """The variable for the environment of a process that is to end with this program."""
+        """The environment variable that makes a process end with this program."""
         if self._shell is None and not self._off:
             self._start()
         return {MARK: self._mark}
 
     async def aclose(self) -> None:
-        """Let go: what still runs is not touched; nothing the second time."""
+        """Stop the lifeline without ending processes; nothing the second time."""
         shell, self._shell, self._off = self._shell, None, True
         if shell is not None:
             await asyncio.to_thread(_dismiss, shell)

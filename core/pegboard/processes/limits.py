@@ -1,8 +1,8 @@
-"""What the processes of one tool call may take of the machine, and who holds them to it.
+"""Limits on the processes of one tool call: processes, memory, files, and their enforcement.
 
-A limit that the kernel keeps is set before the program starts, by a shell that then becomes the
-program. What the kernel does not keep for a whole family of processes is watched from outside:
-ten times a second or more, and by two small reads as long as the machine has not lost that much.
+A limit that the kernel enforces is set by a shell before it becomes the program. The others are
+limits on a whole family of processes, which is watched ten times a second or more: by two small
+reads, as long as the machine as a whole has not lost that much.
 """
 
 import os
@@ -38,14 +38,14 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What the machine has at a moment: all its threads, and its free memory in bytes."""
+    """The state of the machine: its threads, and its free memory in bytes."""
 
     threads: int
     free: int
 
 
 class Bounds:
-    """The limits of an App's tools, ready to be put around commands."""
+    """The limits on the commands of an App's tools."""
 
     def __init__(self, limits: ProcessLimits) -> None:
         self._limits = limits
@@ -53,18 +53,18 @@ class Bounds:
 
     @property
     def processes(self) -> int:
-        """How many a family may have, 0 without a limit."""
+        """The processes that a family may have, 0 for no limit."""
         return self._limits.processes
 
     @cached_property
     def memory(self) -> int:
-        """The bytes that a family may have, 0 without a limit."""
+        """The bytes of memory that a family may have, 0 for no limit."""
         said = self._limits.memory_mb
         return int(_machine_memory() * MEMORY_SHARE) if said is None else said << 20
 
     @contextmanager
     def group(self) -> Iterator[Group | None]:
-        """A group of the kernel's for one family, where other means do not bind: for root."""
+        """A control group for one family, for root, whom resource limits do not bind."""
         wanted = self.processes and os.geteuid() == 0
         group = self._groups.new() if wanted else None
         try:
@@ -82,7 +82,7 @@ class Bounds:
         group: Group | None = None,
         seal: int = 0,
     ) -> Sequence[str]:
-        """The command line of a shell that takes on the limits and becomes `argv`.
+        """The command line of a shell that sets the limits and becomes `argv`.
 
         `seal` is that of the process's family.
 
@@ -105,12 +105,12 @@ class Bounds:
         return ["/bin/sh", "-c", f'{script} exec "$@"', "sh", *through, *argv]
 
     def close(self) -> None:
-        """Remove what is left of the groups."""
+        """Remove the remaining control groups."""
         self._groups.close()
 
     @cached_property
     def _fixed(self) -> str:
-        """What is the same for all commands, as lines of a shell; never looser than our own."""
+        """The limits that all commands share, as lines of a shell; never looser than our own."""
         import resource  # the first process pays, not the start of the program
 
         parts = []
@@ -164,7 +164,7 @@ class Watch:
         self.tick_s = ALONE_TICK_S if alone else TICK_S
 
     def exceeded(self) -> str:
-        """What was exceeded, as a text for people; empty while all is within its limits.
+        """The exceeded limit, as a text for people; empty while there is none.
 
         Two reads of the kernel's counts as long as the machine has not lost as many threads, or
         half as much memory, as the family may take; else a look at each process, and such a look
@@ -194,14 +194,14 @@ class Watch:
 
 
 def machine() -> Machine:
-    """What the kernel counts; zeros where it does not tell."""
+    """The kernel's counts; zeros where it has none."""
     threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
     free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
     return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)
 
 
 def _machine_memory() -> int:
-    """The memory of the machine, or of the container; 0 where nobody tells."""
+    """The memory of the machine, or of the container; 0 if unknown."""
     total = re.search(rb"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
     files = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
     allowed = [int(text) for path in files if (text := _read(path).strip()).isdigit()]

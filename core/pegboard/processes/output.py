@@ -1,4 +1,4 @@
-"""What a process prints, heard within bounds."""
+"""The output of a process, kept within bounds."""
 
 import os
 from codecs import getincrementaldecoder, utf_8_decode
@@ -13,7 +13,7 @@ SPILL_LIMIT_BYTES = 64 << 20
 
 
 class Output:
-    """The bytes of a process: all of few, head and tail of many, which go to a file too."""
+    """The output of a process: head and tail are kept, and a long one goes to a file as well."""
 
     def __init__(
         self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
@@ -30,7 +30,7 @@ class Output:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
     def write(self, data: bytes) -> None:
-        """Take in the next bytes, and hand their text on."""
+        """Add the next bytes, and pass their text on."""
         before, self.total = self.total, self.total + len(data)
         room = max(self._half - len(self._head), 0)
         self._head += data[:room]
@@ -43,7 +43,7 @@ class Output:
             self._on_output(text)
 
     def _spill(self, data: bytes, *, first: bool) -> None:
-        """Appends to the file; a full disk costs the file and nothing else."""
+        """Appends to the file; a full disk loses the file and nothing else."""
         try:
             if first and self._spill_dir is not None:
                 self._path, self._file = _new_file(self._spill_dir)
@@ -55,7 +55,7 @@ class Output:
             self._lose_the_file()
 
     def close(self) -> None:
-        """Closes the file, which may be gone: a command can remove it, as any other."""
+        """Closes the file, which a command may have removed."""
         file, self._file = self._file, None
         try:
             if file is not None:
@@ -87,7 +87,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """What is kept; a note stands where something is left out."""
+        """The kept text, with a note in the place of what was left out."""
         return self._cut() if self.truncated else (self._head + self._tail).decode(errors="replace")
 
     def _cut(self) -> str:
@@ -98,7 +98,7 @@ class Output:
 
 
 def _from_a_letter(text: bytearray) -> bytearray:
-    """The text without the rest of a letter of UTF-8 that began before it."""
+    """The text without the rest of a UTF-8 character that began before it."""
     rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
     return text[sum(takewhile(bool, rests)) :]
 

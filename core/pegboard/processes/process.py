@@ -1,4 +1,4 @@
-"""Processes of tools: started, heard within bounds, and ended with all that they started."""
+"""Processes of tools: started, read within bounds, and ended with all their children."""
 
 import asyncio
 import signal
@@ -59,7 +59,7 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """What `child_env` leaves of `env`, for a program that a person works with."""
+    """`env` without the variables that `child_env` leaves out, for a program of a person."""
     hidden = {name.upper() for name in secrets}
     return {
         name: value
@@ -85,7 +85,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     spill_dir: Path | None = None,
     bounds: Bounds | None = None,
 ) -> ProcessResult:
-    """How the process ended; neither it nor anything that it started outlives the call.
+    """Run a process; neither it nor anything that it started outlives the call.
 
     It runs in a session of its own with closed input; stdout and stderr are one stream. Of
     more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
@@ -149,7 +149,7 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     limit_bytes: int,
     given: bytes = b"",
 ) -> ProgramResult:
-    """What a program of the user's prints that we run for ourselves, such as git.
+    """The output of a program that Pegboard itself runs, such as git.
 
     `given` is its input. It ends after `timeout_s`, once it has printed more than `limit_bytes`,
     and when the call is cancelled; nothing that it started outlives the call.
@@ -172,7 +172,7 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
 
 class _Heard:
-    """The output of a program, until it is too much."""
+    """The output of a program, up to a limit."""
 
     tick_s = FLOOD_TICK_S
 
@@ -196,17 +196,17 @@ def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
     pipe = transport.get_pipe_transport(0)
     assert isinstance(pipe, asyncio.WriteTransport)
     pipe.write(given)
-    pipe.write_eof()  # once all is written; a program that reads nothing closes it by its end
+    pipe.write_eof()  # after all input is written, or the program has closed it
 
 
 @asynccontextmanager
 async def service_process(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], bounds: Bounds
 ) -> AsyncIterator[Sequence[str]]:
-    """The command line of a process that is started and heard by others, for as long as it runs.
+    """The command line of a process that the caller starts and reads, such as a language server.
 
-    What takes more of the machine than the `bounds` allow is killed, and so is at the end of the
-    context all that is left of it.
+    A process beyond the `bounds` is killed, and so are all that are left at the end of the
+    context.
 
     :raises ToolError: when there is no such program or directory.
     """
@@ -233,7 +233,7 @@ async def _kept_within(watch: Watch, family: Family) -> None:
 
 
 class _Watching(Protocol):
-    """Who looks at a process while it runs."""
+    """What watches a process while it runs."""
 
     @property
     def tick_s(self) -> float: ...
@@ -242,7 +242,7 @@ class _Watching(Protocol):
 
 
 class _Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """How the process ended; `left`: something of it lived on and had to be killed."""
+    """The end of a process; `left`: some of its children had to be killed."""
 
     exit_code: int | None
     timed_out: bool
@@ -257,7 +257,7 @@ async def _ended(
     timeout_s: float,
     watch: _Watching | None,
 ) -> _Ending:
-    """How it ended, or was ended, with all that it had started."""
+    """The end of a process with all its children, which are ended where they have to be."""
     timed_out, exceeded = False, ""
     try:
         in_time, exceeded = await _watched(timeout_s, child.exited, watch)
@@ -280,7 +280,7 @@ async def _ended(
 async def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], child: "_Child", family: Family
 ) -> asyncio.SubprocessTransport:
-    """The process, with the mark of its family; a call that is cancelled leaves nothing of it."""
+    """Start a process with the mark of its family; a cancelled start leaves nothing of it."""
     started: list[asyncio.SubprocessTransport] = []
 
     async def start() -> None:
@@ -311,7 +311,7 @@ async def _start(
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
-    """Whether it is done in time; a future that is not stays as it is."""
+    """Whether a future is done in time; it is not cancelled."""
     done, _ = await asyncio.wait({future}, timeout=limit_s)
     return bool(done)
 
@@ -319,7 +319,7 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
 async def _watched(
     limit_s: float, future: asyncio.Future[None], watch: _Watching | None
 ) -> tuple[bool, str]:
-    """Whether it is done in time, and what was exceeded before that."""
+    """Whether a future is done in time, and the limit that was exceeded before that."""
     if watch is None:
         return await _within(limit_s, future), ""
     end = time.monotonic() + limit_s
@@ -339,7 +339,7 @@ async def _ask_to_end(family: "Family", child: "_Child") -> None:
 async def _reap(
     family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
 ) -> None:
-    """Waits until nothing is left."""
+    """Waits until all members of the family are gone."""
     if left:
         await _gone(family)
     await _within(REAP_S, child.exited)
@@ -348,17 +348,17 @@ async def _reap(
 
 
 async def _gone(family: Family) -> None:
-    """Kill until nobody is left who was born meanwhile."""
+    """Kill the family until no new member is left."""
     for count in range(KILL_ROUNDS):
-        await asyncio.sleep(0.001 * (1 + count))  # 0.8 s: a crowd takes its time
+        await asyncio.sleep(0.001 * (1 + count))  # 0.8 s, for a large family
         if not family.kill(thorough=True):
             break
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """What happens to the process, as three facts that can be waited for.
+    """The protocol of the process, with three futures to wait for.
 
-    `apart`: it is given input, and its standard error is a stream of its own.
+    `apart`: it gets input, and its standard error is a stream of its own.
     """
 
     def __init__(self, hear: Callable[[int, bytes], None], *, apart: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""A process that is heard until it has said enough."""
+"""A process that is ended as soon as its output is enough."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ async def run_until(  # noqa: PLR0913 - what `context.run` needs, and when to en
     timeout_s: float,
     cwd: Path | None = None,
 ) -> ProcessResult | None:
-    """How the process ended; None when it was ended, because `enough` was set.
+    """The end of a process; None when it was ended because `enough` was set.
 
     `on_output` gets its output piece by piece, of which the ends are kept in the result. With
     this call the process has ended, also when it is cancelled.
@@ -35,7 +35,7 @@ async def run_until(  # noqa: PLR0913 - what `context.run` needs, and when to en
         await asyncio.wait({running, watching}, return_when=asyncio.FIRST_COMPLETED)
         return running.result() if running.done() else None
     finally:
-        # Both end at once: a process that is cancelled is killed.
+        # Both end at once: cancelling kills the process.
         for task in (running, watching):
             task.cancel()
         await asyncio.wait({running, watching})

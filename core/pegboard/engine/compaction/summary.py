@@ -1,4 +1,4 @@
-"""One compaction: a compactor is asked, and its outcome is taken or refused."""
+"""One compaction: the compactor is called, and its outcome is stored or refused."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -65,13 +65,13 @@ _FALLBACK = Agent(
 
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
-    """The agent that writes summaries; one of ours where no plugin brings any."""
+    """The agent that writes summaries; a plain one where no plugin brings any."""
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
 @dataclass(slots=True)
 class Compacting:
-    """One compaction: what it is made from, and the newest message that it has made.
+    """One compaction: its input, and the newest message that it has made.
 
     `before` is the model's view that has to become shorter, with `tokens` by the provider's
     count and `estimated` by ours. `answering` are the prompts that wait.
@@ -89,7 +89,7 @@ class Compacting:
 
     @classmethod
     async def begun(cls, run: Run, user: UserMessage) -> "Compacting":
-        """The compaction that this message asks for.
+        """The compaction that this message requests.
 
         :raises ModelNotFoundError: when no provider serves the model for summaries.
         """
@@ -112,7 +112,7 @@ class Compacting:
         )
 
     async def run_to_its_end(self) -> None:
-        """Ask the compactor and store what becomes of it, whatever that is."""
+        """Call the compactor and store its outcome or its failure."""
         outcome = await self._outcome()
         match outcome:
             case Compaction():
@@ -125,7 +125,7 @@ class Compacting:
                 await self._fail(_unknown(f"the compactor answered with {outcome!r:.80}"))
 
     async def _outcome(self) -> object:
-        """What the compactor answered or raised; it is foreign code, so that may be anything."""
+        """The compactor's result or error, which may be anything: it is foreign code."""
         try:
             async with asyncio.timeout(LIMIT_S):
                 [outcome] = await asyncio.gather(self._compacted(), return_exceptions=True)
@@ -156,7 +156,7 @@ class Compacting:
             return await compactor.compact(request)
 
     def _room(self) -> int:
-        """What a text may hold; of a window that is unknown and overflowed, half of that."""
+        """The room for a text; for an unknown window that overflowed, half of the estimate."""
         limit = usable(self.view.model)
         if limit is None:
             return max(self.estimated // 2 if self.auto else self.estimated * 2, OVERHEAD_TOKENS)
@@ -177,7 +177,7 @@ class Compacting:
         return _text(turn)
 
     async def _settle(self, made: Compaction) -> None:
-        """Take the outcome, if the next request becomes so much shorter that it can be sent."""
+        """Store the outcome, if it makes the next request short enough to be sent."""
         if not made.summary.strip():
             await self._fail(_unknown("there is no text in the summary"))
             return
@@ -199,14 +199,14 @@ class Compacting:
         await self.run.writer.barrier()
 
     def _scaled(self, estimated: int) -> int:
-        """What the provider will count for a view of this size, from what it counted before."""
+        """The provider's count for a view of this size, estimated from its last count."""
         sent = self.run.sent
         fixed = fixed_tokens(sent) if sent is not None else 0
         ratio = self.tokens / max(self.estimated + fixed, 1)
         return round((estimated + fixed) * max(ratio, 1.0))
 
     def _told(self, summary: str) -> Turn:
-        """The message with this summary: the model's own, or one that says what is given."""
+        """The message with this summary: the model's own, or a new one with the given text."""
         if self.made is not None and _text(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)
         info = self._message()
@@ -218,7 +218,7 @@ class Compacting:
         return turn
 
     def _pinned(self, texts: tuple[str, ...]) -> Turn:
-        """The request with what stays word for word."""
+        """The request for the summary, with the texts that stay word for word."""
         info = self.request.info
         parts: list[Part] = [
             TextPart(
@@ -233,7 +233,7 @@ class Compacting:
         return Turn(info=info, parts=(*self.request.parts, *parts))
 
     async def _fail(self, failure: Failure) -> None:
-        """Say what went wrong, on the message that the compactor made last."""
+        """Store the failure on the message that the compactor made last."""
         turn = Turn(info=self._message(), parts=())
         if self.made is not None:
             turn = self.run.history.get(self.made)
@@ -248,7 +248,7 @@ class Compacting:
         self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
 
     def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
-        """Store a turn but for the parts that are known: clients count steps by their events."""
+        """Store a turn without its stored parts, since clients count steps by events."""
         self.run.put(turn)
         new = (PutPart(part) for part in turn.parts if part not in known)
         self.run.writer.change(PutMessage(turn.info), *new)
@@ -273,7 +273,7 @@ class Compacting:
 
 
 def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """The newest prompt, and those that came right before it."""
+    """The newest prompt, and those right before it."""
     found: list[str] = []
     for turn in reversed(turns):
         if isinstance(turn.info, UserMessage) and not is_compaction(turn):

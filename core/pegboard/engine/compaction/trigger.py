@@ -1,7 +1,7 @@
-"""When a session is compacted, and the message that asks for it.
+"""The trigger of compactions: when one is needed, and the message that requests it.
 
-A compaction is a user message with a compaction part and the summary that answers it. From
-then on the model's view begins there; everything before stays in the database.
+A compaction is a user message with a compaction part, and the summary as its answer. The model's
+view then begins there; everything before stays in the database.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from pegboard.schema.session import Session, Tokens
 
 
 def is_needed(run: Run, model: Model) -> bool:
-    """Whether the session has to be compacted before the model is asked again."""
+    """Whether the session has to be compacted before the next request."""
     limit = usable(model)
     if limit is None or not is_possible(run):
         return False
@@ -45,14 +45,14 @@ def is_possible(run: Run) -> bool:
 
 
 def request_compaction(run: Run, user: UserMessage) -> None:
-    """Ask for a compaction in the middle of the answer to `user`."""
+    """Request a compaction in the middle of the answer to `user`."""
     turn = _requested(run.engine, run.ids, user.agent, user.model, user.session_id, auto=True)
     run.put(turn)
     run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
 
 
 def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: str | None) -> Turn:
-    """The user message that asks for a compaction now; it is to be stored."""
+    """The user message that requests a compaction; the caller stores it."""
     agent = session.agent or default_agent(engine.config, engine.agents).name
     return _requested(
         engine, ids, agent, model_for(engine, session, model, agent), session.id, auto=False
@@ -80,7 +80,7 @@ def _requested(  # noqa: PLR0913 - the fields of the message
 
 
 async def compact(run: Run, user: UserMessage) -> None:
-    """Answer the request for a compaction; a failure is in the summary's `error`.
+    """Answer a request for a compaction; a failure is in the summary's `error`.
 
     :raises ModelNotFoundError: when no provider serves the model for summaries.
     """
@@ -88,7 +88,7 @@ async def compact(run: Run, user: UserMessage) -> None:
     try:
         await (await Compacting.begun(run, user)).run_to_its_end()
     except (PegboardError, asyncio.CancelledError) as error:
-        if not _is_answered(run, user):  # else the next prompt would wait for the same again
+        if not _is_answered(run, user):  # else the next prompt would request the same again
             _refuse(run, user, error)
         raise
     finally:
@@ -100,7 +100,7 @@ def _is_answered(run: Run, user: UserMessage) -> bool:
 
 
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
-    """Store a summary that says why there is none."""
+    """Store an empty summary with the failure."""
     now, name = run.engine.now(), summariser(run.engine.agents).name
     workspace = run.engine.workspace
     info = AssistantMessage(
@@ -123,7 +123,7 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
 
 
 def unmark(run: Run) -> None:
-    """Take back what a process has left that died during a compaction."""
+    """Undo the unfinished compaction of a process that has died."""
     if run.session.time.compacting is not None:
         _mark(run, since=None)
 

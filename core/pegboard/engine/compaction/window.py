@@ -1,4 +1,4 @@
-"""How full a model's window is: counted by the provider where it can be, else estimated."""
+"""The context window: how full it is, by the provider's count where possible, else estimated."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,9 +25,9 @@ MEDIA_TOKENS = 1_500
 
 
 def usable(model: Model) -> int | None:
-    """The tokens that a request to the model may have, None when its window is unknown.
+    """The tokens that a request may have, None when the model's window is unknown.
 
-    The answer's room is left free, but never more than half of a small window.
+    Room for the answer is left free, but never more than half of the window.
     """
     limit = model.limit
     if limit.input:
@@ -39,18 +39,18 @@ def usable(model: Model) -> int | None:
 
 
 def total(tokens: Tokens) -> int:
-    """Every token of a request and its answer: all of them are read again by the next."""
+    """All tokens of a request and its answer, which the next request contains."""
     cache = tokens.cache
     return tokens.input + cache.read + cache.write + tokens.output + tokens.reasoning
 
 
 def estimate(messages: Iterable[ModelMessage]) -> int:
-    """About how many tokens the messages have."""
+    """The estimated tokens of messages."""
     return sum(_length(item) for message in messages for item in message.content) // CHARS_PER_TOKEN
 
 
 def fixed_tokens(request: ModelRequest) -> int:
-    """About how many tokens a request has beside its messages: system prompt and tools."""
+    """The estimated tokens of a request's system prompt and tools."""
     system = sum(map(len, request.system))
     tools = sum(len(tool.description) + len(str(tool.parameters)) for tool in request.tools)
     return (system + tools) // CHARS_PER_TOKEN
@@ -69,10 +69,10 @@ def _length(item: Content) -> int:
 
 
 def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
-    """About how many tokens the next request has that asks the model with these turns.
+    """The estimated tokens of the next request with these turns.
 
-    That is what the last answer used, with what has come since; without such a count all of it
-    is estimated.
+    The base is the provider's count for the last answer, plus an estimate of what was added since;
+    without such a count everything is estimated.
     """
     summary = history.summary()
     old = kept_ids(summary.info) if summary is not None else ()

@@ -1,1 +1,1 @@
-"""What a model gets of files and of tools' answers, within bounds."""
+"""Content for models: attached files and results of tools, within bounds."""

@@ -1,6 +1,6 @@
-"""Files that the user hands over with a prompt: what the model reads of each.
+"""Attachments: the files of a prompt become texts and media for the model.
 
-Reads files, so it belongs in a thread.
+Reads files, so call it in a thread.
 """
 
 import base64
@@ -42,7 +42,7 @@ _SHOWN_AS_THEY_ARE = ("image/", "audio/", "video/", "application/pdf")
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file part becomes: texts that are added, and the URL and MIME type it has then."""
+    """An expanded file part: the added texts, and its new URL and MIME type."""
 
     texts: tuple[str, ...] = ()
     url: str | None = None
@@ -71,7 +71,7 @@ def expand_file(
     worktree: Path | None = None,
     on_read: Callable[[Path], None] = lambda _: None,
 ) -> Expansion:
-    """The expansion of one file; what cannot be read is said in a text, and nothing is raised.
+    """The expansion of one file; a failure becomes a text, and nothing is raised.
 
     No link in the `worktree` (the directory unless it is given) leads out of it, and none leads
     to a file of secrets. `on_read` is told of a text file before it is read.
@@ -100,7 +100,7 @@ def _local_path(url: SplitResult) -> str:
 
 
 def _data(part: FilePart) -> Expansion:
-    """Text for the model to read; all else as base64, the one form that providers take."""
+    """Text for the model; other content as base64, the form that all providers take."""
     found = _parsed(part.url)
     if _is_text(part.mime) or (not part.mime and _is_text(found.mime)):
         text = found.content.decode(found.charset, errors="replace")
@@ -135,7 +135,7 @@ def _parsed(url: str) -> _Data:
 
 
 def _base64(raw: bytes) -> bytes:
-    """Both alphabets, with or without padding and line breaks."""
+    """Decode base64 of both alphabets, with or without padding and line breaks."""
     plain = b"".join(raw.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
         return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
@@ -146,7 +146,7 @@ def _base64(raw: bytes) -> bytes:
 def _followed(path: Path, worktree: Path) -> Path:
     """The path with links resolved.
 
-    :raises ValueError: when it leads to what the user cannot have meant, such as our own keys.
+    :raises ValueError: when it leads where no prompt may, such as to our own keys.
     """
     given, real = Path(os.path.normpath(path)), Path(os.path.realpath(path))
     if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
@@ -164,7 +164,7 @@ def _file(
     if real.is_dir():
         return Expansion(texts=_listing(path), mime=DIRECTORY_MIME)
     is_text = _is_text(part.mime or TEXT_MIME)
-    # What has become a pipe since would hold us up, and what has become a link leads elsewhere.
+    # The file may have been replaced: a pipe would block, a link would lead elsewhere.
     with os.fdopen(open_resolved(real, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         facts = os.fstat(file.fileno())
         if not stat.S_ISREG(facts.st_mode):
@@ -224,7 +224,7 @@ def _bounded(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _cut(text: str) -> str:
-    """A text that was handed over whole; there is no file to read the rest from."""
+    """Cut an attached text; there is no file to read the rest from."""
     kept = "".join(_bounded(iter(text.splitlines(keepends=True))))
     if not kept.endswith(_GOES_ON):
         return kept

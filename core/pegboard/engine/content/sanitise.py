@@ -1,4 +1,4 @@
-"""What of a tool's answer is kept: text that can be written, facts and files within bounds."""
+"""Results of tools are sanitised: encodable text, metadata and files within bounds."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ LEFT_OUT = "leftOut"
 
 
 async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
-    """The answer as it is stored, shown and sent; what it cannot be is left out and said.
+    """The result in a form that can be stored and sent; a note says what was left out.
 
     :raises ToolError: when its fields are not of the types that the contract names.
     """
@@ -63,7 +63,7 @@ def clean_title(title: str) -> str:
 
 
 def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Those that can be written as JSON and fit together; the names of others under `leftOut`."""
+    """The metadata that are JSON and fit together; the names of others under `leftOut`."""
     room = FACTS_BYTES
     if 0 <= _size(facts) <= room:
         return dict(facts)
@@ -81,7 +81,7 @@ def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _size(value: object) -> int:
-    """The bytes of its JSON, -1 for what has none, or is too deep to be stored with its part."""
+    """The size as JSON in bytes, -1 for no JSON or for what is nested too deep to be stored."""
     nested = value
     for _ in range(_ROOM_AROUND):
         nested = [nested]
@@ -98,7 +98,7 @@ def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool
 
 
 def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
-    """The files that providers take, and what is to be said of the others."""
+    """The files that providers take, and notes about the others."""
     kept, missing = [], []
     room = MEDIA_LIMIT_BYTES
     for given in files:

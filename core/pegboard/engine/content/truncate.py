@@ -1,4 +1,4 @@
-"""The cut of long tool output: a preview for the model, the whole in a file."""
+"""Truncation of long tool output: a preview for the model, the whole in a file."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ Unit = Literal["lines", "bytes"]
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a text: its start, its end, and how much lay between or beyond.
+    """A truncated text: its start, its end, and how much is missing.
 
     `removed` counts lines or bytes, whichever limit was met; it is 0 for a whole text.
     """
@@ -59,7 +59,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         return "\n".join(piece for piece in (self.head, self.tail) if piece)
 
     def with_notice(self, notice: str) -> str:
-        """The kept text with `notice` where text is missing; a whole text has none."""
+        """The kept text, with `notice` in the place of missing text."""
         if not self.truncated:
             return self.head
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
@@ -153,10 +153,10 @@ def _suffix(line: str, max_bytes: int) -> str:
 
 
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """The answer with an output that a model can read: start and end of a long one.
+    """The result with an output of bounded size: start and end of a long one.
 
     A tool that cuts its own output, to 200 KiB at most, says `truncated` in its metadata and is
-    left alone. What the rest promises is told at `shorten`.
+    left alone. `shorten` says how the rest is handled.
     """
     if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
         return result
@@ -165,7 +165,7 @@ async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") 
 
 
 async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """The answer with `cut` as its output, and the whole in a file of `output_dir`.
+    """The result with `cut` as its output, and the whole in a file of `output_dir`.
 
     The notice says how much is missing, and names the file; `hint` says how to go on from
     there. The metadata tell `truncated`, and `outputPath` if it was; a tool that has stored the
@@ -176,7 +176,7 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
         return replace(result, metadata={**result.metadata, "truncated": False})
     path, missing = result.metadata.get("outputPath"), f"{cut.removed:,} {cut.unit}"
     if path:
-        missing += " or more"  # what is cut here may be a part already
+        missing += " or more"  # the output may already be a part of the whole
     else:
         try:
             path = str(await asyncio.to_thread(_store, output_dir, result.output))
@@ -191,7 +191,7 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
 
 async def sweep(folder: Path) -> None:
-    """Remove old outputs, soon and then every hour; goes on until it is cancelled."""
+    """Remove old outputs, soon and then every hour, until cancelled."""
     await asyncio.sleep(SWEEP_AFTER_S)
     while True:
         await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
@@ -237,7 +237,7 @@ def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
 
 
 def _folders(folder: Path) -> list[Path]:
-    """Those of sessions."""
+    """The output folders of sessions."""
     with suppress(OSError), os.scandir(folder) as entries:
         return [
             Path(entry)

@@ -1,7 +1,7 @@
-"""Shall a failed request to a model be made again, and when? Values in, values out: nothing waits.
+"""Retries: whether a failed request to a model is made again, and when. Pure functions.
 
-Only what may pass by itself is tried again, a limited number of times within a limited time.
-How long to wait is what the provider asks for; without its word the wait doubles up to a cap.
+Only a failure that may pass by itself is retried, a limited number of times within a limited time.
+The wait is the one that the provider asks for; else it doubles up to a cap.
 """
 
 import asyncio
@@ -59,11 +59,11 @@ _LASTING = r"invalid|authentication|permission|not.?found|unsupported"
 
 
 class EmptyAnswerError(ProviderError):
-    """The model said that it has ended, and had said nothing; one more attempt may help."""
+    """The model's answer ended without content; one more attempt may help."""
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """What kind of failure it was; `passing` ones may be gone at the next attempt."""
+    """The kind of a failure; a `passing` one may be gone at the next attempt."""
 
     kind: Kind
     passing: bool = False
@@ -107,7 +107,7 @@ def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
     now: datetime,
     draw: Callable[[], float],
 ) -> RetryDecision:
-    """What follows from the failure of this attempt, counted from 1, after `elapsed_s`.
+    """The decision after the failure of this attempt, counted from 1, after `elapsed_s`.
 
     `draw` gives numbers from 0 to 1 for the jitter; `now` is for the text alone.
     """

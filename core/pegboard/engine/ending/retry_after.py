@@ -1,4 +1,4 @@
-"""How long a provider asks to wait, from the headers of its refusal."""
+"""The `retry-after` of a refusal: how long a provider asks to wait, from its headers."""
 
 import re
 from collections.abc import Iterator, Mapping
