@@ -18,7 +18,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.event import Custom, Event, PluginFailed
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.workspace import Workspace
 from pegboard_plugins import server, websearch
 from session_views import MODEL, view
@@ -95,6 +95,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "chat_headers": {"session": VIEW, "headers": {"x-a": "1"}},
     "text_complete": {"session": VIEW, "part": PART, "text": "hello"},
     "permission_ask": {"session": VIEW, "request": ASKED},
+    "permission_decided": {
+        "decided": Decided(kind="call", facts={"tool": "read"}),
+        "stash": object(),
+        "places": Places.of({"HOME": "/home"}),
+        "secrets": (),
+    },
     "tool_definition": {"session": VIEW, "tool": DEFINITION},
     "tool_execute_before": {"session": VIEW, "call": CALL},
     "tool_execute_after": {

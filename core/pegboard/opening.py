@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.audit.trail import Audit
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
 from pegboard.contract.providers import Keys, Provider
@@ -127,7 +126,6 @@ async def close(parts: Parts) -> None:
     if parts.engine.snapshots is not None:
         await parts.register.hooks.close(parts.engine.snapshots, "the snapshots")
     parts.bus.close()
-    await parts.engine.audit.aclose()
     await parts.engine.storage.aclose()
 
 
@@ -175,14 +173,13 @@ class _Assembly:
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
-            audit=Audit.at(self._places, secrets=keys.values()),
             tools=tools,
             agents=await _agents(hooks, config, tools.values()),
             providers=providers,
             env=self._env,
-            output_dir=self._places.tool_output,
             home=self._home,
-            config_dir=self._places.config,
+            places=self._places,
+            secrets=keys.values(),
             private=self._private(workspace),
             decision=decision,
             stash=Stash(),

@@ -32,6 +32,7 @@ FIRED_BY = {
     "chat_headers": _RUN,
     "text_complete": _RUN,
     "permission_ask": _RUN,
+    "permission_decided": _RUN,
     "tool_definition": _RUN,
     "tool_execute_before": _RUN,
     "tool_execute_after": _RUN,

@@ -27,9 +27,11 @@ from pegboard.contract.host import HookCalls, Host
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
+from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
 from pegboard.contract.providers import Keys, ModelRequest, Provider, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots
+from pegboard.contract.stash import Stash
 from pegboard.contract.storage import OpenStorage
 from pegboard.contract.tools import Tool
 from pegboard.errors import PermissionDeniedError, ToolError
@@ -38,9 +40,8 @@ from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
-from pegboard.schema.permission import PermissionRequest, Verdict
+from pegboard.schema.permission import Decided, PermissionRequest, Verdict
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -115,7 +116,6 @@ def register_commands(
     plugin that raises is reported and left out; a later command of a name replaces an earlier,
     but a skill's, or that of an MCP server, takes no name that another has.
 
-    - workspace: the directory that the App is of.
     - home, config_dir: the user's folder, and that of their settings.
 
     Since 0.1.
@@ -165,8 +165,7 @@ def register_snapshots(
     messages back and leaves files as they are. First: a plugin that raises is reported and the
     next is asked.
 
-    - places: the user's folders; `places.snapshots` is one for this.
-    - env: the App's environment, with the PATH on which git is found.
+    - places, env: `places.snapshots` is a folder for this, git is on the PATH of `env`.
 
     Since 0.1.
     """
@@ -220,8 +219,6 @@ def chat_system_transform(
     Write the same text every time where you can: providers cache the prefix. Fold: a plugin
     that raises is reported and skipped.
 
-    - model: the model that is asked.
-
     Since 0.1.
     """
 
@@ -256,8 +253,6 @@ def text_complete(session: SessionView, part: TextPart, text: str) -> str | None
     the raw text stream by; the answer replaces it. Fold: a plugin that raises is reported and
     skipped.
 
-    - part: where the text belongs, with its ids.
-
     Since 0.1.
     """
 
@@ -276,6 +271,22 @@ def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict 
     """
 
 
+@_hookspec("strictest")
+def permission_decided(
+    decided: Decided, stash: Stash, places: Places, secrets: tuple[str, ...]
+) -> Verdict | None:
+    """A word against what was decided, before it has an effect: for logs that miss nothing.
+
+    Called for each verdict on a request, answer to one, tool call, and approval taken back; with
+    a deny or an ask it does not happen. Strictest: who raises or is late counts as deny.
+
+    - stash, places: what plugins keep in memory, and where; `places.audit` is a file for this.
+    - secrets: texts that no log may have, such as the keys of providers.
+
+    Since 0.1.
+    """
+
+
 @_hookspec("fold", subject="tool", check=_answers.same_tool)
 def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
     """A tool's description and schema, as the model shall see them.
@@ -288,10 +299,7 @@ def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinitio
 
 
 @_hookspec(
-    "fold",
-    subject="call",
-    check=_answers.same_call,
-    raises=(ToolError, PermissionDeniedError),
+    "fold", subject="call", check=_answers.same_call, raises=(ToolError, PermissionDeniedError)
 )
 def tool_execute_before(session: SessionView, call: PendingCall) -> PendingCall | None:
     """A tool call with other arguments; to stop the call, raise `ToolError`.
@@ -348,18 +356,6 @@ def session_compacting(session: SessionView, prompt: str) -> str | None:
     """The prompt that asks for a summary of the history.
 
     Called before a session is compacted. Fold: a plugin that raises is reported and skipped.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("first")
-def model_resolve(name: str) -> Model | None:
-    """The model of this name.
-
-    Called when no provider has the id before the slash, or there is no slash: for aliases and
-    for providers that serve models of any name. The model's `provider_id` must be that of a
-    registered provider. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

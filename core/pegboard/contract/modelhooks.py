@@ -1,10 +1,10 @@
-"""The hooks for what is known of models, beside what their providers say; `hookspecs` has them."""
+"""The hooks for models, beside what their providers say; `hookspecs` has them."""
 
 from collections.abc import Sequence
 
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.paths import Places
-from pegboard.schema.model import ModelFacts
+from pegboard.schema.model import Model, ModelFacts
 
 
 @_hookspec("first")
@@ -28,6 +28,18 @@ def model_names(provider: str, places: Places) -> Sequence[str] | None:
 
     Called when models are listed. A provider that does not `resolve` one of them is believed.
     First: a plugin that raises is reported and the next is asked.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("first")
+def model_resolve(name: str) -> Model | None:
+    """The model of this name.
+
+    Called when no provider has the id before the slash, or there is no slash: for aliases and
+    for providers that serve models of any name. The model's `provider_id` must be that of a
+    registered provider. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
-    from pegboard.audit.acknowledgement import acknowledge_audit as acknowledge_audit
-    from pegboard.audit.check import verify_audit as verify_audit
-    from pegboard.audit.trail import Audit as Audit
     from pegboard.config.configuration import load_config as load_config
     from pegboard.config.edit import update_user_config as update_user_config
     from pegboard.config.parse import read_layer as read_layer

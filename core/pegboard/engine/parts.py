@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard.audit.trail import Audit
+from pegboard.contract import hookspecs
 from pegboard.contract.context import Ruleset
 from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
@@ -16,9 +16,10 @@ from pegboard.contract.tools import Service, Tool, serving
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.models import Models
 from pegboard.engine.tracking.fileledger import FileLedger
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
+from pegboard.paths import Places
 from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
 from pegboard.processes.background import Background
@@ -28,6 +29,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
 from pegboard.schema.model import Model
+from pegboard.schema.permission import Decided, DecisionKind
 from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
@@ -61,7 +63,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     `publish` gives events to all who listen; what the database stores is published by the commit
     itself.
     `snapshots` is None where no plugin keeps any. `decision` says whether the
-    project's own code and programs may run. `private` is what no tool may change unasked.
+    project's own code and programs may run. `private` is what no tool may change unasked,
+    `secrets` what no log may have.
     """
 
     workspace: Workspace
@@ -73,14 +76,13 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     questions: Questions
     ids: IdSource
     files: FileLedger
-    audit: Audit
     tools: Mapping[str, Tool]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
     env: Mapping[str, str]
-    output_dir: Path
     home: Path
-    config_dir: Path
+    places: Places
+    secrets: tuple[str, ...]
     private: tuple[Path, ...]
     decision: Decision
     stash: Stash
@@ -104,9 +106,24 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         """
         return await self.models.find(name)
 
+    async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
+        """Hear the plugins before what was decided has an effect.
+
+        :raises ToolError: when one is against it, as if it cannot be noted, or fails.
+        """
+        verdict = await self.hooks.strictest(
+            hookspecs.permission_decided,
+            decided=Decided(kind=kind, facts=facts),
+            stash=self.stash,
+            places=self.places,
+            secrets=self.secrets,
+        )
+        if verdict is not None and verdict.action != "allow":
+            raise ToolError(verdict.reason or f"{verdict.source} is against it")
+
     def outputs(self, session_id: str) -> Path:
         """The folder of this session's long outputs, which is made with the first one."""
-        return self.output_dir / session_id
+        return self.places.tool_output / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish the status of a session; when idle, also the protocol's older event."""

@@ -215,7 +215,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         vouched=engine.decision.vouched,
         allowed=engine.decision.allowed,
         home=engine.home,
-        config_dir=engine.config_dir,
+        config_dir=engine.places.config,
         private=engine.private,
         background=engine.background.listed(session.id),
         turns=turns,

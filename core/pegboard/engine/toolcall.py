@@ -196,7 +196,7 @@ class Caller:
         )
         if pending.input != plan.input:
             values = await _values(tool, pending.input)
-        await engine.audit.write(
+        await engine.decided(
             "call",
             {
                 "session": run.session.id,

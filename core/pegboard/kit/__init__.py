@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path
+    from pegboard.contract.stash import Stash as Stash
     from pegboard.contract.stash import StashKey as StashKey
     from pegboard.kit.addresses import ip_address_of as ip_address_of
     from pegboard.kit.addresses import is_loopback as is_loopback
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pegboard.kit.programs import ProgramSearch as ProgramSearch
     from pegboard.kit.programs import find_program as find_program
     from pegboard.kit.programs import search_path as search_path
+    from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.textfile import FileText as FileText
     from pegboard.kit.textfile import decode_text as decode_text

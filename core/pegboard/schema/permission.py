@@ -70,6 +70,21 @@ class PermissionRequest(Wire, frozen=True):
     tool: ToolReference | None = None
 
 
+DecisionKind = Literal["decision", "reply", "call", "revoke"]
+
+
+class Decided(Rest, frozen=True):
+    """What was decided and has had no effect yet.
+
+    A `decision` is the verdict on a request, a `reply` what a person or an approval answered to
+    it; a `call` is one of a tool that is about to be made, and by `revoke` an approval is taken
+    back. `facts` name who, what, by whom and why; a text among them may be long, or be a secret.
+    """
+
+    kind: DecisionKind
+    facts: dict[str, Any]
+
+
 class Verdict(Rest, frozen=True):
     """An opinion about a request, with the sentence that a user reads when it is not allow.
 

@@ -22,7 +22,7 @@ audit.add_command(auditlog.show)
 def verify() -> None:
     """Check that no line of the log was changed, added, moved or taken out."""
     from pegboard.embedding import Places
-    from pegboard.embedding import verify_audit as verified
+    from pegboard_plugins.audit.check import verify_audit as verified
 
     places = Places.of(os.environ)
     path = places.audit
@@ -42,8 +42,8 @@ def verify() -> None:
 def acknowledge(*, yes: bool) -> None:
     """Say that you know of what `verify` finds: the log is set aside, and goes on in new files."""
     from pegboard.embedding import Places
-    from pegboard.embedding import acknowledge_audit as acknowledged
-    from pegboard.embedding import verify_audit as verified
+    from pegboard_plugins.audit.acknowledgement import acknowledge_audit as acknowledged
+    from pegboard_plugins.audit.check import verify_audit as verified
 
     places = Places.of(os.environ)
     try:

@@ -149,7 +149,7 @@ def _program_digests(
 
 def _note(places: "Places", action: str, root: Path, **facts: object) -> None:
     """Put what was decided about a project in the log of decisions."""
-    from pegboard.embedding import Audit
+    from pegboard_plugins.audit.trail import Audit
 
     async def note() -> None:
         audit = Audit.at(places)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from pegboard.audit.trail import Audit
 from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
 from pegboard.storage import open_storage
 from pegboard.workspace import open_workspace
+from pegboard_plugins.audit.trail import Audit
 from plugins.cli.commands import CommandLine
 
 

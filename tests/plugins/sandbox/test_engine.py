@@ -14,10 +14,10 @@ from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.contract.sandbox import Sandbox
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
+from pegboard_plugins import audit, guard, rules, secrets
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import glob as glob_plugin
 from pegboard_plugins import grep as grep_plugin
-from pegboard_plugins import guard, rules, secrets
 from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import webfetch as webfetch_plugin
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
@@ -155,7 +155,7 @@ async def test_what_pegboard_keeps_is_hidden_in_the_first_run_of_all(
     look = {"command": f"cat {tmp_path}/state/* {tmp_path}/config/* {tmp_path}/cache/*"}
     provider = Played(calls(call("words", json.dumps(look))), text("done"))
 
-    async with engine(tmp_path, box, provider, ToolsPlugin(words)) as app:
+    async with engine(tmp_path, box, provider, ToolsPlugin(words), audit) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))

@@ -82,5 +82,5 @@ class Policy:
         for each in chosen:
             facts = {"scope": each.scope, "agent": each.agent, "pattern": each.rule.pattern}
             facts |= {"permission": each.rule.permission, "by": "user"}
-            await self._engine.audit.write("revoke", facts)
+            await self._engine.decided("revoke", facts)
         return chosen

@@ -217,7 +217,7 @@ async def _note(
     answer: PermissionAnswer,
     writer: Writer,
 ) -> None:
-    """Note the answer in the log and, if it is one for good, for good; then say so."""
+    """Tell the plugins of the answer, store it if it is one for good, then say so."""
     rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     if rules and answer.by == "user":
@@ -255,9 +255,9 @@ async def _approve(
 async def record(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> None:
-    """Note the decision in the log.
+    """Tell the decision before it has an effect.
 
-    :raises ToolError: when it cannot be noted: what leaves no trace shall not happen.
+    :raises ToolError: when a plugin is against that, as if it cannot note it.
     """
     facts = {
         "session": request.session_id,
@@ -271,7 +271,7 @@ async def record(
         "rule": _written(verdict.rule),
         "reason": verdict.reason,
     }
-    await engine.audit.write("decision", facts)
+    await engine.decided("decision", facts)
 
 
 async def _record_answer(
@@ -296,7 +296,7 @@ async def _record_answer(
     if rules and answer.by == "user":
         facts |= {"scope": answer.scope, "agent_only": answer.agent_only}
         facts["approved"] = [rule.pattern for rule in rules]
-    await engine.audit.write("reply", facts)
+    await engine.decided("reply", facts)
 
 
 def _written(rule: Rule | None) -> list[str] | None:

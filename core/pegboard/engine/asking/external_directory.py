@@ -44,7 +44,7 @@ def _placed(engine: Engine, path: Path) -> tuple[Path, Path | None]:
     if real.is_relative_to(workspace.directory) or real.is_relative_to(workspace.worktree):
         return real, None
     # An output is for who was told its name: the folders have those of all projects.
-    if is_output(real, engine.output_dir.resolve()):
+    if is_output(real, engine.places.tool_output.resolve()):
         return real, None
     is_folder = os.path.isdir(real)  # noqa: PTH112 - no error where the name is too long for one
     return real, real if is_folder else real.parent

@@ -102,7 +102,7 @@ async def _record(run: Run, call: UserCall, *, agent: str) -> None:
         "by": "user",
         "patterns": [text for text in call.input.values() if isinstance(text, str) and text],
     }
-    await run.engine.audit.write("call", facts)
+    await run.engine.decided("call", facts)
 
 
 async def _stored(

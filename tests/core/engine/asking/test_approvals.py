@@ -19,6 +19,7 @@ from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied
 from pegboard.schema.permission import PermissionRequest, Rule, Scope, Verdict
 from pegboard.schema.prompt import TextInput
+from pegboard_plugins import audit
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
 from slow_storage import VARIABLE
 
@@ -53,7 +54,7 @@ async def app_with(folder: Path, plugin: object, *arguments: str, **options: Any
     answer = calls(*(call("careful", each, call_id=f"c{at}") for at, each in enumerate(arguments)))
     provider = Played(answer, text("ok"))
     given = {"allow": False, "interactive": True, **options}
-    async with opened(folder, provider, plugin, ToolsPlugin(careful), **given) as app:
+    async with opened(folder, provider, plugin, ToolsPlugin(careful), audit, **given) as app:
         yield app
 
 
@@ -117,7 +118,7 @@ async def test_an_approval_for_an_agent_holds_for_no_other(tmp_path: Path, scope
 async def test_approvals_name_their_scope_and_can_be_taken_back(tmp_path: Path) -> None:
     _, _, approvals = await one_turn(tmp_path, Asks(), "project")
 
-    async with opened(tmp_path, Played(text("x"))) as app:
+    async with opened(tmp_path, Played(text("x")), audit) as app:
         gone = await app.policy.revoke("care*")
         left = await app.policy.approvals()
 
@@ -208,8 +209,6 @@ async def test_one_approval_settles_what_waits_and_is_covered(tmp_path: Path) ->
 
 async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path: Path) -> None:
     class Parts:
-        """Asks for `a` and `b`."""
-
         @hookimpl
         async def permission_ask(self, request: PermissionRequest) -> Verdict:
             is_asked = {"a", "b"} & {*request.patterns}
@@ -224,7 +223,7 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
     wanted = [call("several", json.dumps({"what": what}), call_id=what) for what in ("a", "a x")]
     provider = Played(calls(*wanted), text("ok"))
     plugins = (Parts(), ToolsPlugin(several))
-    async with opened(tmp_path, provider, *plugins, allow=False, interactive=True) as app:
+    async with opened(tmp_path, provider, *plugins, audit, allow=False, interactive=True) as app:
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         waiting = await asked(app, 2)
@@ -255,7 +254,7 @@ async def test_an_approval_for_a_session_holds_for_all_that_work_for_it(tmp_path
 
     plugins = (Asks(), ToolsPlugin(careful, delegate))
     options = {"allow": False, "interactive": True}
-    async with opened(tmp_path, Played(answer), *plugins, **options) as app:
+    async with opened(tmp_path, Played(answer), *plugins, audit, **options) as app:
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
@@ -341,7 +340,7 @@ async def test_a_decision_names_the_rule_and_no_secret(tmp_path: Path) -> None:
     provider = Played(calls(call("careful", arguments)), text("ok"))
     plugins = (ToolsPlugin(careful), Rules())
     options = {"allow": False, "config": config, "env": env}
-    async with opened(tmp_path, provider, *plugins, **options) as app:
+    async with opened(tmp_path, provider, *plugins, audit, **options) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         assert await outcomes(app, session.id) == ["done"]

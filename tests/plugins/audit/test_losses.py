@@ -9,11 +9,11 @@ from shutil import rmtree
 import msgspec
 import pytest
 
-from pegboard.audit.acknowledgement import acknowledge_audit
-from pegboard.audit.chain import Link
-from pegboard.audit.check import Audited, verify_audit
-from pegboard.audit.head import Head, head_file, locked, write_head
-from pegboard.audit.trail import Audit
+from pegboard_plugins.audit.acknowledgement import acknowledge_audit
+from pegboard_plugins.audit.chain import Link
+from pegboard_plugins.audit.check import Audited, verify_audit
+from pegboard_plugins.audit.head import Head, head_file, locked, write_head
+from pegboard_plugins.audit.trail import Audit
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.audit.chain import Link
+from pegboard_plugins.audit.chain import Link
 
 WAIT_S = 30.0
 """So long a writer waits for others; each takes a millisecond, ten when the disk is busy."""

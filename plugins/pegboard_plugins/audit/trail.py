@@ -19,7 +19,10 @@ from typing import Any, Self
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.audit.chain import (
+from pegboard import ToolError
+from pegboard.embedding import Places
+from pegboard.kit import redacted, shielded
+from pegboard_plugins.audit.chain import (
     LONGEST_LINE_BYTES,
     ZERO,
     Link,
@@ -31,11 +34,7 @@ from pegboard.audit.chain import (
     newest_link,
     read_line,
 )
-from pegboard.audit.head import Head, locked, read_head, to_disk, write_head
-from pegboard.errors import ToolError
-from pegboard.kit.cancellation import shielded
-from pegboard.kit.redact import redacted
-from pegboard.paths import Places
+from pegboard_plugins.audit.head import Head, locked, read_head, to_disk, write_head
 
 FULL_BYTES = 16 << 20
 """A file of this size is full: some 40,000 lines."""

@@ -5,14 +5,15 @@ import sys
 
 import pytest
 
-from pegboard.audit.chain import full_files
-from pegboard.audit.check import Audited, verify_audit
-from pegboard.audit.head import head_file, locked, read_head
-from pegboard.audit.trail import Audit
 from pegboard.errors import ToolError
+from pegboard_plugins.audit.chain import full_files
+from pegboard_plugins.audit.check import Audited, verify_audit
+from pegboard_plugins.audit.head import head_file, locked, read_head
+from pegboard_plugins.audit.trail import Audit
 
 WRITER = (
-    "import asyncio, sys; from pathlib import Path; from pegboard.audit.trail import Audit\n"
+    "import asyncio, sys; from pathlib import Path\n"
+    "from pegboard_plugins.audit.trail import Audit\n"
     "async def main():\n"
     "    audit = Audit(Path(sys.argv[1]), full_bytes=int(sys.argv[3]))\n"
     "    for n in range(int(sys.argv[2])):\n"

@@ -1,0 +1,37 @@
+"""A log of decisions and tool calls, in which no line changes or goes unnoticed."""
+
+from typing import TYPE_CHECKING
+
+from pegboard import Host, ToolError, hookimpl
+from pegboard.kit import Stash, StashKey
+from pegboard.schema.permission import Decided, Verdict
+
+if TYPE_CHECKING:
+    from pegboard.embedding import Places
+    from pegboard_plugins.audit.trail import Audit
+
+_LOG: "StashKey[Audit]" = StashKey()
+_LIMIT_S = 60.0
+"""Others may hold the log for 30 s; a disk that takes longer than this is one that fails."""
+
+
+@hookimpl(timeout_s=_LIMIT_S)
+async def permission_decided(
+    decided: Decided, stash: Stash, places: "Places", secrets: tuple[str, ...]
+) -> Verdict | None:
+    """A line of the log; what leaves none does not happen."""
+    from pegboard_plugins.audit.trail import Audit
+
+    log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))
+    try:
+        await log.write(decided.kind, decided.facts)
+    except ToolError as error:
+        return Verdict(action="deny", reason=str(error))
+    return None
+
+
+@hookimpl(timeout_s=_LIMIT_S)
+async def shutdown(app: Host) -> None:
+    """Have the disk keep what was written."""
+    if (log := app.stash.get(_LOG)) is not None:
+        await log.aclose()
