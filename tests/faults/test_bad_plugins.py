@@ -63,10 +63,9 @@ def plugin(name: str, behave: Callable[..., Any]) -> object:
 
 # Hooks that an ordinary run with one tool call and one process passes through.
 PASSED = sorted(
-    {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_kind")}
+    {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_hook")}
     - {
-        "register_routes",  # the server's
-        "services",  # asked by clients
+        "register_hooks",  # called before the others are known
         "register_sandboxes",  # only when the user wants one
         "register_storage",  # only for a database by URL
         "register_compactors",  # only when a history is too long

@@ -40,6 +40,7 @@ from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
 from pegboard.schema.permission import Decided, PermissionRequest, Verdict
 from pegboard.workspace import Workspace

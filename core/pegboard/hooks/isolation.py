@@ -5,8 +5,9 @@ A call that fails is reported with the plugin's name; after three in a row the h
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine, Generator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Coroutine, Generator, Mapping
+from contextvars import Context
+from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Generic, TypeVar
@@ -17,17 +18,22 @@ from pegboard.contract.marks import Origin
 from pegboard.errors import PluginError
 from pegboard.hooks.blame import line_of
 from pegboard.hooks.health import FAILURES, Health
+from pegboard.hooks.printing import PRINTING
 from pegboard.hooks.readonly import ReadOnlyViews
 from pegboard.hooks.stalls import Holder, Stalls
 from pegboard.kit.threads import Threads
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
 
+MOST_NAMED = 3
+"""Functions that a report names, of tasks that were left."""
 GRACE_S = 1.0
 """How long a call that is given up may take to end when the App closes."""
 
 _T = TypeVar("_T")
 Check = Callable[[object], _T]
+Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
+Begin = Callable[[Work, Context | None], asyncio.Task[Any]]
 
 
 class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -92,6 +98,7 @@ class Isolation:
         self._threads = Threads()
         self._running: set[asyncio.Task[_Outcome]] = set()
         self._stalled: dict[Holder, str] = {}
+        self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
     async def ask(
         self,
@@ -143,7 +150,9 @@ class Isolation:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
         named = {name: self._views.view(arguments[name]) for name in each.arguments}
         with (clock := Clock()).timing():
+            token = PRINTING.set(each.plugin)
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))
+            PRINTING.reset(token)
             self._running.add(task)
             self.stalls.begin(task, each.holder)
             try:
@@ -161,19 +170,32 @@ class Isolation:
             return _Outcome(error=RuntimeError("the plugin cancelled itself"))
         return task.result()
 
+    def _begin(self, holder: Holder, coroutine: Work, context: Context | None) -> asyncio.Task[Any]:
+        """A task that a plugin begins: it has to have ended when the App closes."""
+        task = asyncio.Task(coroutine, context=context)
+        begun = self._begun.setdefault(holder, set())
+        begun.add(task)
+        task.add_done_callback(begun.discard)
+        return task
+
     def _attempt(
         self, each: Implementation, named: Mapping[str, object]
     ) -> Coroutine[object, object, _Outcome]:
         if each.awaits:
-            return _attempt_async(each.function, named)
+            return _attempt_async(each.function, named, partial(self._begin, each.holder))
         return self._threads.run(lambda: _attempt_sync(each.function, named))
 
     async def aclose(self) -> None:
         """End what still runs; a thread that hangs is left behind, as a daemon."""
-        for task in self._running:
+        running: set[asyncio.Task[Any]] = {*self._running}
+        for holder, tasks in self._begun.items():
+            if left := tasks - running:
+                self._tell(holder, f"left {_counted(left)} running when the App closed")
+                running |= left
+        for task in running:
             task.cancel()
-        if self._running:
-            await asyncio.wait(self._running, timeout=GRACE_S)
+        if running:
+            await asyncio.wait(running, timeout=GRACE_S)
         self._threads.close()
         self.stalls.close()
 
@@ -207,31 +229,46 @@ class Isolation:
 class _Steps:
     """Awaits what an async function does, and counts for how long its steps hold the loop."""
 
-    __slots__ = ("_coroutine", "held_s")
+    __slots__ = ("_begin", "_coroutine", "held_s")
 
-    def __init__(self, coroutine: Coroutine[object, object, object]) -> None:
+    def __init__(self, coroutine: Coroutine[object, object, object], begin: Begin) -> None:
         self._coroutine = coroutine
+        self._begin = begin
         self.held_s = 0.0
 
     def __await__(self) -> Generator[object, object, object]:
         step: Callable[[Any], object] = self._coroutine.send
         given: object = None
+        loop = asyncio.get_running_loop()
+        factory = loop.get_task_factory()
         while True:
             started = perf_counter()
+            loop.set_task_factory(self._task)
             try:
                 awaited = step(given)
             except StopIteration as end:
                 return end.value
             finally:
+                loop.set_task_factory(factory)
                 self.held_s += perf_counter() - started
             try:
                 step, given = self._coroutine.send, (yield awaited)
             except BaseException as error:  # noqa: BLE001 - it is the coroutine's to see
                 step, given = self._coroutine.throw, error
 
+    def _task(
+        self,
+        _: asyncio.AbstractEventLoop,
+        coroutine: Work,
+        context: Context | None = None,
+    ) -> asyncio.Task[Any]:
+        return self._begin(coroutine, context)
 
-async def _attempt_async(function: Callable[..., object], named: Mapping[str, object]) -> _Outcome:
-    steps = _Steps(_called(function, named))
+
+async def _attempt_async(
+    function: Callable[..., object], named: Mapping[str, object], begin: Begin
+) -> _Outcome:
+    steps = _Steps(_called(function, named), begin)
     try:
         return _Outcome(await steps, held_s=steps.held_s)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
@@ -248,6 +285,11 @@ def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) 
         return _Outcome(function(**named))
     except BaseException as error:  # noqa: BLE001 - foreign code, in a thread that lives on
         return _Outcome(error=error)
+
+
+def _counted(tasks: Collection[asyncio.Task[Any]]) -> str:
+    names = {getattr(task.get_coro(), "__qualname__", "") for task in tasks}
+    return f"{len(tasks):,} tasks ({', '.join(sorted(names)[:MOST_NAMED])})"
 
 
 def _held_too_long(each: Implementation, held_s: float, stalled: str) -> str:

@@ -16,6 +16,8 @@ from types import FrameType
 
 import msgspec
 
+from pegboard.hooks.printing import PRINTING
+
 STALL_S = 1.0
 """A loop that has not turned for so long is held."""
 HANG_S = 5.0
@@ -157,7 +159,7 @@ class Stalls:
 class _Running:
     """A block in which what a task does is a holder's."""
 
-    __slots__ = ("_before", "_holder", "_stalls", "_task")
+    __slots__ = ("_before", "_holder", "_printing", "_stalls", "_task")
 
     def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
         self._stalls = stalls
@@ -167,8 +169,10 @@ class _Running:
 
     def __enter__(self) -> None:
         self._before = self._stalls.begin(self._task, self._holder)
+        self._printing = PRINTING.set(self._holder.plugin)
 
     def __exit__(self, *_: object) -> None:
+        PRINTING.reset(self._printing)
         self._stalls.end(self._task, self._before)
 
 

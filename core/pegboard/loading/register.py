@@ -16,6 +16,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.marks import Origin
 from pegboard.contract.tools import Tool
 from pegboard.hooks.callers import Hooks
+from pegboard.hooks.printing import PRINTING
 from pegboard.loading.discovery import (
     LoadFailure,
     entry_points,
@@ -305,7 +306,9 @@ def _load(
     if candidate.forbidden:
         return loaded
     started = perf_counter()
+    printing = PRINTING.set(candidate.name)
     plugin = candidate.load()
+    PRINTING.reset(printing)
     loaded.load_ms = (perf_counter() - started) * 1000
     if isinstance(plugin, LoadFailure):
         return _failed(loaded, plugin, registry)

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from pegboard import InvalidInputError, PegboardError
-from pegboard.cli import Exit, complain, exit_of, fault_of
+from pegboard.cli import Exit, complain, exit_of, fault_of, named_output
 from pegboard.embedding import Places, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
 from pegboard.schema.config import SandboxLevel
@@ -171,14 +171,20 @@ def _check_attached(ctx: click.Context, attach: str | None, password: str | None
 
 @contextmanager
 def answer_stream() -> Iterator[TextIO]:
-    """Standard output, kept for the answer: what plugins print goes to standard error meanwhile."""
+    """Standard output, kept for the answer.
+
+    What plugins print meanwhile goes to standard error, with their names.
+    """
     sys.stdout.flush()
     kept = os.dup(sys.stdout.fileno())
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
-        with os.fdopen(
-            kept, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False
-        ) as out:
+        with (
+            os.fdopen(
+                kept, "w", encoding=sys.stdout.encoding, errors="replace", closefd=False
+            ) as out,
+            named_output(),
+        ):
             yield out
     finally:
         sys.stdout.flush()

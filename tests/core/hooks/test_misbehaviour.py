@@ -1,0 +1,142 @@
+"""Every hook of the contract beside a plugin that misbehaves in every way.
+
+Nothing is silent, nothing is unnamed, and a policy that misbehaves never allows.
+"""
+
+import asyncio
+import io
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hook_samples import SPECS, Functions, Registered, kind
+from pegboard.hooks.printing import LIMIT_CHARS, named_output
+from pegboard.loading.registration import specifications
+from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.permission import Verdict
+
+LIMIT_S = 0.1
+TASKS = 200
+LISTENING = ("event", "startup", "shutdown")
+
+
+async def raises() -> object:
+    raise ZeroDivisionError("a bug")
+
+
+async def exits() -> object:
+    sys.exit(3)
+
+
+async def hangs() -> object:
+    await asyncio.sleep(60)
+    return Verdict(action="allow")
+
+
+async def blocks() -> object:
+    time.sleep(LIMIT_S * 2)  # noqa: ASYNC251 - the fault
+    return Verdict(action="allow")
+
+
+async def nonsense() -> object:
+    return object()
+
+
+async def floods() -> object:
+    sys.stdout.write("spam " * 24_000)
+    return None
+
+
+async def leaks() -> object:
+    for _ in range(TASKS):
+        asyncio.create_task(asyncio.sleep(60))  # noqa: RUF006 - the fault
+    return None
+
+
+def hooks_of(hook: str, behave: Callable[[], Any]) -> Registered:
+    """The hooks of a plugin that behaves so in one of them."""
+    limits = {"p0": PluginConfig(timeout_s=LIMIT_S)}
+    return Registered(Functions(**{hook: behave}), config=Config(plugins=limits))
+
+
+async def called(hook: str, behave: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What a call of the hook came to, and what was told until all is closed."""
+    registered = hooks_of(hook, behave)
+    async with registered:
+        answer = await registered.call(hook)
+        if kind(hook) == "notify" and hook != "shutdown":
+            await registered.hooks.notify_last(SPECS["shutdown"], app=object())
+    return answer, [failure.message for failure in registered.failures]
+
+
+FAILING = {
+    raises: "raised ZeroDivisionError: a bug",
+    exits: "raised SystemExit: 3",
+    hangs: f"took longer than {LIMIT_S:g} s",
+    blocks: f"its limit is {LIMIT_S:g} s",
+    nonsense: "answered with what cannot be used: TypeError: object w",
+}
+
+
+TABLE = [
+    (hook, behave)
+    for hook in SPECS
+    for behave in FAILING
+    if not (hook in LISTENING and behave is nonsense)  # what a listener answers is not looked at
+]
+
+
+@pytest.mark.parametrize(
+    ("hook", "behave"), TABLE, ids=lambda each: getattr(each, "__name__", each)
+)
+async def test_a_hook_that_misbehaves_is_named_and_costs_only_its_answer(
+    hook: str, behave: Callable[[], Any]
+) -> None:
+    without, _ = await called(hook, lambda: None)  # type: ignore[arg-type, return-value]
+
+    answer, told = await called(hook, behave)
+
+    assert told
+    assert all(message.startswith(f"plugin p0: hook {hook} ") for message in told)
+    assert FAILING[behave] in told[0]
+    if kind(hook) == "strictest":
+        assert answer.action == "deny"
+    else:
+        assert answer == without
+
+
+@pytest.mark.parametrize("hook", SPECS)
+async def test_tasks_that_a_hook_leaves_are_named_and_ended(hook: str) -> None:
+    before = asyncio.all_tasks()
+
+    _, told = await called(hook, leaks)
+
+    assert f"plugin p0: hook {hook} left {TASKS} tasks (sleep) running when the App closed" in told
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() <= before
+
+
+@pytest.mark.parametrize("hook", SPECS)
+async def test_what_a_hook_prints_is_named_and_cut(
+    hook: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", shown)
+
+    with named_output():
+        await called(hook, floods)
+        print("our own")  # noqa: T201 - what no plugin prints has no name
+
+    lines = shown.getvalue().splitlines()
+    assert [line[:15] for line in lines] == ["plugin p0: spam", "plugin p0: prin", "our own"]
+    assert len(shown.getvalue()) < LIMIT_CHARS + 200
+
+
+def test_the_table_has_every_hook_of_the_contract() -> None:
+    brought = set(SPECS) - set(specifications())
+
+    assert set(specifications()) - set(SPECS) == {"register_hooks"}
+    assert brought == {"register_routes", "services", "register_search_backends"}
