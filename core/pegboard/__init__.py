@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pegboard.contract.host import SideQuestion as SideQuestion
     from pegboard.contract.marks import hookimpl as hookimpl
     from pegboard.contract.marks import hookspec as hookspec
+    from pegboard.contract.plugin import Plugin as Plugin
     from pegboard.contract.results import Attachment as Attachment
     from pegboard.contract.results import PendingCall as PendingCall
     from pegboard.contract.results import ToolResult as ToolResult
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pegboard.contract.sandbox import SandboxPolicy as SandboxPolicy
     from pegboard.contract.tools import Tool as Tool
     from pegboard.contract.tools import tool as tool
+    from pegboard.contract.values import evolve as evolve
     from pegboard.errors import InvalidInputError as InvalidInputError
     from pegboard.errors import PegboardError as PegboardError
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError

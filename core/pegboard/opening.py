@@ -261,6 +261,8 @@ class _Assembly:
             extra=self._options.plugins,
             builtins=self._options.builtins,
             installed=self._options.installed,
+            places=self._places,
+            locate=loaded.place,
             on_failure=partial(_failed, self._bus, self._failures),
         )
         self._hooks = register.hooks

@@ -18,6 +18,7 @@ from docs.pages import PAGES, ROOT, Block, blocks, links
 from model_server import ModelServer, by_step, say
 from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
+from pegboard.loading.registration import PLUGIN
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
 from surface import hooks
@@ -60,7 +61,7 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Pat
 
     assert tools or marked or block.file in PROGRAMS
     assert all(each.description and each.parameters["type"] == "object" for each in tools)
-    assert {name: args - HOOKS[name] for name, args in marked.items()} == {
+    assert {name: args - HOOKS[name] - {PLUGIN} for name, args in marked.items()} == {
         name: set() for name in marked
     }
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.config.keys import FOREIGN_PROGRAMS, normalised, unknown_keys
-from pegboard.config.layer import Layer
+from pegboard.config.layer import Layer, line_of
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
@@ -61,6 +61,17 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
     untrusted: tuple[Path, ...]
     plugin_paths: tuple[Path, ...] = ()
+
+    def place(self, key: str) -> str:
+        """Where a dotted key stands: its file and line, or what else set it, and the key."""
+        parts = key.split(".")
+        for end in range(len(parts), 0, -1):
+            name = ".".join(parts[:end])
+            inside = (known for known in self.sources if f"{known}.".startswith(f"{name}."))
+            if source := self.sources.get(next(inside, "")):
+                line = line_of(parts, _readable(Path(source)))
+                return f"{source}:{line}: {key}" if line else f"{source}: {key}"
+        return key
 
 
 async def load_config(

@@ -7,6 +7,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from pegboard.contract.plugin import Plugin
 from pegboard.contract.results import ToolResult
 from pegboard.contract.stash import Stash
 from pegboard.kit.programs import ProgramSearch
@@ -232,6 +233,11 @@ class ToolContext(Protocol):
     @property
     def background(self) -> BackgroundAccess:
         """Processes that go on after the call."""
+        ...
+
+    @property
+    def plugin(self) -> Plugin:
+        """The plugin that the tool is of: its options, its folders, its log."""
         ...
 
     @property

@@ -20,11 +20,12 @@ _T = TypeVar("_T")
 
 
 class Answer(msgspec.Struct, Generic[_T], frozen=True):
-    """One answer with the plugin that gave it."""
+    """One answer with the plugin that gave it; `key` tells plugins of one name apart."""
 
     plugin: str
     origin: Origin
     value: _T
+    key: str = ""
 
 
 class HookMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,7 +167,13 @@ class Caller:
         run, tool = self._run, plan.tool
         run.budget.take_call()
         context = CallContext(
-            run, self._view, self._processor, call.id, message_id, call_tool=call_tool
+            run,
+            self._view,
+            self._processor,
+            call.id,
+            message_id,
+            tool=tool.id,
+            call_tool=call_tool,
         )
         run.snapshots.expect(tool)
         await run.writer.barrier()  # the call is stored before it can have an effect

@@ -18,6 +18,7 @@ from pegboard.contract.context import (
     ProcessResult,
     SessionView,
 )
+from pegboard.contract.plugin import Plugin
 from pegboard.contract.results import ToolResult
 from pegboard.contract.stash import Stash
 from pegboard.engine.asking.decision import make_request, settle
@@ -94,8 +95,10 @@ class CallContext:
         call_id: str,
         message_id: str,
         *,
+        tool: str,
         call_tool: CallTool | None = None,
     ) -> None:
+        self._tool = tool
         self._run = run
         self._engine = run.engine
         self._view = view
@@ -165,6 +168,11 @@ class CallContext:
             enclosure=engine.enclosure,
             bounds=engine.bounds,
         )
+
+    @property
+    def plugin(self) -> Plugin:
+        """The plugin that the tool is of."""
+        return self._engine.hooks.owner(self._tool)
 
     @property
     def trusted(self) -> bool:

@@ -10,6 +10,7 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import Answer, mark_of
+from pegboard.contract.plugin import Plugin
 from pegboard.errors import PluginError
 from pegboard.hooks.blame import blaming
 from pegboard.hooks.dispatch import Dispatch
@@ -47,7 +48,7 @@ class Hooks:
         trace: bool = False,
     ) -> None:
         self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
-        self._owners: Mapping[str, str] = {}
+        self._owners: Mapping[str, Plugin] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def has(self, spec: Callable[..., object]) -> bool:
@@ -62,7 +63,9 @@ class Hooks:
         for answer in found:
             self._bringers.update((id(item), (item, answer.plugin)) for item in answer.value)
         return tuple(
-            Answer(answer.plugin, answer.origin, item) for answer in found for item in answer.value
+            Answer(answer.plugin, answer.origin, item, answer.key)
+            for answer in found
+            for item in answer.value
         )
 
     async def tables(
@@ -127,9 +130,13 @@ class Hooks:
         """What each plugin changed, oldest first; empty unless tracing is on."""
         return self._dispatch.steps(session_id)
 
-    def set_owners(self, owners: Mapping[str, str]) -> None:
+    def set_owners(self, owners: Mapping[str, Plugin]) -> None:
         """Say which plugin each tool is of, by the tool's id."""
         self._owners = owners
+
+    def owner(self, tool: str) -> Plugin:
+        """The plugin that the tool of this id is of."""
+        return self._owners[tool]
 
     def blaming(
         self, brought: object, what: str, *, passing: tuple[type[Exception], ...] = ()
@@ -151,7 +158,8 @@ class Hooks:
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
         """While this lasts, what the current task does is done by the tool of this id."""
-        holder = Holder(self._owners.get(tool, tool), f"tool {tool}")
+        name = self._owners[tool].name if tool in self._owners else tool
+        holder = Holder(name, f"tool {tool}")
         return self._dispatch.isolation.stalls.running(asyncio.current_task(), holder)
 
     async def aclose(self) -> None:

@@ -72,7 +72,7 @@ class Dispatch:
         for each in self._active(hook):
             reply = await self.isolation.ask(each, arguments, check)
             if reply.value is not None:
-                answers.append(Answer(each.plugin, each.origin, reply.value))
+                answers.append(Answer(each.plugin, each.origin, reply.value, each.key))
         return tuple(answers)
 
     async def fold(
@@ -133,7 +133,7 @@ class Dispatch:
                 said = _signed(each, reply.value, arguments.get("session"))
                 verdict = _denial(each, reply.failure) if reply.failure else said
             if verdict is not None:
-                found.append(Answer(each.plugin, each.origin, verdict))
+                found.append(Answer(each.plugin, each.origin, verdict, each.key))
         return tuple(found)
 
     async def strictest(

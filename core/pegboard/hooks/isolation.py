@@ -41,6 +41,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
     for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
+    `given` are values that it gets in each call as they are.
     """
 
     key: str
@@ -52,6 +53,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     timeout_s: float
     position: int = 0
     required: bool = False
+    given: Mapping[str, object] = {}
 
     @cached_property
     def awaits(self) -> bool:
@@ -149,6 +151,7 @@ class Isolation:
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
         """The outcome within the time limit; a call that is late is cancelled, not waited for."""
         named = {name: self._views.view(arguments[name]) for name in each.arguments}
+        named.update(each.given)
         with (clock := Clock()).timing():
             token = PRINTING.set(each.plugin)
             task = asyncio.get_running_loop().create_task(self._attempt(each, named))

@@ -7,6 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 LIMIT = 1000
 """Things that may wait for one plugin; the oldest are lost beyond it."""
 
+MARGIN_S = 0.25
+"""So much later than a call's own limit the end gives up: the call is told of first."""
+
 Deliver = Callable[[str, Mapping[str, object]], Awaitable[None]]
 
 
@@ -50,7 +53,7 @@ class Listener:
     async def drain(self) -> None:
         """Wait until the queue is empty, within the limit; what is left is lost."""
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=self._limit_s)
+            await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
         if self._task is not None:
             lost = len(self._waiting)
             text = f"was not ready {self._limit_s:g} s after the end"

@@ -1,42 +1,31 @@
 """The register of one App: its plugins in order, loaded, checked and told about."""
 
 import asyncio
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
 
 import msgspec
-from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import Origin
 from pegboard.contract.tools import Tool
 from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
-from pegboard.loading.discovery import (
-    LoadFailure,
-    entry_points,
-    forget,
-    load_entry_point,
-    load_file,
-    load_module,
-)
-from pegboard.loading.registration import Problem, Registrant, Registry
-from pegboard.loading.toolset import ORIGINS, Offer, tools_of_file, toolset
+from pegboard.kit.suggestions import nearest_names
+from pegboard.loading.candidates import Candidate, allowed, candidates
+from pegboard.loading.discovery import LoadFailure, entry_points, forget
+from pegboard.loading.handle import Belongings, Handle
+from pegboard.loading.options import declared, judged
+from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
+from pegboard.loading.toolset import Offer, tools_of_file, toolset
+from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.trust.decisions import Decision
-from pegboard.trust.projectcode import CodeFile, plugin_files, user_code
-
-DISABLING = "PEGBOARD_DISABLE_PLUGINS"
-"""The variable with the names of plugins that are not loaded, between commas."""
-_OWN = "pegboard"
-_INSTALLED = ("site-packages", "dist-packages")
-"""The names of folders into which programs install distributions."""
+from pegboard.trust.projectcode import CodeFile
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +33,8 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
 
     `location` is its file, or its import name. `blocked` ones were not imported: `error` says
     by whose word. `load_ms` is what the import took, `quarantined` are its hooks that failed three
-    times in a row and are not called any more.
+    times in a row and are not called any more. `options` is the class of its options, if it
+    declares one.
     """
 
     name: str
@@ -57,18 +47,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     blocked: bool = False
     quarantined: tuple[str, ...] = ()
-
-
-class _Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin before it is imported; `file` is the file that it is made from, if any."""
-
-    name: str
-    origin: Origin
-    location: str
-    load: Callable[[], object]
-    version: str = ""
-    file: CodeFile | None = None
-    forbidden: str = ""
+    options: type | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,8 +55,10 @@ class _Loaded:
     """What became of a candidate."""
 
     key: str
-    candidate: _Candidate
+    candidate: Candidate
+    handle: Handle
     plugin: object = None
+    model: type | None = None
     hooks: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
     load_ms: float = 0.0
@@ -88,7 +69,13 @@ class _Loaded:
     def registrant(self) -> Registrant:
         """What the registry is told of it."""
         named = self.candidate
-        return Registrant(key=self.key, name=named.name, origin=named.origin, plugin=self.plugin)
+        return Registrant(
+            key=self.key,
+            name=named.name,
+            origin=named.origin,
+            plugin=self.plugin,
+            handle=self.handle,
+        )
 
 
 class Register:
@@ -98,9 +85,14 @@ class Register:
     """
 
     def __init__(
-        self, plugins: Sequence[_Loaded], hooks: Hooks, problems: Sequence[Problem]
+        self,
+        plugins: Sequence[_Loaded],
+        hooks: Hooks,
+        problems: Sequence[Problem],
+        belongings: Belongings,
     ) -> None:
         self._plugins = tuple(plugins)
+        self._belongings = belongings
         self._problems = list(problems)
         self.hooks = hooks
         self.tools: Mapping[str, Tool] = {}
@@ -126,25 +118,29 @@ class Register:
                 origin=answer.origin,
                 tool=answer.value,
                 place=f"the plugin {answer.plugin}",
+                key=answer.key,
             )
             for answer in answers
         ]
-        offers.extend(offer for each in self._plugins for offer in each.offers)
+        for each in self._plugins:
+            offers.extend(msgspec.structs.replace(offer, key=each.key) for offer in each.offers)
         chosen = toolset(offers)
         self._problems.extend(chosen.problems)
         for each in self._plugins:
             each.tools.clear()
+        known = {each.key: each for each in self._plugins}
         for name, offer in chosen.offers.items():
-            for each in self._plugins:
-                if (each.candidate.name, each.candidate.origin) == (offer.plugin, offer.origin):
-                    each.tools.append(name)
-        self.hooks.set_owners({name: offer.plugin for name, offer in chosen.offers.items()})
+            known[offer.key].tools.append(name)
+        self.hooks.set_owners(
+            {name: known[offer.key].handle for name, offer in chosen.offers.items()}
+        )
         self.tools = {name: offer.tool for name, offer in chosen.offers.items()}
         return self.tools
 
     async def aclose(self) -> None:
         """End what plugins still do and let go of modules that were made from files."""
         await self.hooks.aclose()
+        await self._belongings.aclose()
         for each in self._plugins:
             if each.candidate.file is not None:
                 forget(each.plugin)
@@ -161,6 +157,7 @@ class Register:
             error=each.error,
             blocked=bool(each.candidate.forbidden),
             quarantined=self.hooks.quarantined(each.key),
+            options=each.model,
         )
 
 
@@ -174,24 +171,36 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     extra: Sequence[object] = (),
     builtins: bool = True,
     installed: bool = True,
+    places: Places | None = None,
+    locate: Callable[[str], str] = lambda key: key,
     on_failure: Callable[[PluginFailed], None],
 ) -> Register:
     """The register: built-in, installed, the user's, the project's, then the `extra` plugins.
 
     A plugin that cannot be imported is told about in `problems` and takes no other along. The
     project's code is run only if the decision says so, and then the very bytes that it holds.
+    `locate` says where a dotted key of the configuration stands.
     """
-    candidates = [
-        *_from_distributions(decision.root, builtins=builtins, installed=installed),
-        *_from_files(directory, config_dir, config, decision),
-        *(_embedded(plugin) for plugin in extra),
-    ]
-    candidates.sort(key=lambda each: ORIGINS.index(each.origin))
+    found = candidates(
+        directory=directory,
+        config_dir=config_dir,
+        config=config,
+        decision=decision,
+        extra=extra,
+        builtins=builtins,
+        installed=installed,
+    )
     registry = Registry(config)
+    registry.problems += _tables_of_none(config, found, locate)
+    belongings = Belongings(places or Places.of(env), env)
     loaded: list[_Loaded] = []
-    for number, candidate in enumerate(candidates):
+    for number, candidate in enumerate(found):
         key = f"{candidate.origin}:{candidate.name}:{number}"
-        loaded.append(_load(key, _allowed(candidate, config, env), loaded, registry))
+        candidate = allowed(candidate, config, env)  # noqa: PLW2901 - the same, and who forbids it
+        each = _Loaded(key=key, candidate=candidate, handle=Handle(candidate.name, belongings))
+        _load(each, loaded, registry)
+        _judge(each, config, locate, registry)
+        loaded.append(each)
         await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
     usable = [each for each in loaded if each.plugin is not None]
     for each in usable:
@@ -199,125 +208,55 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     for each in usable:
         _register(each, registry)
     hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
-    return Register(loaded, hooks, registry.problems)
+    return Register(loaded, hooks, registry.problems, belongings)
 
 
-def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[_Candidate]:
-    brought = cache(partial(_brought, root))
-    for entry in entry_points():
-        own = entry.distribution == _OWN
-        if builtins if own else installed:
-            yield _Candidate(
-                name=entry.name,
-                origin="builtin" if own else "installed",
-                location=entry.value,
-                version=entry.version,
-                load=partial(load_entry_point, entry),
-                forbidden=brought(entry.folder),
-            )
-
-
-def _brought(root: Path, place: str) -> str:
-    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's.
-
-    What says to be one of our own is told from it by the folder that we run from.
-    """
-    folder, ours = Path(place or ".").resolve(), Path(__file__).resolve().parent.parent.parent
-    if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):
-        return ""
-    return f"not run: {folder} is a folder of the project; install what is in it"
-
-
-def _from_files(
-    directory: Path, config_dir: Path, config: Config, decision: Decision
-) -> Iterator[_Candidate]:
-    """The user's files, those that the configuration names, and the project's.
-
-    A file outside of the project that both name is the user's.
-    """
-    forbidden = "" if decision.trusted else f"not run: {decision.reason}"
-    users = [_from_file(file, "user") for file in user_code(config_dir)]
-    for entry in config.plugin_paths:
-        users += _from_path(directory / entry, decision)
-    yield from users
-    known = {candidate.location for candidate in users}
-    for file in decision.code:
-        if str(file.path) not in known:
-            yield _from_file(file, "project", forbidden=forbidden)
-
-
-def _from_path(path: Path, decision: Decision) -> Iterator[_Candidate]:
-    """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
-
-    Of what the project names no file is looked at again: one may have come since the decision.
-    """
-    name = path.name
-    if path in decision.named:
-        if not any(path in (file.path, file.path.parent) for file in decision.code):
-            missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
-            yield _from_file(missing, "project")
-    elif _is_module_name(path):
-        yield _Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
-    else:
-        for file in plugin_files(path):
-            if file.path not in decision.files or not file.path.is_relative_to(decision.root):
-                yield _from_file(file, "user")
-
-
-def _is_module_name(path: Path) -> bool:
-    is_dotted = path.suffix != ".py" and path.name.replace(".", "_").isidentifier()
-    return is_dotted and not os.path.exists(path)  # noqa: PTH110 - no error for a name too long
-
-
-def _from_file(file: CodeFile, origin: Origin, *, forbidden: str = "") -> _Candidate:
-    return _Candidate(
-        name=file.name,
-        origin=origin,
-        location=str(file.path),
-        load=partial(load_file, file),
-        file=file,
-        forbidden=forbidden,
-    )
-
-
-def _embedded(plugin: object) -> _Candidate:
-    named = getattr(plugin, "__name__", None)
-    name = named if isinstance(named, str) else type(plugin).__name__
-    return _Candidate(name=name, origin="embedded", location="", load=lambda: plugin)
-
-
-def _allowed(candidate: _Candidate, config: Config, env: Mapping[str, str]) -> _Candidate:
-    """The candidate, forbidden if the user has switched it off."""
-    said = config.plugins.get(candidate.name)
-    disabled = {name.strip() for name in env.get(DISABLING, "").split(",")}
-    reason = candidate.forbidden
-    if said is not None and not said.enabled:
-        reason = f"switched off by plugins.{candidate.name}.enabled in the configuration"
-    elif candidate.name in disabled:
-        reason = f"switched off by {DISABLING}"
-    return replace(candidate, forbidden=reason)
-
-
-def _load(
-    key: str, candidate: _Candidate, others: Sequence[_Loaded], registry: Registry
-) -> _Loaded:
-    """The candidate, imported unless it may not be or cannot be."""
-    loaded = _Loaded(key=key, candidate=candidate, error=candidate.forbidden)
+def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> None:
+    """Import the plugin unless it may not be or cannot be."""
+    candidate = loaded.candidate
+    loaded.error = candidate.forbidden
     if candidate.forbidden:
-        return loaded
+        return
     started = perf_counter()
     printing = PRINTING.set(candidate.name)
     plugin = candidate.load()
     PRINTING.reset(printing)
     loaded.load_ms = (perf_counter() - started) * 1000
-    if isinstance(plugin, LoadFailure):
-        return _failed(loaded, plugin, registry)
     same = next((each for each in others if each.plugin is plugin), None)
-    if same is not None:
+    if isinstance(plugin, LoadFailure):
+        _fail(loaded, plugin.kind, plugin.text, registry, plugin.traceback)
+    elif same is not None:
         text = f"it is the very object that is loaded as {same.candidate.name} already"
-        return _failed(loaded, LoadFailure(kind="clash", text=text, traceback=""), registry)
-    loaded.plugin = plugin
-    return loaded
+        _fail(loaded, "clash", text, registry)
+    else:
+        loaded.plugin = plugin
+
+
+def _judge(
+    loaded: _Loaded, config: Config, locate: Callable[[str], str], registry: Registry
+) -> None:
+    """Give the plugin its options; one whose options are wrong is left out."""
+    name = loaded.candidate.name
+    said = config.plugins.get(name)
+    loaded.model = declared(loaded.plugin)
+    loaded.handle.options, flaws = judged(loaded.model, said.options if said else {})
+    for flaw in flaws:
+        key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
+        _fail(loaded, "options", f"{locate(key)}: {flaw.text}", registry)
+
+
+def _tables_of_none(
+    config: Config, found: Sequence[Candidate], locate: Callable[[str], str]
+) -> Iterator[Problem]:
+    """The settings that are of no plugin that there is."""
+    if not (strange := config.plugins.keys() - {each.name for each in found}):
+        return
+    known = {*(each.name for each in found), *(each.name for each in entry_points())}
+    for name in sorted(strange - known):
+        nearest = nearest_names(name, known, limit=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        text = f"{locate(f'plugins.{name}')}: there is no plugin {name}{hint}"
+        yield Problem(kind="options", plugin=name, text=text)
 
 
 def _register(loaded: _Loaded, registry: Registry) -> None:
@@ -327,17 +266,14 @@ def _register(loaded: _Loaded, registry: Registry) -> None:
         _take_tools(loaded, file, loaded.plugin, registry)
 
 
-def _failed(loaded: _Loaded, failure: LoadFailure, registry: Registry) -> _Loaded:
-    loaded.error = failure.text
+def _fail(
+    loaded: _Loaded, kind: ProblemKind, text: str, registry: Registry, detail: str = ""
+) -> None:
+    loaded.plugin = None
+    loaded.error = loaded.error or text
     registry.problems.append(
-        Problem(
-            kind=failure.kind,
-            plugin=loaded.candidate.name,
-            text=failure.text,
-            detail=failure.traceback,
-        )
+        Problem(kind=kind, plugin=loaded.candidate.name, text=text, detail=detail)
     )
-    return loaded
 
 
 def _take_tools(loaded: _Loaded, file: CodeFile, module: ModuleType, registry: Registry) -> None:

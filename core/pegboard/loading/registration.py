@@ -16,6 +16,7 @@ import pluggy
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import PROJECT, Kind, Origin, mark_of
+from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.isolation import Implementation
 from pegboard.kit.suggestions import nearest_names
@@ -26,14 +27,18 @@ _MARK = f"{PROJECT}_impl"
 _SPEC = f"{PROJECT}_spec"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
-ProblemKind = Literal["import", "name", "clash", "signature", "hook", "replaced"]
+PLUGIN = "plugin"
+"""The argument that every implementation can have: what is its plugin's own."""
+
+ProblemKind = Literal["import", "name", "clash", "signature", "hook", "options", "replaced"]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Something about a plugin that its user should know; `text` is one line.
 
-    `replaced` is a notice: a later origin's tool stands for an earlier one's. All other kinds
-    mean that something is missing. `detail` has the traceback where there is one.
+    `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
+    settings of a plugin, or settings of none. All other kinds mean that something is missing.
+    `detail` has the traceback where there is one.
     """
 
     kind: ProblemKind
@@ -49,13 +54,26 @@ def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
     return seat
 
 
+def _stub(function: Callable[..., object]) -> Callable[..., object]:
+    """What stands for an implementation at pluggy, which knows no argument but the hook's."""
+
+    def stub() -> None: ...
+
+    vars(stub).update(vars(function))
+    return stub
+
+
 class Registrant(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin that is about to be registered; `key` tells plugins of one name apart."""
+    """A plugin that is about to be registered; `key` tells plugins of one name apart.
+
+    `handle` is what its functions get that ask for `plugin`.
+    """
 
     key: str
     name: str
     origin: Origin
     plugin: object
+    handle: Plugin | None = None
 
 
 class Registry:
@@ -66,6 +84,7 @@ class Registry:
         self._plugins: dict[str, Registrant] = {}
         self._specs = specifications()
         self._kinds = _kinds(hookspecs)
+        self._functions: dict[tuple[str, str], Callable[..., object]] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self.problems: list[Problem] = []
@@ -101,7 +120,9 @@ class Registry:
             if is_required(function):
                 fitting[hook] = self._closed(registrant.name, hook, function, problem.text)
         self._plugins[registrant.key] = registrant
-        self._pluggy.register(_seat(fitting), name=registrant.key)
+        self._functions |= {(registrant.key, hook): each for hook, each in fitting.items()}
+        stubs = {hook: _stub(function) for hook, function in fitting.items()}
+        self._pluggy.register(_seat(stubs), name=registrant.key)
         return tuple(name for name in self._specs if name in fitting)
 
     def implementations(self) -> dict[str, tuple[Implementation, ...]]:
@@ -117,19 +138,21 @@ class Registry:
 
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
+        function = self._functions[registrant.key, hook]
         said = self._config.plugins.get(registrant.name)
-        wish = getattr(kept.function, "pegboard_timeout_s", None)
+        wish = getattr(function, "pegboard_timeout_s", None)
         limits = (said.timeout_s if said else None, wish, self._config.hook_timeout_s)
         return Implementation(
             key=registrant.key,
             plugin=registrant.name,
             origin=registrant.origin,
             hook=hook,
-            function=kept.function,
-            arguments=_wanted(kept.function, self._specs[hook]),
+            function=function,
+            arguments=_wanted(function, self._specs[hook]),
+            given=_given(function, registrant.handle),
             timeout_s=next(limit for limit in limits if limit is not None),
             position=kept.trylast - kept.tryfirst,
-            required=is_required(kept.function),
+            required=is_required(function),
         )
 
     def _closed(
@@ -242,7 +265,8 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return "yields: it has to return its answer"
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in _NAMED and name not in known and parameter.default is parameter.empty:
+        required = parameter.kind in _NAMED and parameter.default is parameter.empty
+        if required and name not in (*known, PLUGIN):
             has = f"it has {', '.join(known)}" if known else "it has none"
             return f"has no argument {name}{_hint(name, known)} ({has})"
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -256,6 +280,12 @@ def _wanted(function: Callable[..., object], known: tuple[str, ...]) -> tuple[st
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return known
     return tuple(name for name in known if name in parameters)
+
+
+def _given(function: Callable[..., object], handle: Plugin | None) -> Mapping[str, object]:
+    """What an implementation gets beside the hook's arguments, if it asks for it."""
+    asks = handle is not None and PLUGIN in inspect.signature(function).parameters
+    return {PLUGIN: handle} if asks else {}
 
 
 def _hint(name: str, known: "Mapping[str, object] | tuple[str, ...]") -> str:

@@ -18,12 +18,16 @@ ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embed
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a plugin offers; `place` is the file and function that it comes from."""
+    """A tool that a plugin offers; `place` is the file and function that it comes from.
+
+    `key` tells plugins of one name apart.
+    """
 
     plugin: str
     origin: Origin
     tool: Tool
     place: str
+    key: str = ""
 
 
 class Toolset(msgspec.Struct, frozen=True, kw_only=True):

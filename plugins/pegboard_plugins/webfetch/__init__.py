@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import is_public_address
 from pegboard.schema.config import Config, PluginConfig
@@ -187,9 +189,19 @@ async def _converted(context: ToolContext, page: Page, format: Format, charset: 
     return done.output
 
 
+class Options(msgspec.Struct, frozen=True):
+    """`allow_private`: pages of this machine and its network can be fetched, too."""
+
+    allow_private: bool = False
+
+
+options = Options
+"""What `plugins.webfetch.options` can say."""
+
+
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
-    options = config.plugins.get("webfetch", PluginConfig()).options
-    anywhere = options.get("allow_private") is True
+    given = config.plugins.get("webfetch", PluginConfig()).options
+    anywhere = given.get("allow_private") is True
     return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public_address))]

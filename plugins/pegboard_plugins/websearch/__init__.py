@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 
+import msgspec
+
 from pegboard import (
     HookCalls,
     InvalidInputError,
@@ -118,6 +120,18 @@ def _result(query: str, entries: list[str]) -> ToolResult:
     return ToolResult(output=output, title=query, metadata={"results": len(entries)})
 
 
+class Options(msgspec.Struct, frozen=True):
+    """`url` and `key` are of a SearXNG server, `backend` names the one that searches."""
+
+    url: str = ""
+    key: str = ""
+    backend: str | None = None
+
+
+options = Options
+"""What `plugins.websearch.options` can say."""
+
+
 @hookimpl
 def register_hooks() -> tuple[ModuleType, ...]:
     """Backends of other plugins."""
@@ -130,15 +144,15 @@ async def register_search_backends(config: Config) -> list[SearchBackend]:
 
     :raises InvalidInputError: when it is no address.
     """
-    options = config.plugins.get("websearch", PluginConfig()).options
-    url = options.get("url")
+    given = config.plugins.get("websearch", PluginConfig()).options
+    url = given.get("url")
     if not url:
         return []
     if not isinstance(url, str) or not url.startswith(("http://", "https://")):
         raise InvalidInputError(
             f"plugins.websearch.options.url is {url!r}, not the http(s) address of a SearXNG server"
         )
-    return [SearXNG(url, key=str(options.get("key") or ""))]
+    return [SearXNG(url, key=str(given.get("key") or ""))]
 
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)

@@ -43,7 +43,7 @@ async def test_collect_gives_the_answers_oldest_first() -> None:
     async with plugins as dispatch:
         found = await dispatch.collect(HOOK, VALUE, text)
 
-    assert found == (Answer("a", "installed", "-a"), Answer("b", "installed", "-b"))
+    assert found == (Answer("a", "installed", "-a", "a"), Answer("b", "installed", "-b", "b"))
 
 
 async def test_a_required_fold_that_fails_ends_what_it_was_asked_about() -> None:

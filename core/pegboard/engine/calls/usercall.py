@@ -61,7 +61,7 @@ async def user_call(
     run.writer.dirty = processor.dirty
     run.put(Turn(info=message, parts=()))
     processor.tool_running(ToolRunning(id=call.call_id, name=call.tool, input=call.input))
-    context = CallContext(run, view, processor, call.call_id, message.id, call_tool=None)
+    context = CallContext(run, view, processor, call.call_id, message.id, tool=call.tool)
     try:
         await _call(run, call, context, processor, agent=agent)
         message = replace(message, finish=call.finish)

@@ -1,0 +1,149 @@
+"""Plugins before they are imported: where they come from, and who forbids which."""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.contract.marks import Origin
+from pegboard.loading.discovery import entry_points, load_entry_point, load_file, load_module
+from pegboard.loading.toolset import ORIGINS
+from pegboard.schema.config import Config
+from pegboard.trust.decisions import Decision
+from pegboard.trust.projectcode import CodeFile, plugin_files, user_code
+
+DISABLING = "PEGBOARD_DISABLE_PLUGINS"
+"""The variable with the names of plugins that are not loaded, between commas."""
+_OWN = "pegboard"
+_INSTALLED = ("site-packages", "dist-packages")
+"""The names of folders into which programs install distributions."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A plugin before it is imported; `file` is the file that it is made from, if any."""
+
+    name: str
+    origin: Origin
+    location: str
+    load: Callable[[], object]
+    version: str = ""
+    file: CodeFile | None = None
+    forbidden: str = ""
+
+
+def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
+    *,
+    directory: Path,
+    config_dir: Path,
+    config: Config,
+    decision: Decision,
+    extra: Sequence[object] = (),
+    builtins: bool = True,
+    installed: bool = True,
+) -> list[Candidate]:
+    """All that can be loaded, oldest first: what is built in, installed, of a file, given."""
+    found = [
+        *_from_distributions(decision.root, builtins=builtins, installed=installed),
+        *_from_files(directory, config_dir, config, decision),
+        *(_embedded(plugin) for plugin in extra),
+    ]
+    return sorted(found, key=lambda each: ORIGINS.index(each.origin))
+
+
+def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[Candidate]:
+    brought = cache(partial(_brought, root))
+    for entry in entry_points():
+        own = entry.distribution == _OWN
+        if builtins if own else installed:
+            yield Candidate(
+                name=entry.name,
+                origin="builtin" if own else "installed",
+                location=entry.value,
+                version=entry.version,
+                load=partial(load_entry_point, entry),
+                forbidden=brought(entry.folder),
+            )
+
+
+def _brought(root: Path, place: str) -> str:
+    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's.
+
+    What says to be one of our own is told from it by the folder that we run from.
+    """
+    folder, ours = Path(place or ".").resolve(), Path(__file__).resolve().parent.parent.parent
+    if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):
+        return ""
+    return f"not run: {folder} is a folder of the project; install what is in it"
+
+
+def _from_files(
+    directory: Path, config_dir: Path, config: Config, decision: Decision
+) -> Iterator[Candidate]:
+    """The user's files, those that the configuration names, and the project's.
+
+    A file outside of the project that both name is the user's.
+    """
+    forbidden = "" if decision.trusted else f"not run: {decision.reason}"
+    users = [_from_file(file, "user") for file in user_code(config_dir)]
+    for entry in config.plugin_paths:
+        users += _from_path(directory / entry, decision)
+    yield from users
+    known = {candidate.location for candidate in users}
+    for file in decision.code:
+        if str(file.path) not in known:
+            yield _from_file(file, "project", forbidden=forbidden)
+
+
+def _from_path(path: Path, decision: Decision) -> Iterator[Candidate]:
+    """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
+
+    Of what the project names no file is looked at again: one may have come since the decision.
+    """
+    name = path.name
+    if path in decision.named:
+        if not any(path in (file.path, file.path.parent) for file in decision.code):
+            missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
+            yield _from_file(missing, "project")
+    elif _is_module_name(path):
+        yield Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
+    else:
+        for file in plugin_files(path):
+            if file.path not in decision.files or not file.path.is_relative_to(decision.root):
+                yield _from_file(file, "user")
+
+
+def _is_module_name(path: Path) -> bool:
+    is_dotted = path.suffix != ".py" and path.name.replace(".", "_").isidentifier()
+    return is_dotted and not os.path.exists(path)  # noqa: PTH110 - no error for a name too long
+
+
+def _from_file(file: CodeFile, origin: Origin, *, forbidden: str = "") -> Candidate:
+    return Candidate(
+        name=file.name,
+        origin=origin,
+        location=str(file.path),
+        load=partial(load_file, file),
+        file=file,
+        forbidden=forbidden,
+    )
+
+
+def _embedded(plugin: object) -> Candidate:
+    named = getattr(plugin, "__name__", None)
+    name = named if isinstance(named, str) else type(plugin).__name__
+    return Candidate(name=name, origin="embedded", location="", load=lambda: plugin)
+
+
+def allowed(candidate: Candidate, config: Config, env: Mapping[str, str]) -> Candidate:
+    """The candidate, forbidden if the user has switched it off."""
+    said = config.plugins.get(candidate.name)
+    disabled = {name.strip() for name in env.get(DISABLING, "").split(",")}
+    reason = candidate.forbidden
+    if said is not None and not said.enabled:
+        reason = f"switched off by plugins.{candidate.name}.enabled in the configuration"
+    elif candidate.name in disabled:
+        reason = f"switched off by {DISABLING}"
+    return replace(candidate, forbidden=reason)
