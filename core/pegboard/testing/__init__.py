@@ -5,6 +5,7 @@
 - `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
 - `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_snapshots`,
   `check_sandbox`: the rules for other things that plugins bring; `()` where all hold.
+- `check_provider_faults(make, wire)`: what a provider makes of a server that fails, by a table.
 - `EventRecorder(app)`: the events of an App, to look at and to wait for.
 
 Each name is loaded when it is first asked for: a test run that uses none of them pays nothing.
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pegboard.testing.finding import Finding as Finding
     from pegboard.testing.hookchecks import check_hooks as check_hooks
     from pegboard.testing.policychecks import check_policy as check_policy
+    from pegboard.testing.provider_faults import WireFormat as WireFormat
+    from pegboard.testing.provider_faults import check_provider_faults as check_provider_faults
     from pegboard.testing.providerchecks import check_answer as check_answer
     from pegboard.testing.providerchecks import check_provider as check_provider
     from pegboard.testing.recorder import EventRecorder as EventRecorder
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from pegboard.testing.scriptedapp import scripted_app as scripted_app
     from pegboard.testing.scriptedmodel import CANCEL as CANCEL
     from pegboard.testing.scriptedmodel import ScriptedModel as ScriptedModel
+    from pegboard.testing.scriptedserver import ScriptedServer as ScriptedServer
     from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
     from pegboard.testing.storagechecks import check_storage as check_storage
 else:

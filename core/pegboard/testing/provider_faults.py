@@ -1,0 +1,417 @@
+"""The faults of a provider's server, each played over a real socket, and what must come of them.
+
+The table is the same for every HTTP provider; the wire format of one brings its own frames.
+"""
+
+import asyncio
+import gzip
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal, Protocol
+
+from pegboard.contract.providers import (
+    ModelMessage,
+    ModelRequest,
+    Provider,
+    StreamEvent,
+    StreamFinish,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+)
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.testing.finding import Finding, Rule, broken, must
+from pegboard.testing.providerchecks import check_answer
+from pegboard.testing.scriptedserver import Cut, Pause, Play, ScriptedServer, Status
+
+IDLE_S = 0.4
+"""The silence that a request allows; `make` gives the provider as little for the first byte."""
+_LEAVING_S = 5.0
+End = Literal["stop", "tool-calls", "length", "content-filter"]
+Refusal = Literal["auth", "overflow", "quota", "policy", "overloaded", "invalid"]
+
+
+class WireFormat(Protocol):
+    """How a kind of server writes what it says, as bytes of the body.
+
+    A method that a format has no frames for gives `b""`; the faults that need them are left out.
+    """
+
+    def start(self) -> bytes:
+        """What stands before the first block of an answer."""
+        ...
+
+    def text(self, text: str) -> bytes:
+        """A block of text."""
+        ...
+
+    def call(self, call_id: str, name: str, arguments: str, *, index: int = 0) -> bytes:
+        """A whole call; `arguments` are JSON, `index` is its place among the blocks."""
+        ...
+
+    def cut_call(self, call_id: str, name: str, arguments: str) -> bytes:
+        """The beginning of a call, with the beginning of its arguments."""
+        ...
+
+    def end(self, reason: End, *, usage: tuple[int, int] | None = (10, 5)) -> bytes:
+        """The end of an answer, with what it has cost: tokens read and written."""
+        ...
+
+    def error(self, refusal: Refusal, message: str) -> bytes:
+        """The JSON body of an HTTP error."""
+        ...
+
+    def error_event(self, refusal: Refusal, message: str) -> bytes:
+        """An error in the middle of a stream that began with 200."""
+        ...
+
+    def stray(self) -> bytes:
+        """An event of a kind that does not exist."""
+        ...
+
+
+Make = Callable[[str], Provider]
+"""A provider whose server is at this URL. It waits less than a second for the head of an answer,
+and tries nothing again by itself."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of a request."""
+
+    events: list[StreamEvent] = field(default_factory=list)
+    error: BaseException | None = None
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        return "".join(each.text for each in self.events if isinstance(each, TextDelta))
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Its calls, in order."""
+        return [each for each in self.events if isinstance(each, ToolCall)]
+
+    @property
+    def finish(self) -> StreamFinish | None:
+        """How it ended, None if it broke off."""
+        found = [each for each in self.events if isinstance(each, StreamFinish)]
+        return found[-1] if found else None
+
+
+Check = Callable[[Outcome], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One row: what the server plays, and what must come of it."""
+
+    name: str
+    play: Play
+    check: Check
+
+
+async def check_provider_faults(make: Make, wire: WireFormat, *, model: str) -> tuple[Finding, ...]:
+    """What the provider makes wrong of servers that fail, and of odd ones that do not.
+
+    `()` if all is right; `model` is an id that it resolves.
+    """
+    rules: dict[str, Rule] = {
+        fault.name: partial(_row, make, model, fault) for fault in faults(wire)
+    }
+    rules |= {
+        "a refused connection": partial(_refused, make, model),
+        "a connection that was closed behind an answer": partial(_reused, make, model, wire),
+        "a reader who goes away": partial(_left, make, model, wire),
+        "a redirect": partial(_redirected, make, model, wire),
+    }
+    return await broken("provider", rules)
+
+
+def faults(wire: WireFormat) -> Iterator[Fault]:
+    """The table, without the rows that need more than one server or request."""
+    yield from _refusals(wire)
+    yield from _breaks(wire)
+    yield from _odd_bytes(wire)
+    yield from _odd_answers(wire)
+    yield from _mid_stream(wire)
+
+
+def fails(
+    *,
+    retry: bool | None = None,
+    kind: type[ProviderError] = ProviderError,
+    headers: Sequence[str] = (),
+    hides: str = "",
+) -> Check:
+    """The request fails with an error of this kind, which says whether to try again."""
+
+    def check(outcome: Outcome) -> None:
+        error = outcome.error
+        must(error is not None, f"it is taken for a whole answer: {outcome.events[-2:]}")
+        must(isinstance(error, kind), f"{type(error).__name__}, not {kind.__name__}: {error}")
+        assert isinstance(error, ProviderError)
+        must(retry in (None, error.retryable), f"retryable is {error.retryable}: {error}")
+        missing = [name for name in headers if name not in error.headers]
+        must(not missing, f"the error does not keep the headers {', '.join(missing)}")
+        must(not hides or hides not in str(error), f"the error shows the raw page: {error}")
+        acted = [*outcome.calls, *filter(None, (outcome.finish,))]
+        must(not acted, f"before the error came {acted[:1]}")
+
+    return check
+
+
+def answers(
+    text: str | None = None, *, calls: Sequence[str] | None = (), reason: str | None = None
+) -> Check:
+    """The answer is whole, says this and makes calls with these arguments; None is anything."""
+
+    def check(outcome: Outcome) -> None:
+        must(outcome.error is None, f"{type(outcome.error).__name__}: {outcome.error}")
+        flaws = check_answer(outcome.events)
+        must(not flaws, "; ".join(each.text for each in flaws))
+        must(text in (None, outcome.text), f"the text is {outcome.text[:80]!r}, not {text!r}")
+        made = [each.input for each in outcome.calls]
+        must(calls is None or made == [*calls], f"the calls are {made}")
+        finish = outcome.finish
+        assert finish is not None
+        must(reason in (None, finish.reason), f"it ends with {finish.reason}, not {reason}")
+
+    return check
+
+
+def _said(wire: WireFormat, text: str = "hi", *, end: End = "stop") -> bytes:
+    return wire.start() + wire.text(text) + wire.end(end)
+
+
+def _refusals(wire: WireFormat) -> Iterator[Fault]:
+    """Errors instead of an answer."""
+
+    def refused(name: str, code: int, refusal: Refusal, check: Check, **headers: str) -> Fault:
+        body = wire.error(refusal, f"scripted: {name}")
+        said = {name.replace("_", "-"): value for name, value in headers.items()}
+        head = Status(code=code, headers={"content-type": "application/json", **said})
+        return Fault(name=name, play=(head, body), check=check)
+
+    again, final = fails(retry=True), fails(retry=False)
+    kept = fails(retry=True, headers=["retry-after", "x-ratelimit-reset-requests"])
+    limits = {"retry_after": "2", "x_ratelimit_reset_requests": "1m30s"}
+    yield refused("429 with retry-after", 429, "overloaded", kept, **limits)
+    in_ms = fails(retry=True, headers=["retry-after-ms"])
+    yield refused("429 with retry-after-ms", 429, "overloaded", in_ms, retry_after_ms="350")
+    yield refused("429 for a used up quota", 429, "quota", final)
+    for code in (408, 500, 502, 503, 504, 529):
+        yield refused(f"{code}", code, "overloaded", again)
+    yield refused("500 for its content policy", 500, "policy", final)
+    for code in (400, 404, 422):
+        yield refused(f"{code}", code, "invalid", final)
+    for code in (401, 403):
+        yield refused(f"{code}", code, "auth", fails(retry=False, kind=ProviderAuthError))
+    too_long = fails(retry=False, kind=ContextOverflowError)
+    yield refused("400 for a request that is too long", 400, "overflow", too_long)
+    yield refused("413", 413, "invalid", too_long)
+    page = b"<!DOCTYPE html><html><title>Bad Gateway</title><body>long</body></html>"
+    html = Status(code=502, headers={"content-type": "text/html"})
+    yield Fault(name="502 as HTML", play=(html, page), check=fails(retry=True, hides="<body>"))
+
+
+def _breaks(wire: WireFormat) -> Iterator[Fault]:
+    """Answers that do not come to their end."""
+    again = fails(retry=True)
+    half = wire.start() + wire.text("Hel")
+    begun = wire.start() + wire.cut_call("call_1", "read", '{"filePath": "a')
+    rows: dict[str, Play] = {
+        "no head of an answer": (Pause(),),
+        "a cut before the first event": (b"", Cut()),
+        "a cut in the text": (half, Cut()),
+        "a cut in a call's arguments": (begun, Cut()),
+        "an end without a last event, in the text": (half,),
+        "an end without a last event, in a call": (begun,),
+        "silence in the middle": (half, Pause()),
+        "silence with comments": (half, *(each for _ in range(20) for each in _COMMENT), Pause()),
+        "broken JSON in an event": (half, b'data: {"broken\n\n', wire.end("stop")),
+    }
+    yield from (Fault(name=name, play=play, check=again) for name, play in rows.items())
+
+
+_COMMENT = (b": ping\n\n", Pause(0.05))
+
+
+def _odd_bytes(wire: WireFormat) -> Iterator[Fault]:
+    """The same answer in other bytes, and bytes that are none."""
+    whole, odd = _said(wire), "ünï 🧡 \u2028 \u0000"
+    single = [whole[place : place + 1] for place in range(len(whole))]
+    spoken = _said(wire, odd)
+    packed = gzip.compress(whole)
+    zipped = Status(headers={"content-encoding": "gzip"})
+    bomb = gzip.compress(b"\n" * (64 << 20))
+    right = answers("hi", reason="stop")
+    yield Fault(name="one byte at a time", play=single, check=right)
+    split = [spoken[place : place + 1] for place in range(len(spoken))]
+    yield Fault(name="letters in pieces", play=split, check=answers(odd))
+    yield Fault(name="lines that end in CRLF", play=(_crlf(whole),), check=right)
+    yield Fault(name="comments between events", play=(b": hello\n\n" + whole,), check=right)
+    yield Fault(
+        name="an unknown event", play=(wire.start() + wire.stray() + _rest(wire),), check=right
+    )
+    yield Fault(name="gzip", play=(zipped, packed[:9], packed[9:]), check=right)
+    yield Fault(name="gzip that is none", play=(zipped, whole), check=fails(retry=True))
+    yield Fault(name="a gzip bomb", play=(zipped, bomb), check=fails())
+    long = (b"data: ", *[b"x" * (1 << 20)] * 18, b"\n\n")
+    yield Fault(name="a line over 16 MB", play=long, check=fails())
+    bad = wire.start() + wire.text("aXb").replace(b"X", b"\xff") + wire.end("stop")
+    yield Fault(name="bytes that are no UTF-8", play=(bad,), check=answers("a\ufffdb"))
+    many = wire.start() + b"".join(wire.text("x") for _ in range(2000)) + wire.end("stop")
+    yield Fault(name="2,000 pieces of text", play=(many,), check=answers("x" * 2000))
+
+
+def _rest(wire: WireFormat) -> bytes:
+    return wire.text("hi") + wire.end("stop")
+
+
+def _crlf(content: bytes) -> bytes:
+    return content.replace(b"\n", b"\r\n")
+
+
+def _odd_answers(wire: WireFormat) -> Iterator[Fault]:
+    """Whole answers that end in unusual ways."""
+    start, args = wire.start(), '{"filePath": "a.txt"}'
+    first = wire.call("call_1", "read", args)
+    second = wire.call("call_2", "read", '{"filePath": "b.txt"}', index=1)
+    both = answers(calls=[args, '{"filePath": "b.txt"}'], reason="tool-calls")
+    yield Fault(
+        name="two calls", play=(start + first + second + wire.end("tool-calls"),), check=both
+    )
+    cut = start + wire.cut_call("call_1", "read", '{"filePath": "a') + wire.end("length")
+    yield Fault(name="a call that was cut for its length", play=(cut,), check=_never_called)
+    long = _said(wire, end="length")
+    yield Fault(
+        name="a text that was cut for its length",
+        play=(long,),
+        check=answers("hi", reason="length"),
+    )
+    filtered = _said(wire, end="content-filter")
+    shown = answers("hi", reason="content-filter")
+    yield Fault(name="a refusal of the model", play=(filtered,), check=shown)
+    for name, usage in {"no usage": None, "huge usage": (10**12, 10**12)}.items():
+        play = (start + wire.text("hi") + wire.end("stop", usage=usage),)
+        yield Fault(name=name, play=play, check=answers("hi"))
+    below = (start + wire.text("hi") + wire.end("stop", usage=(-5, -5)),)
+    yield Fault(name="usage below zero", play=below, check=answers("hi"))
+    more = (_said(wire) + _rest(wire),)
+    yield Fault(name="bytes behind the end", play=more, check=answers("hi", reason="stop"))
+    html = Status(headers={"content-type": "text/html"})
+    login = (html, b"<html><title>Log in</title></html>")
+    yield Fault(name="a login page", play=login, check=fails(retry=False))
+    other = (Status(headers={"content-type": "application/json"}), b'{"message": "welcome"}')
+    yield Fault(name="JSON that is no answer", play=other, check=fails())
+
+
+def _never_called(outcome: Outcome) -> None:
+    must(not outcome.calls, f"a call that was cut off is made: {outcome.calls}")
+    reason = outcome.finish.reason if outcome.finish else None
+    must(outcome.error or reason == "length", f"it ends with {reason}")
+
+
+def _mid_stream(wire: WireFormat) -> Iterator[Fault]:
+    """Errors behind a head that said 200, which are like those of HTTP."""
+    kinds: dict[Refusal, Check] = {
+        "overloaded": fails(retry=True),
+        "invalid": fails(retry=False),
+        "policy": fails(retry=False),
+        "quota": fails(retry=False),
+        "auth": fails(retry=False, kind=ProviderAuthError),
+        "overflow": fails(retry=False, kind=ContextOverflowError),
+    }
+    for refusal, check in kinds.items():
+        if frame := wire.error_event(refusal, f"scripted: {refusal}"):
+            play = (wire.start() + wire.text("Hel"), frame)
+            yield Fault(name=f"an error in the stream: {refusal}", play=play, check=check)
+
+
+@asynccontextmanager
+async def _open(make: Make, url: str) -> AsyncIterator[Provider]:
+    provider = make(url)
+    try:
+        yield provider
+    finally:
+        await provider.aclose()
+
+
+async def _row(make: Make, model: str, fault: Fault) -> None:
+    async with ScriptedServer(fault.play) as server, _open(make, server.url) as provider:
+        outcome = await _asked(provider, model)
+        asked = len(server.requests)
+    must(asked <= 1, f"the provider asks {asked} times by itself")
+    fault.check(outcome)
+
+
+async def _asked(provider: Provider, model: str) -> Outcome:
+    outcome = Outcome()
+    try:
+        async for event in provider.stream(_request(provider, model)):
+            outcome.events.append(event)
+    except ProviderError as error:
+        outcome.error = error
+        must(error.provider_id == provider.id, "the error does not name the provider by its id")
+    return outcome
+
+
+def _request(provider: Provider, model: str) -> ModelRequest:
+    found = provider.resolve(model)
+    must(found is not None, f"the model {model} is not known")
+    assert found is not None
+    read = ToolDefinition(
+        name="read", description="Reads.", parameters={"type": "object"}, permission="read"
+    )
+    hello = ModelMessage(role="user", content=(Text(text="hello"),))
+    return ModelRequest(
+        model=found, system=("Test.",), messages=(hello,), tools=(read,), idle_timeout_s=IDLE_S
+    )
+
+
+async def _refused(make: Make, model: str) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    async with _open(make, f"http://127.0.0.1:{port}") as provider:
+        outcome = await _asked(provider, model)
+    fails(retry=True)(outcome)
+    must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
+
+
+async def _reused(make: Make, model: str, wire: WireFormat) -> None:
+    """One that was kept open and is closed by the server costs nobody an answer."""
+    plays: tuple[Play, ...] = ((_said(wire), Cut()), (_said(wire),))
+    async with ScriptedServer(*plays) as server, _open(make, server.url) as provider:
+        await _asked(provider, model)
+        answers("hi")(await _asked(provider, model))
+
+
+async def _left(make: Make, model: str, wire: WireFormat) -> None:
+    """The request of a reader who goes away ends at once."""
+    play: Play = (wire.start() + wire.text("Hel"), Pause())
+    async with ScriptedServer(play) as server, _open(make, server.url) as provider:
+        stream = provider.stream(_request(provider, model))
+        await anext(stream)
+        await stream.aclose()  # type: ignore[attr-defined]  # an async generator's
+        try:
+            async with asyncio.timeout(_LEAVING_S):
+                await server.left.wait()
+        except TimeoutError:
+            must(holds=False, text="the connection stays open when nobody reads any more")
+
+
+async def _redirected(make: Make, model: str, wire: WireFormat) -> None:
+    """A redirect leads no key elsewhere."""
+    async with ScriptedServer((_said(wire),)) as other:
+        head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})
+        play: Play = (head, b"moved")
+        async with ScriptedServer(play) as server, _open(make, server.url) as provider:
+            outcome = await _asked(provider, model)
+        must(not other.requests, "a redirect to another server is followed, with the key")
+    fails(retry=False)(outcome)

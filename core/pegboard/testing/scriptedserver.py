@@ -1,0 +1,139 @@
+"""A server on 127.0.0.1 that plays what a test has written, faults of the socket included."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """The head of an answer; 200 and the server's type of content where none stands first."""
+
+    code: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Nothing is sent for so many seconds, or until the client leaves if it is None."""
+
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The connection ends here, in the middle of the answer."""
+
+
+Play = Sequence[bytes | Status | Pause | Cut]
+"""One answer: bytes are a chunk of the body each."""
+
+
+class ScriptedServer:
+    """Each request takes the next play, the last one is repeated.
+
+    `requests` are the bodies that came, `left` says that a client has gone before the end.
+    """
+
+    def __init__(self, *plays: Play, content_type: str = "text/event-stream") -> None:
+        self.requests: list[bytes] = []
+        self.left = asyncio.Event()
+        self._plays = plays
+        self._content_type = content_type
+        self._tasks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._server: asyncio.Server
+
+    @property
+    def url(self) -> str:
+        """Its root, without a slash at the end."""
+        host, port = self._server.sockets[0].getsockname()
+        return f"http://{host}:{port}"
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.close()
+        for writer in self._tasks.values():
+            writer.transport.abort()
+        await asyncio.gather(*self._tasks)
+        await self._server.wait_closed()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[task] = writer
+        try:
+            while (body := await _request(reader)) is not None:
+                self.requests.append(body)
+                play = self._plays[min(len(self.requests), len(self._plays)) - 1]
+                if not await self._played(play, reader, writer):
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError):
+            self.left.set()
+        finally:
+            del self._tasks[task]
+            writer.transport.abort()
+
+    async def _played(
+        self, play: Play, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
+        """Whether the connection goes on behind this answer."""
+        head: Status | None = Status()
+        if play and isinstance(play[0], Status):
+            head, play = play[0], play[1:]
+        for piece in play:
+            match piece:
+                case Cut():
+                    return False
+                case Pause():
+                    await self._paused(piece, reader)
+                case Status():
+                    raise TypeError("the head of an answer stands first")
+                case bytes():
+                    if head is not None:
+                        writer.write(self._head(head))
+                        head = None
+                    writer.write(f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
+                    await writer.drain()
+        writer.write((self._head(head) if head is not None else b"") + b"0\r\n\r\n")
+        await writer.drain()
+        return True
+
+    async def _paused(self, pause: Pause, reader: asyncio.StreamReader) -> None:
+        try:
+            async with asyncio.timeout(pause.seconds):
+                if not await reader.read(1):
+                    raise ConnectionError
+        except TimeoutError:
+            return
+
+    def _head(self, status: Status) -> bytes:
+        headers = {
+            "content-type": self._content_type,
+            "transfer-encoding": "chunked",
+            **status.headers,
+        }
+        lines = (f"{name}: {value}" for name, value in headers.items())
+        return "\r\n".join((f"HTTP/1.1 {status.code} Scripted", *lines, "", "")).encode()
+
+
+async def _request(reader: asyncio.StreamReader) -> bytes | None:
+    """The body of the next request, None when the client has gone."""
+    length = 0
+    if not (line := await reader.readline()):
+        return None
+    while line.strip():
+        name, _, value = line.partition(b":")
+        if name.lower() == b"content-length":
+            length = int(value)
+        line = await reader.readline()
+    return await reader.readexactly(length)
