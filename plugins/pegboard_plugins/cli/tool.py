@@ -1,0 +1,285 @@
+"""`pegboard tool`: the tools of this project, and one call of one, without a model."""
+
+import asyncio
+import json
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard.cli import Exit
+from pegboard.embedding import run_async
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pegboard import App, Tool
+    from pegboard.providers import Provider
+    from pegboard.schema.part import ToolPart
+
+TITLE = "pegboard tool call"
+_STYLE = click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+@click.group()
+def tool() -> None:
+    """Show the tools of this project, and call them."""
+
+
+@tool.command("list")
+@_STYLE
+@click.pass_obj
+def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
+    """List the tools with the plugins that they come from."""
+    rows = run_async(_listed(directory))
+    if style == "json":
+        click.echo(as_json(rows, indent=2))
+        return
+    from pegboard_plugins.cli.tables import table
+
+    headers = ("tool", "plugin", "permission", "effect", "description")
+    click.echo(table(headers, [[row[name] for name in headers] for row in rows]), nl=False)
+
+
+@tool.command()
+@click.argument("name")
+@_STYLE
+@click.pass_obj
+def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
+    """Show what a model reads of the tool NAME: its description and its arguments."""
+    found = run_async(_schema(directory, name))
+    if style == "json":
+        click.echo(as_json(found, indent=2))
+        return
+    from pegboard.cli import visible
+
+    click.echo(visible(f"{found['name']} (permission {found['permission']})\n"))
+    click.echo(visible(found["description"]))
+    click.echo(f"\n{as_json(found['parameters'], indent=2)}")
+
+
+@tool.command()
+@click.argument("name")
+@click.argument("arguments", default="{}", metavar="JSON")
+@click.option("--dry-run", is_flag=True, help="Show what would be asked, and the verdict.")
+@click.option("--keep", is_flag=True, help="Keep the session that the call is made in.")
+@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="json", show_default=True
+)
+@click.pass_obj
+def call(  # noqa: PLR0913, PLR0917 - a command's options
+    directory: Path,
+    name: str,
+    arguments: str,
+    dry_run: bool,
+    keep: bool,
+    agent: str | None,
+    style: Literal["text", "json"],
+) -> None:
+    """Call the tool NAME with arguments in JSON, as a model would; no model is asked.
+
+    The call asks for permission and runs in the sandbox as in a run. Its result is printed as
+    JSON, or with --format text as a model reads it.
+    """
+    args = _object(arguments)
+    ordered = _Call(directory, name, args, agent, keep=keep)
+    found, code = run_async(ordered.explained() if dry_run else ordered.made())
+    shown = found.get("output", found.get("error", "")) if style == "text" else None
+    click.echo(as_json(found, indent=2) if shown is None or dry_run else shown)
+    if code is not Exit.DONE:
+        raise SystemExit(code)
+
+
+def _object(written: str) -> dict[str, Any]:
+    try:
+        found = json.loads(written)
+    except ValueError as error:
+        raise click.UsageError(f"the arguments are not JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise click.UsageError("the arguments must be a JSON object")
+    return found
+
+
+async def _listed(directory: Path) -> list[dict[str, str]]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        owners = {name: info.name for info in app.register.infos for name in info.tools}
+        return [
+            {
+                "tool": each.id,
+                "plugin": owners.get(each.id, ""),
+                "permission": each.permission,
+                "effect": each.effect,
+                "description": each.description.strip().partition("\n")[0],
+            }
+            for each in sorted(app.tools.values(), key=lambda each: each.id)
+        ]
+
+
+async def _schema(directory: Path, name: str) -> dict[str, Any]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        found = _found(app, name)
+        return {
+            "name": found.id,
+            "description": found.description,
+            "permission": found.permission,
+            "parameters": dict(found.parameters),
+        }
+
+
+def _found(app: "App", name: str) -> "Tool":
+    """The tool of this name.
+
+    :raises click.UsageError: with the nearest names, when there is none.
+    """
+    from pegboard.kit import nearest_names
+
+    if (found := app.tools.get(name)) is not None:
+        return found
+    near = ", ".join(nearest_names(name, app.tools))
+    hint = f"; did you mean {near}?" if near else "; `pegboard tool list` shows those there are"
+    raise click.UsageError(f"there is no tool {name!r}{hint}")
+
+
+class _Call:
+    """A call that the user orders; a script plays the model that makes it."""
+
+    def __init__(
+        self, directory: Path, name: str, args: dict[str, Any], agent: str | None, *, keep: bool
+    ) -> None:
+        self._directory, self._name, self._args, self._agent = directory, name, args, agent
+        self._keep = keep
+
+    async def explained(self) -> tuple[dict[str, Any], Exit]:
+        """What would be asked, with the verdict where nobody is there to be asked."""
+        from pegboard import App
+        from pegboard_plugins.cli.explain import facts
+
+        async with await App.open(self._directory) as app:
+            own = self._checked(app)
+            found = await app.policy.explain(self._name, own, agent=self._agent)
+            told = {"arguments": own, **facts(found)}
+            return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
+
+    async def made(self) -> tuple[dict[str, Any], Exit]:
+        """How the call ended."""
+        async with self._opened() as app:
+            own = self._checked(app)
+            found = await app.policy.explain(self._name, own, agent=self._agent)
+            if found.verdict.action == "deny":
+                denied = {"error": found.verdict.reason, "denied": True}
+                return {"tool": self._name, "input": own, **denied}, Exit.DENIED
+            session = await app.create_session(title=TITLE, agent=self._agent)
+            try:
+                part = await self._part(app, session.id)
+            finally:
+                if not self._keep:
+                    await app.delete_session(session.id)
+        return _told(part, session.id if self._keep else None)
+
+    def _checked(self, app: "App") -> dict[str, Any]:
+        """The arguments under the tool's own names, which fit it.
+
+        :raises click.UsageError: when they do not.
+        """
+        from pegboard import ToolError
+
+        found = _found(app, self._name)
+        own = dict(found.own_names(self._args))
+        try:
+            found.validate(own)
+        except ToolError as error:
+            raise click.UsageError(str(error)) from error
+        return own
+
+    async def _part(self, app: "App", session_id: str) -> "ToolPart":
+        from pegboard.schema.part import ToolPart
+        from pegboard.schema.prompt import TextInput
+        from pegboard.testing import ScriptedModel
+
+        model = ScriptedModel([]).models()[0]
+        text = f"{TITLE} {self._name} {as_json(self._args)}"
+        asking = asyncio.create_task(_answered(app))
+        try:
+            await app.prompt(
+                session_id,
+                [TextInput(text=text)],
+                agent=self._agent,
+                model=f"{model.provider_id}/{model.id}",
+            )
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})  # it ends at its next await
+        turns = await app.turns(session_id)
+        parts = (part for turn in turns for part in turn.parts)
+        return next(part for part in parts if isinstance(part, ToolPart))
+
+    @asynccontextmanager
+    async def _opened(self) -> "AsyncIterator[App]":
+        """The App of this project, with the script; who sits at a terminal is asked."""
+        from pegboard import App, AppOptions
+        from pegboard.testing import ScriptedModel
+
+        script = ScriptedModel([(self._name, self._args), "Done."])
+        interactive = sys.stdin.isatty() and sys.stderr.isatty()
+        options = AppOptions(plugins=(_Scripted(script),), interactive=interactive)
+        async with await App.open(self._directory, options) as app:
+            yield app
+
+
+class _Scripted:
+    """The plugin that brings the script."""
+
+    def __init__(self, script: "Provider") -> None:
+        from pegboard import hookimpl
+
+        self.register_providers = hookimpl(lambda: (script,))
+
+
+async def _answered(app: "App") -> None:
+    """Ask whoever sits at the terminal; where nobody does, nothing is asked."""
+    from os import environ
+
+    from pegboard.schema.event import PermissionAsked, QuestionAsked
+    from pegboard_plugins.cli.asking import Asker
+    from pegboard_plugins.cli.local import LocalEngine
+    from pegboard_plugins.cli.screen import open_screen
+
+    screen = open_screen(sys.stderr, sys.stderr, environ)
+    asker = Asker(LocalEngine(app), screen, sys.stdin)
+    async with app.subscribe() as events:
+        async for event in events:
+            if isinstance(asked := event.properties, PermissionAsked | QuestionAsked):
+                await asker.ask(asked.request)
+
+
+def _told(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
+    """The call's result for people and programs, and what it means for the exit code."""
+    from pegboard.schema.part import Completed, Failed
+    from pegboard.schema.wire import to_json
+
+    kept = {"session": session_id} if session_id else {}
+    match part.state:
+        case Completed(output=output, title=title, metadata=metadata, attachments=attached):
+            files = [to_json(each) for each in attached]
+            shown = [
+                {name: file.get(name) for name in ("mime", "filename", "url")} for file in files
+            ]
+            result = {"output": output, "title": title, "metadata": metadata, "attachments": shown}
+            return {"tool": part.tool, "input": part.state.input, **result, **kept}, Exit.DONE
+        case Failed(error=error, metadata=facts):
+            denied = bool((facts or {}).get("denied"))
+            advice = {"advice": facts["advice"]} if facts and facts.get("advice") else {}
+            failed = {"error": error, "denied": denied, **advice}
+            told = {"tool": part.tool, "input": part.state.input, **failed, **kept}
+            return told, Exit.DENIED if denied else Exit.FAILED
+    raise AssertionError(f"the call has not ended: {part.state}")
