@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pegboard.testing.conformance import tools_of as tools_of
     from pegboard.testing.finding import Finding as Finding
     from pegboard.testing.hookchecks import check_hooks as check_hooks
+    from pegboard.testing.hookchecks import unmarked_hooks as unmarked_hooks
     from pegboard.testing.policychecks import check_policy as check_policy
     from pegboard.testing.provider_faults import WireFormat as WireFormat
     from pegboard.testing.provider_faults import check_provider_faults as check_provider_faults

@@ -1,6 +1,7 @@
 """What about a plugin's hooks would fail, stall or cost more than it has to."""
 
 import asyncio
+import inspect
 import json
 import os
 import subprocess
@@ -59,6 +60,10 @@ async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[
     registry.bring(registrant)
     registry.add(registrant)
     found = [Finding(subject=name, rule="signature", text=each.text) for each in registry.problems]
+    found += [
+        Finding(subject=each, rule="unmarked", text="it is not marked with @hookimpl")
+        for each in unmarked_hooks(plugin)
+    ]
     with TemporaryDirectory(prefix="pegboard-check-") as folder:
         for hook, spec in specifications().items():
             if hook in registry.implementations():
@@ -67,6 +72,14 @@ async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[
     if isinstance(plugin, ModuleType) and _can_be_imported(plugin):
         found += await broken(name, {"import": partial(_imports_quietly, plugin)})
     return tuple(found)
+
+
+def unmarked_hooks(plugin: object) -> tuple[str, ...]:
+    """The functions of a plugin that bear a hook's name and no mark, so that nobody calls them."""
+    names = {name for name, each in vars(hookspecs).items() if hasattr(each, "pegboard_hook")}
+    here = vars(plugin) if isinstance(plugin, ModuleType) else {}
+    functions = (name for name in here if name in names and inspect.isfunction(here[name]))
+    return tuple(name for name in functions if not hasattr(here[name], "pegboard_impl"))
 
 
 class _Hook:

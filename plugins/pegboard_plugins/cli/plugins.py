@@ -8,6 +8,10 @@ import click
 from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.plugindoctor import doctor
+from pegboard_plugins.cli.plugininstall import install, uninstall
+from pegboard_plugins.cli.pluginswitch import disable, enable, info
+from pegboard_plugins.cli.plugintrace import trace
 
 if TYPE_CHECKING:
     from pegboard.embedding import PluginInfo, Problem
@@ -15,7 +19,11 @@ if TYPE_CHECKING:
 
 @click.group(cls=Group)
 def plugins() -> None:
-    """Show the plugins of this project."""
+    """Show, mend and make plugins."""
+
+
+for _command in (disable, doctor, enable, info, install, trace, uninstall):
+    plugins.add_command(_command)
 
 
 @plugins.command("list")
@@ -63,13 +71,14 @@ def _row(plugin: "PluginInfo") -> tuple[str, ...]:
         plugin.version or "",
         plugin.origin,
         f"{plugin.load_ms:.1f}",
-        _state(plugin),
+        state_of(plugin),
         ", ".join(plugin.hooks),
         ", ".join(plugin.tools),
     )
 
 
-def _state(plugin: "PluginInfo") -> str:
+def state_of(plugin: "PluginInfo") -> str:
+    """How the plugin does, in a word."""
     if plugin.blocked:
         return "blocked"
     if plugin.error:
@@ -86,6 +95,6 @@ def _facts(plugin: "PluginInfo") -> dict[str, Any]:
         "hooks": plugin.hooks,
         "tools": plugin.tools,
         "loadMs": plugin.load_ms,
-        "state": _state(plugin),
+        "state": state_of(plugin),
         "error": plugin.error,
     }

@@ -231,12 +231,12 @@ class _Call:
 
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty()
-        options = AppOptions(plugins=(_Scripted(script),), interactive=interactive)
+        options = AppOptions(plugins=(Scripted(script),), interactive=interactive)
         async with await App.open(self._directory, options) as app:
             yield app
 
 
-class _Scripted:
+class Scripted:
     """The plugin that brings the script."""
 
     def __init__(self, script: "Provider") -> None:

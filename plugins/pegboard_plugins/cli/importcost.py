@@ -1,0 +1,67 @@
+"""What the imports of plugins cost, and the module that each owes it to."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+_LIMIT_S = 60
+_MARK = "# plugin "
+_LINE = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
+_SCRIPT = f"""
+import sys
+import pegboard.app, pegboard.contract.hookspecs, pegboard.schema.event
+for name in sys.argv[1:]:
+    sys.stderr.write("{_MARK}" + name + "\\n")
+    try:
+        __import__(name)
+    except BaseException:
+        pass
+"""
+
+
+class Cost(NamedTuple):
+    """A module that a plugin's import pulls in, with all that it pulls in itself."""
+
+    ms: float
+    plugin: str
+    module: str
+
+
+def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
+    """What plugins' modules cost in a process of its own beside Pegboard, the dearest first.
+
+    Each plugin's own code counts under the name of its module.
+    """
+    if not modules:
+        return ()
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-c", _SCRIPT, *modules],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=_LIMIT_S,
+        check=False,
+    )
+    sections = done.stderr.split(_MARK)[1:]
+    found = (cost for section in sections for cost in _costs(*section.split("\n", 1)))
+    return tuple(sorted(found, reverse=True))
+
+
+def _costs(plugin: str, lines: str) -> Iterator[Cost]:
+    """The outermost foreign modules; a module's own line comes behind those that it imports."""
+    own, foreign_depth = plugin.partition(".")[0], None
+    for line in reversed(lines.splitlines()):
+        if (found := _LINE.match(line)) is None:
+            continue
+        its_us, all_us, indent, name = found.groups()
+        depth = len(indent)
+        if foreign_depth is not None and depth > foreign_depth:
+            continue
+        is_own = name.partition(".")[0] == own
+        foreign_depth = None if is_own else depth
+        yield Cost(int(its_us if is_own else all_us) / 1000, plugin, name)

@@ -1,0 +1,169 @@
+"""`pegboard plugins doctor`: what is wrong with plugins, each thing once, and what they cost."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import click
+
+from pegboard.cli import Exit
+from pegboard.embedding import run_async
+from pegboard_plugins.cli.distributions import COMMANDS, OWN, Entry, entries, unfit
+from pegboard_plugins.cli.importcost import Cost, import_costs
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.embedding import PluginInfo
+
+SLOW_MS = 100
+"""An import that takes longer is felt at every start."""
+SHOWN = 3
+
+
+class Fault(NamedTuple):
+    """What is wrong, with the plugin that it is about."""
+
+    kind: str
+    plugin: str
+    text: str
+
+
+@click.command()
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def doctor(directory: Path, style: Literal["text", "json"]) -> None:
+    """Look for what is wrong with the plugins of this project; the exit code is 8 if anything is.
+
+    Foreign plugins are imported once more in a process of their own, to see what that costs.
+    """
+    faults, costs = run_async(_found(directory))
+    if style == "json":
+        rows = [each._asdict() for each in faults]
+        imports = [each._asdict() for each in costs]
+        click.echo(as_json({"faults": rows, "imports": imports}, indent=2))
+    else:
+        from pegboard.cli import visible
+
+        for kind, plugin, text in faults:
+            click.echo(visible(f"{kind}: {plugin}: {text}"))
+        for cost in costs:
+            click.echo(visible(f"{cost.ms:.0f} ms: {cost.plugin} imports {cost.module}"))
+        click.echo(f"{len(faults)} faults" if faults else "nothing is wrong")
+    if faults:
+        raise SystemExit(Exit.PLUGIN)
+
+
+async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...]]:
+    import asyncio
+
+    from pegboard import App
+
+    installed = await asyncio.to_thread(entries)
+    foreign = [each for each in installed if each.distribution != OWN]
+    async with await App.open(directory) as app:
+        known = _known(app, installed)
+    costs = await asyncio.to_thread(import_costs, sorted({each.module for each in foreign}))
+    faults = [
+        *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
+        *(Fault("hook", each.plugin, each.message) for each in app.failures),
+        *known,
+        *_doubled(installed),
+        *_commands(),
+        *_versions(foreign),
+        *_slow(costs),
+    ]
+    return list(dict.fromkeys(faults)), costs[:SHOWN]
+
+
+def _known(app: "App", installed: Sequence[Entry]) -> list[Fault]:
+    """What an open App knows of its plugins, and of the names that the configuration has."""
+    return [*_misspelt(app, installed), *_empty(app), *_unmarked(app), *_tools(app)]
+
+
+def _misspelt(app: "App", installed: Sequence[Entry]) -> Iterator[Fault]:
+    from pegboard.kit import nearest_names
+
+    names = {each.name for each in app.register.infos} | {each.name for each in installed}
+    told = {each.plugin for each in app.register.problems}
+    for name in app.config.plugins:
+        if name not in names and name not in told:
+            near = nearest_names(name, names, limit=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            yield Fault("name", name, f"{_said_by(app, name)} has a plugin that is not there{hint}")
+
+
+def _said_by(app: "App", name: str) -> str:
+    """The file that speaks of the plugin."""
+    found = (at for key, at in app.loaded.sources.items() if key.startswith(f"plugins.{name}."))
+    return str(next(found, "the configuration"))
+
+
+def _foreign(app: "App") -> "Iterator[PluginInfo]":
+    return (each for each in app.register.infos if each.origin not in ("builtin", "embedded"))
+
+
+def _empty(app: "App") -> Iterator[Fault]:
+    told = {each.plugin for each in app.register.problems}
+    for each in _foreign(app):
+        if not (each.hooks or each.tools or each.blocked or each.error or each.name in told):
+            text = "it has no hooks and no tools; is @hookimpl or @tool missing?"
+            yield Fault("empty", each.name, text)
+
+
+def _unmarked(app: "App") -> Iterator[Fault]:
+    from pegboard.testing import unmarked_hooks
+
+    for each in _foreign(app):
+        for name in unmarked_hooks(sys.modules.get(str(each.location))):
+            yield Fault("unmarked", each.name, f"the hook {name} is not marked with @hookimpl")
+
+
+def _tools(app: "App") -> Iterator[Fault]:
+    """What would trouble a model in the tools of foreign plugins."""
+    from pegboard.testing import check_tools
+
+    for each in _foreign(app):
+        own = [app.tools[name] for name in each.tools if name in app.tools]
+        for finding in check_tools(own):
+            if finding.rule != "parameter":
+                yield Fault(finding.rule, each.name, f"the tool {finding.subject}: {finding.text}")
+
+
+def _doubled(installed: Sequence[Entry]) -> Iterator[Fault]:
+    for name, times in Counter(each.name for each in installed).items():
+        if times > 1:
+            owners = ", ".join(each.distribution for each in installed if each.name == name)
+            text = f"{times} distributions have a plugin of this name: {owners}"
+            yield Fault("doubled", name, text)
+
+
+def _commands() -> Iterator[Fault]:
+    found = entries(COMMANDS)
+    own = {each.name for each in found if each.distribution == OWN}
+    for each in found:
+        if each.name in own and each.distribution != OWN:
+            text = f"its command {each.name} is left out: Pegboard has one of this name"
+            yield Fault("command", each.distribution, text)
+
+
+def _versions(foreign: Sequence[Entry]) -> Iterator[Fault]:
+    from pegboard import __version__
+
+    for name in sorted({each.distribution for each in foreign}):
+        if wanted := unfit(name, __version__):
+            yield Fault("version", name, f"it requires {wanted}, and this is {__version__}")
+
+
+def _slow(costs: Sequence[Cost]) -> Iterator[Fault]:
+    for cost in costs:
+        if cost.ms > SLOW_MS:
+            text = (
+                f"its import takes {cost.ms:.0f} ms for {cost.module}, at every start;"
+                " import that where it is used"
+            )
+            yield Fault("slow", cost.plugin, text)

@@ -1,0 +1,126 @@
+"""`pegboard plugins install` and `uninstall`: packages, in the environment of Pegboard itself."""
+
+import importlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from pegboard.cli import Exit
+from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
+from pegboard_plugins.cli.jsontext import as_json
+
+STYLE = click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+@click.command()
+@click.argument("requirements", nargs=-1, required=True, metavar="PACKAGE...")
+@STYLE
+def install(requirements: tuple[str, ...], style: Literal["text", "json"]) -> None:
+    """Install PACKAGEs, by name, path or URL, beside Pegboard.
+
+    An installed package is trusted: its plugins run at the next start.
+    """
+    before = set(entries())
+    command = installing(tuple(map(_absolute, requirements)))
+    _run(command)
+    importlib.invalidate_caches()
+    _tell("installed", sorted(set(entries()) - before), command, style)
+
+
+@click.command()
+@click.argument("name")
+@STYLE
+def uninstall(name: str, style: Literal["text", "json"]) -> None:
+    """Remove the package that brings the plugin NAME, or that bears this name."""
+    distribution = brings(name)
+    if distribution == OWN or name in {each.name for each in entries() if each.distribution == OWN}:
+        text = f"{name} comes with Pegboard; `pegboard plugins disable {name}` switches it off"
+        raise click.UsageError(text)
+    if not distribution:
+        known = ", ".join(sorted({each.name for each in entries() if each.distribution != OWN}))
+        raise click.UsageError(f"no package brings {name!r}; installed: {known or 'none'}")
+    gone = [each for each in entries() if each.distribution == distribution]
+    command = uninstalling(distribution)
+    _run(command)
+    _tell("removed", gone, command, style)
+
+
+def _absolute(requirement: str) -> str:
+    """A path as one that any folder understands; a name as it is."""
+    return str(Path(requirement).resolve()) if Path(requirement).exists() else requirement
+
+
+def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
+    """The command line that installs into the environment of this interpreter.
+
+    :raises click.UsageError: where nothing can.
+    """
+    if (prefix / "pipx_metadata.json").is_file():
+        return (_program("pipx"), "inject", prefix.name, *requirements)
+    return (*_pip(prefix), "install", *_at(prefix), *requirements)
+
+
+def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
+    """The command line that removes a distribution from it.
+
+    :raises click.UsageError: where nothing can.
+    """
+    if (prefix / "pipx_metadata.json").is_file():
+        return (_program("pipx"), "uninject", prefix.name, distribution)
+    pip = _pip(prefix)
+    sure = () if "uv" in Path(pip[0]).name else ("--yes",)
+    return (*pip, "uninstall", *_at(prefix), *sure, distribution)
+
+
+def _pip(prefix: Path) -> tuple[str, ...]:
+    """The installer: uv for its tools and where there is no pip, else the interpreter's pip."""
+    if not _is_uv(prefix):
+        return (sys.executable, "-m", "pip")
+    return (_program("uv"), "pip")
+
+
+def _at(prefix: Path) -> tuple[str, ...]:
+    return ("--python", sys.executable) if _is_uv(prefix) else ()
+
+
+def _is_uv(prefix: Path) -> bool:
+    from importlib.util import find_spec
+
+    return (prefix / "uv-receipt.toml").is_file() or find_spec("pip") is None
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        text = f"this environment is {name}'s, and there is no {name} on the PATH"
+        raise click.UsageError(text)
+    return found
+
+
+def _run(command: tuple[str, ...]) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
+    if done.returncode:
+        click.echo(f"failed: {' '.join(command)}", err=True)
+        raise SystemExit(Exit.FAILED)
+
+
+def _tell(
+    verb: str, found: list[Entry], command: tuple[str, ...], style: Literal["text", "json"]
+) -> None:
+    if style == "json":
+        rows = [
+            {"name": each.name, "distribution": each.distribution, "version": each.version}
+            for each in found
+        ]
+        click.echo(as_json({verb: rows, "command": list(command)}, indent=2))
+        return
+    for each in found:
+        click.echo(f"{verb}: {each.name} ({each.distribution} {each.version})")
+    if not found:
+        click.echo("no plugin is new; `pegboard plugins list` shows those there are")

@@ -1,0 +1,141 @@
+"""`pegboard plugins enable`, `disable` and `info`: one plugin, by name."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard.cli import Exit
+from pegboard.embedding import run_async
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.embedding import PluginInfo
+
+STYLE = click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+
+
+@click.command()
+@click.argument("name")
+@STYLE
+@click.pass_obj
+def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
+    """Switch the plugin NAME on again, for all projects of this user."""
+    _switched(directory, name, style, enabled=True)
+
+
+@click.command()
+@click.argument("name")
+@STYLE
+@click.pass_obj
+def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
+    """Switch the plugin NAME off, for all projects of this user; nothing of it is imported."""
+    _switched(directory, name, style, enabled=False)
+
+
+@click.command()
+@click.argument("name")
+@STYLE
+@click.pass_obj
+def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
+    """Show all about the plugin NAME: where it is from, what it has, how it is set."""
+    found = run_async(_about(directory, name))
+    if style == "json":
+        click.echo(as_json(found, indent=2))
+        return
+    from pegboard.cli import visible
+
+    for key, value in found[0].items():
+        for number, each in enumerate(value if isinstance(value, list) else [value]):
+            text = each if isinstance(each, str) else as_json(each)
+            click.echo(visible(f"{'' if number else key:<14}{text}".rstrip()))
+
+
+def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
+    from pegboard.embedding import Places, update_user_config
+
+    run_async(_infos(directory, name))
+    changes = {"plugins": {name: {"enabled": enabled}}}
+    edit = update_user_config(Places.of(os.environ).config, changes, env=os.environ)
+    state, by = run_async(_state(directory, name))
+    if style == "json":
+        click.echo(as_json({"name": name, "enabled": state, "file": str(edit.file)}, indent=2))
+    else:
+        click.echo(f"{name} is {'on' if state else 'off'}: {edit.file}")
+    if state is not enabled:
+        click.echo(f"another word counts for more: {by}", err=True)
+        raise SystemExit(Exit.CONFIG)
+
+
+async def _state(directory: Path, name: str) -> tuple[bool, str]:
+    """Whether the plugin is on, and by whose word it is off."""
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        (found, *_) = [each for each in app.register.infos if each.name == name]
+        return not found.blocked, found.error
+
+
+async def _infos(directory: Path, name: str) -> "list[PluginInfo]":
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        return named(app, name)
+
+
+def named(app: "App", name: str) -> "list[PluginInfo]":
+    """The plugins of this name.
+
+    :raises click.UsageError: with the nearest names, when there is none.
+    """
+    from pegboard.kit import nearest_names
+
+    found = [each for each in app.register.infos if each.name == name]
+    if not found:
+        near = ", ".join(nearest_names(name, {each.name for each in app.register.infos}))
+        hint = f"; did you mean {near}?" if near else ""
+        raise click.UsageError(f"there is no plugin {name!r}{hint}")
+    return found
+
+
+async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
+    """What is known of the plugins of this name."""
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        found = named(app, name)
+        return [_facts(app, each) for each in found]
+
+
+def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
+    from pegboard_plugins.cli.distributions import entries
+    from pegboard_plugins.cli.plugins import state_of
+
+    said = app.config.plugins.get(plugin.name)
+    owners = [
+        f"{each.distribution} {each.version}"
+        for each in entries()
+        if each.name == plugin.name and each.module == str(plugin.location).partition(":")[0]
+    ]
+    tools = [app.tools[each] for each in plugin.tools if each in app.tools]
+    order = [each.name for each in app.register.infos]
+    return {
+        "name": plugin.name,
+        "version": plugin.version,
+        "distribution": ", ".join(owners),
+        "origin": plugin.origin,
+        "location": str(plugin.location),
+        "state": state_of(plugin),
+        "error": plugin.error,
+        "import_ms": round(plugin.load_ms, 1),
+        "place": f"{order.index(plugin.name) + 1} of {len(order)}",
+        "hooks": list(plugin.hooks),
+        "tools": [each.id for each in tools],
+        "permissions": sorted({each.permission for each in tools}),
+        "options": dict(said.options) if said else {},
+        "problems": [each.text for each in app.register.problems if each.plugin == plugin.name],
+    }

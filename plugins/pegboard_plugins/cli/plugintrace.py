@@ -1,0 +1,111 @@
+"""`pegboard plugins trace`: which plugin wrote what, and which hook took how long, in one turn."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from pegboard.embedding import run_async
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pegboard import App
+
+_ADDED = "+"
+_HEADS = ("+++", "---", "@@")
+SYSTEM = "chat_system_transform"
+
+
+@click.command()
+@click.argument("prompt", default="hello")
+@click.option("--agent", help="As this agent; else as the one that talks to you.")
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text", "json"]) -> None:
+    """Send PROMPT through all plugins and show what each did; no model is asked.
+
+    A script answers in the place of a model. Shown are the lines of the system prompt with the
+    plugins that wrote them, each hook that changed something, and the time of each.
+    """
+    found = run_async(_traced(directory, prompt, agent))
+    if style == "json":
+        click.echo(as_json(found, indent=2))
+        return
+    from pegboard.cli import visible
+    from pegboard_plugins.cli.tables import table
+
+    for line in found["system"]:
+        click.echo(visible(f"{line['plugin'] or '-'}: {line['text']}"))
+    click.echo("")
+    for step in found["changes"]:
+        click.echo(visible(f"{step['hook']}: {step['plugin']} changed it ({step['ms']:.1f} ms)"))
+    click.echo("")
+    names = ("plugin", "hook", "calls", "failures", "ms", "max_ms")
+    rows = [[_shown(row[name]) for name in names] for row in found["timings"]]
+    click.echo(table(names, rows), nl=False)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value)
+
+
+async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
+    from pegboard import App, AppOptions
+    from pegboard.schema.prompt import TextInput
+    from pegboard.testing import ScriptedModel
+    from pegboard_plugins.cli.tool import Scripted
+
+    script = ScriptedModel(["Done."])
+    options = AppOptions(plugins=(Scripted(script),), config={"trace": True})
+    async with await App.open(directory, options) as app:
+        session = await app.create_session(title="pegboard plugins trace", agent=agent)
+        try:
+            model = script.models()[0]
+            name = f"{model.provider_id}/{model.id}"
+            await app.prompt(session.id, [TextInput(text=prompt)], agent=agent, model=name)
+        finally:
+            await app.delete_session(session.id)
+        steps = app.hooks.steps()
+        system = "\n".join(script.requests[-1].system) if script.requests else ""
+        return {
+            "system": [*_written(system, steps)],
+            "changes": [*_changes(steps)],
+            "timings": _timings(app),
+        }
+
+
+def _written(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
+    """The lines of the system prompt, each with the last plugin that wrote it; "" is the agent."""
+    writers: dict[str, str] = {}
+    for step in steps:
+        if step.hook == SYSTEM:
+            lines = (line for line in step.diff.splitlines() if not line.startswith(_HEADS))
+            writers |= {line[1:]: step.plugin for line in lines if line.startswith(_ADDED)}
+    yield from ({"plugin": writers.get(line, ""), "text": line} for line in system.splitlines())
+
+
+def _changes(steps: "Sequence[Any]") -> "Iterator[dict[str, Any]]":
+    for step in steps:
+        if step.before != step.after:
+            facts = {"before": step.before, "after": step.after, "diff": step.diff}
+            yield {"hook": step.hook, "plugin": step.plugin, "ms": step.elapsed_ms, **facts}
+
+
+def _timings(app: "App") -> list[dict[str, Any]]:
+    """What each hook of each plugin has cost, the dearest first."""
+    found = sorted(app.hooks.timings(), key=lambda each: each.total_ms, reverse=True)
+    return [
+        {
+            "plugin": each.plugin.split(":")[1] if each.plugin.count(":") > 1 else each.plugin,
+            "hook": each.hook,
+            "calls": each.calls,
+            "failures": each.failures,
+            "ms": each.total_ms,
+            "max_ms": each.max_ms,
+        }
+        for each in found
+    ]

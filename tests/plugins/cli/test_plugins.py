@@ -1,0 +1,343 @@
+"""`pegboard plugins`: what is wrong with plugins, what they do, and how they come and go."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from pegboard_plugins.cli.distributions import fits
+from pegboard_plugins.cli.plugininstall import installing, uninstalling
+from plugins.cli.commands import CommandLine
+
+GOOD = '''
+from pegboard import hookimpl, tool
+
+@hookimpl
+async def chat_system_transform(system):
+    return (*system, "Speak like a sailor.")
+
+@tool
+async def sail(to: str) -> str:
+    """Sail.
+
+    Args:
+        to: where.
+    """
+    return to
+
+@hookimpl
+async def register_tools():
+    return [sail]
+'''
+TOOL = '''
+from pegboard import hookimpl, tool
+
+@tool(id="{id}")
+async def made(a: int = 1) -> str:
+    """Made.
+
+    Args:
+        a: one.
+    """
+    return ""
+
+@hookimpl
+async def register_tools():
+    return [made]
+'''
+HOOK = "from pegboard import hookimpl\n\n@hookimpl\n{}\n"
+FAULTY = {
+    "unreadable": "def (",
+    "lacking": "import nowhere_to_be_found",
+    "raising": "raise ValueError('at import')",
+    "misspelt": HOOK.format("def text_compelte(text): ..."),
+    "strange": HOOK.format("def text_complete(txt): ..."),
+    "yielding": HOOK.format("def text_complete(text): yield text"),
+    "empty": "x = 1",
+    "forgotten": GOOD + "\ndef text_complete(text):\n    return text\n",
+    "starting": HOOK.format("def startup(app): raise ValueError('no start')"),
+    "ending": HOOK.format("def shutdown(app): raise ValueError('no end')"),
+    "shadowing": TOOL.format(id="read"),
+    "first": TOOL.format(id="twice"),
+    "second": TOOL.format(id="twice"),
+    "undescribed": TOOL.format(id="silent").replace('    """Made.', '    """'),
+    "heavy": "import time; import weighty\n" + GOOD.replace("sail", "row"),
+    "twin": HOOK.format("def text_complete(text): ..."),
+    "late": HOOK.format("def text_complete(text): ..."),
+}
+FOUND = {
+    ("import", "unreadable"),
+    ("import", "lacking"),
+    ("import", "raising"),
+    ("hook", "misspelt"),
+    ("signature", "strange"),
+    ("signature", "yielding"),
+    ("empty", "empty"),
+    ("unmarked", "forgotten"),
+    ("hook", "starting"),
+    ("hook", "ending"),
+    ("replaced", "shadowing"),
+    ("clash", "second"),
+    ("description", "undescribed"),
+    ("slow", "fault_heavy"),
+    ("doubled", "twin"),
+    ("version", "late"),
+    ("command", "commanding"),
+    ("name", "gaurd"),
+}
+"""Each fault with the plugin that it is in."""
+
+
+def distribution(
+    site: Path, name: str, points: Mapping[str, Mapping[str, str]], *, requires: str = ""
+) -> None:
+    """An installed distribution with these entry points."""
+    folder = site / f"{name}-1.0.dist-info"
+    folder.mkdir(parents=True)
+    needs = f"Requires-Dist: {requires}\n" if requires else ""
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}")
+    sections = (
+        f"[{group}]\n" + "".join(f"{key} = {value}\n" for key, value in named.items())
+        for group, named in points.items()
+    )
+    (folder / "entry_points.txt").write_text("\n".join(sections))
+
+
+def plugin(site: Path, name: str, code: str, *, requires: str = "", owner: str = "") -> None:
+    """An installed plugin in a distribution of its own."""
+    owner = owner or name
+    site.mkdir(exist_ok=True)
+    (site / f"fault_{owner}.py").write_text(code)
+    distribution(site, owner, {"pegboard": {name: f"fault_{owner}"}}, requires=requires)
+
+
+def said(text: str) -> Any:
+    return json.loads(text)
+
+
+async def test_the_doctor_finds_each_fault_once(pegboard: CommandLine, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    for name, code in FAULTY.items():
+        plugin(site, name, code, requires="pegboard>=99" if name == "late" else "")
+    plugin(site, "twin", FAULTY["twin"], owner="twin2")
+    (site / "weighty.py").write_text("import time; time.sleep(0.15)")
+    distribution(site, "commanding", {"pegboard.commands": {"run": "fault_good:run"}})
+    pegboard.env["PYTHONPATH"] = str(site)
+    pegboard.configure(plugins={"gaurd": {"enabled": False}})
+
+    done = await pegboard("plugins", "doctor", "--format", "json")
+
+    faults = [(each["kind"], each["plugin"]) for each in said(done.out)["faults"]]
+    assert done.code == 8, done.err
+    assert sorted(faults) == sorted(FOUND)
+    assert any(each["module"] == "weighty" for each in said(done.out)["imports"])
+    assert len(said(done.out)["imports"]) == 3
+
+
+async def test_the_doctor_finds_nothing_where_nothing_is_wrong(pegboard: CommandLine) -> None:
+    done = await pegboard("plugins", "doctor")
+
+    assert (done.code, done.out) == (0, "nothing is wrong\n")
+
+
+async def test_a_trace_tells_who_wrote_what_and_what_it_took(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    plugin(tmp_path / "site", "sailor", GOOD)
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+    pegboard.use_model("http://127.0.0.1:9/v1")  # nothing is there: no model is asked
+
+    done = await pegboard("plugins", "trace", "hello", "--format", "json")
+    text = await pegboard("plugins", "trace")
+
+    found = said(done.out)
+    assert {"plugin": "sailor", "text": "Speak like a sailor."} in found["system"]
+    assert {each["plugin"] for each in found["system"]} >= {"environment", "sailor"}
+    changed = [(each["hook"], each["plugin"]) for each in found["changes"]]
+    assert ("chat_system_transform", "sailor") in changed
+    (timing,) = [
+        each
+        for each in found["timings"]
+        if (each["plugin"], each["hook"]) == ("sailor", "chat_system_transform")
+    ]
+    assert (timing["calls"], timing["failures"]) == (1, 0)
+    assert "sailor: Speak like a sailor." in text.out
+    assert "chat_system_transform: sailor changed it" in text.out
+    assert said((await pegboard("session", "list", "--format", "json")).out) == []
+
+
+async def test_all_about_a_plugin_is_told(pegboard: CommandLine, tmp_path: Path) -> None:
+    plugin(tmp_path / "site", "sailor", GOOD, owner="pegboard_sailor")
+    pegboard.env["PYTHONPATH"] = str(tmp_path / "site")
+    pegboard.configure(plugins={"sailor": {"options": {"ship": "Argo"}}})
+
+    done = await pegboard("plugins", "info", "sailor", "--format", "json")
+    assert done.code == 0, done.err
+    (found,) = said(done.out)
+    text = await pegboard("plugins", "info", "sailor")
+    near = await pegboard("plugins", "info", "sailr")
+
+    assert found["distribution"] == "pegboard-sailor 1.0"
+    assert (found["tools"], found["permissions"]) == (["sail"], ["sail"])
+    assert found["hooks"] == ["register_tools", "chat_system_transform"]
+    assert (found["options"], found["state"]) == ({"ship": "Argo"}, "ok")
+    assert "distribution  pegboard-sailor 1.0" in text.out
+    assert (near.code, "did you mean sailor" in near.err) == (2, True)
+
+
+async def test_a_plugin_is_switched_off_and_on(pegboard: CommandLine) -> None:
+    off = await pegboard("plugins", "disable", "lsp", "--format", "json")
+    (during,) = said((await pegboard("plugins", "info", "lsp", "--format", "json")).out)
+    on = await pegboard("plugins", "enable", "lsp")
+    (after,) = said((await pegboard("plugins", "info", "lsp", "--format", "json")).out)
+
+    assert (off.code, said(off.out)["enabled"]) == (0, False)
+    assert (during["state"], after["state"], on.code) == ("blocked", "ok", 0)
+    assert (await pegboard("plugins", "disable", "lps")).code == 2
+
+
+async def test_a_switch_that_another_word_outweighs_says_so(pegboard: CommandLine) -> None:
+    pegboard.env["PEGBOARD_DISABLE_PLUGINS"] = "lsp"
+
+    done = await pegboard("plugins", "enable", "lsp")
+
+    assert done.code == 3
+    assert "switched off by PEGBOARD_DISABLE_PLUGINS" in done.err
+
+
+def wheel(folder: Path) -> Path:
+    """A package with the plugin `sailor`."""
+    path = folder / "pegboard_sailor-1.0-py3-none-any.whl"
+    info = "pegboard_sailor-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("pegboard_sailor.py", GOOD)
+        file.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: pegboard-sailor\nVersion: 1.0\n"
+        )
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        file.writestr(f"{info}/entry_points.txt", "[pegboard]\nsailor = pegboard_sailor\n")
+        file.writestr(f"{info}/RECORD", "")
+    return path
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Path:
+    """The Python of an environment of its own, in which Pegboard is there too."""
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True
+    )
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    ours = sysconfig.get_path("purelib")
+    linked = [line for path in Path(ours).glob("*.pth") for line in path.read_text().splitlines()]
+    folders = [line for line in linked if Path(line).is_dir()]
+    (site / "pegboard-here.pth").write_text("\n".join([ours, *folders]))
+    return tmp_path / "env" / "bin" / "python"
+
+
+def test_a_wheel_is_installed_listed_and_removed(environment: Path, tmp_path: Path) -> None:
+    folders = {
+        f"PEGBOARD_{name}_DIR": str(tmp_path / name)
+        for name in ("CONFIG", "DATA", "STATE", "CACHE")
+    }
+
+    def pegboard(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [environment, "-c", "from pegboard.cli.main import main; main()", *words],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "PIP_NO_INDEX": "1", **folders},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    installed = pegboard("plugins", "install", str(wheel(tmp_path)), "--format", "json")
+    listed = pegboard("plugins", "info", "sailor", "--format", "json")
+    removed = pegboard("plugins", "uninstall", "sailor")
+    gone = pegboard("plugins", "info", "sailor")
+
+    row = {"name": "sailor", "distribution": "pegboard-sailor", "version": "1.0"}
+    assert installed.returncode == 0, installed.stderr
+    assert said(installed.stdout)["installed"] == [row]
+    assert said(listed.stdout)[0]["distribution"] == "pegboard-sailor 1.0"
+    assert removed.stdout == "removed: sailor (pegboard-sailor 1.0)\n", removed.stderr
+    assert gone.returncode == 2
+
+
+async def test_what_comes_with_pegboard_is_not_removed(pegboard: CommandLine) -> None:
+    own = await pegboard("plugins", "uninstall", "bash")
+    unknown = await pegboard("plugins", "uninstall", "nowhere")
+
+    assert (own.code, "switches it off" in own.err) == (2, True)
+    assert (unknown.code, "no package brings 'nowhere'" in unknown.err) == (2, True)
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with nothing on it but `pipx` and `uv`."""
+    for name in ("pipx", "uv"):
+        (tmp_path / name).write_text("#!/bin/sh\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("marker", "install", "uninstall"),
+    [
+        ("pipx_metadata.json", "pipx inject env x", "pipx uninject env x"),
+        (
+            "uv-receipt.toml",
+            f"uv pip install --python {sys.executable} x",
+            f"uv pip uninstall --python {sys.executable} x",
+        ),
+        ("pyvenv.cfg", f"{sys.executable} -m pip install x", None),
+    ],
+)
+def test_a_package_goes_into_the_environment_of_the_running_program(
+    programs: Path, marker: str, install: str, uninstall: str | None
+) -> None:
+    prefix = programs / "env"
+    prefix.mkdir()
+    (prefix / marker).touch()
+
+    wanted = uninstall or f"{sys.executable} -m pip uninstall --yes x"
+    shown = " ".join(installing(("x",), prefix)).replace(f"{programs}/", "")
+    assert shown == install
+    assert " ".join(uninstalling("x", prefix)).replace(f"{programs}/", "") == wanted
+
+
+def test_an_environment_whose_program_is_gone_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pipx_metadata.json").touch()
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    with pytest.raises(click.UsageError, match="this environment is pipx's"):
+        installing(("x",), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "version", "fitting"),
+    [
+        ("pegboard", "0.1.0", True),
+        ("pegboard>=0.1", "0.1.0", True),
+        ("pegboard>=0.1,<0.2", "0.2.0", False),
+        ("pegboard (>0.1)", "0.1.0", False),
+        ("pegboard~=1.4", "1.9.1", True),
+        ("pegboard~=1.4", "2.0", False),
+        ("pegboard==1.*", "1.7", True),
+        ("pegboard!=1.*", "1.7", False),
+        ("pegboard<=1.0", "1", True),
+        ("pegboard!=1.0", "1.0.1", True),
+    ],
+)
+def test_a_version_is_judged_as_pip_does(*, wanted: str, version: str, fitting: bool) -> None:
+    assert fits(wanted, version) is fitting
