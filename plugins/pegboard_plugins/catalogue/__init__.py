@@ -1,0 +1,32 @@
+"""What is known of models: a table that comes with Pegboard, and what was asked for since.
+
+A fact is taken from the first that has it: the server's own list of models, as it was last asked
+for; the table as it was last refreshed; the table that comes with Pegboard; the price list of
+litellm, which is read as a file. Nothing is read before a model is named, and nothing is fetched
+but by `pegboard models --refresh` and `--local`.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pegboard import hookimpl
+from pegboard.embedding import Places
+
+if TYPE_CHECKING:
+    from pegboard.schema.model import ModelFacts
+
+
+@hookimpl
+def model_facts(provider: str, model: str, places: Places) -> "ModelFacts | None":
+    """What is known of the model, from all sources together."""
+    from pegboard_plugins.catalogue.sources import facts_of
+
+    return facts_of(provider, model, places.cache)
+
+
+@hookimpl
+def model_names(provider: str, places: Places) -> Sequence[str] | None:
+    """The models that the provider's server has last listed, else those of the table."""
+    from pegboard_plugins.catalogue.sources import names_of
+
+    return names_of(provider, places.cache)

@@ -1,0 +1,124 @@
+"""The table of models: a JSON file of providers, each with its models in rows of short names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from pegboard.schema.model import (
+    CacheCost,
+    CacheStyle,
+    CostTier,
+    Modalities,
+    ModelCost,
+    ModelFacts,
+    ModelLimit,
+    ReasoningStyle,
+    WireFormat,
+)
+
+MEDIA = {"i": "image", "p": "pdf", "a": "audio", "v": "video"}
+REASONS, NO_TOOLS, NO_TEMPERATURE, DEPRECATED = "r", "n", "x", "d"
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A model.
+
+    `c`, `o`, `i`: tokens of the window, of an answer, of a request. `p`: US dollars per million
+    tokens read, written, read from the cache, written to it; `t`: the same behind the number of
+    tokens over which they count. `m`: letters of `MEDIA`. `f`: the flags. `s`, `e`, `a`: how it
+    is told to think, in which words, and the field for thoughts. `k`, `w`: cache and wire.
+    """
+
+    c: int | None = None
+    o: int | None = None
+    i: int | None = None
+    p: tuple[float | None, ...] = ()
+    t: tuple[tuple[float | None, ...], ...] = ()
+    m: str | None = None
+    f: str | None = None
+    s: ReasoningStyle | None = None
+    e: str | None = None
+    a: str | None = None
+    k: CacheStyle | None = None
+    w: WireFormat | None = None
+
+    def facts(self, *, small: str | None = None) -> ModelFacts:
+        """What the row says; of a row that says nothing of media or flags none is known."""
+        media, flags = self.m, self.f
+        kinds = {kind: letter in (media or "") for letter, kind in MEDIA.items()}
+        return ModelFacts(
+            limit=ModelLimit(context=self.c, output=self.o, input=self.i),
+            cost=self._cost(),
+            reads=None if media is None else Modalities(**kinds),
+            status="deprecated" if flags and DEPRECATED in flags else None,
+            temperature=None if flags is None else NO_TEMPERATURE not in flags,
+            toolcall=None if flags is None else NO_TOOLS not in flags,
+            reasoning=None if flags is None else REASONS in flags,
+            reasoning_style=self.s,
+            effort_names=tuple(self.e.split()) if self.e else None,
+            reasoning_field=self.a,
+            cache_style=self.k,
+            wire=self.w,
+            small_model=small,
+        )
+
+    def _cost(self) -> ModelCost | None:
+        if not self.p:
+            return None
+        read, written, cached, stored = self.p + (None,) * (4 - len(self.p))
+        assert read is not None
+        assert written is not None
+        cache = CacheCost(read=cached, write=stored)
+        return ModelCost(input=read, output=written, cache=cache, tiers=_tiers(self.t))
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A provider: its small model, and its models; `litellm` is its name there.
+
+    Nobody pays for a model of a `free` one.
+    """
+
+    small: str | None = None
+    free: bool = False
+    litellm: str | None = None
+    models: dict[str, Row] = {}
+
+
+class PriceList(msgspec.Struct, frozen=True, kw_only=True):
+    """The list of litellm that a table is made of: its size, and providers that are not in it."""
+
+    size: int = 0
+    others: tuple[str, ...] = ()
+
+
+LIST = ""
+"""Where a table has its `PriceList`; no provider is called so."""
+
+
+def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
+    """The providers of a table, each still to be read; none where there is no sound file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+    except (OSError, msgspec.DecodeError):
+        return {}
+
+
+def read_provider(raw: msgspec.Raw | None) -> Listed:
+    """One provider of a table; an empty one where it is not sound."""
+    try:
+        return msgspec.json.decode(raw, type=Listed) if raw else Listed()
+    except msgspec.DecodeError:
+        return Listed()
+
+
+def _tiers(rows: tuple[tuple[float | None, ...], ...]) -> tuple[CostTier, ...]:
+    return tuple(
+        CostTier(
+            over_tokens=int(over or 0),
+            input=read or 0,
+            output=written or 0,
+            cache=CacheCost(read=cached, write=stored),
+        )
+        for over, read, written, cached, stored in rows
+    )
