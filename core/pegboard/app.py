@@ -386,9 +386,9 @@ class App:
         """The model of this name; `ModelNotFoundError` names the nearest where there is none."""
         return await self._engine.models.find(name)
 
-    async def models(self) -> tuple[Model, ...]:
-        """The models that providers know without a request, with all that is known of them."""
-        return await self._engine.models.known()
+    async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
+        """The models that can be asked, or could with a key, with all that is known of them."""
+        return await self._engine.models.known(without_keys=without_keys)
 
     @property
     def policy(self) -> Policy:

@@ -155,8 +155,8 @@ class Host(Protocol):
         """
         ...
 
-    async def models(self) -> tuple[Model, ...]:
-        """The models that providers know without a request, with all that is known of them."""
+    async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
+        """The models that can be asked, or could with a key, with all that is known of them."""
         ...
 
     async def create_session(

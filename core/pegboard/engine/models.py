@@ -50,12 +50,15 @@ class Models:
             raise ModelNotFoundError(name, suggestions=_suggestions(name, self.providers))
         return await self.completed(model)
 
-    async def known(self) -> tuple[Model, ...]:
+    async def known(self, *, without_keys: bool = False) -> tuple[Model, ...]:
         """All that can be asked, as far as providers, plugins and the configuration name them.
+
+        `without_keys` are those as well that could be asked if there were a key.
 
         :raises InvalidInputError: when what the configuration says of one has a wrong type.
         """
-        found = [model for each in self.providers.values() for model in await self._of(each)]
+        asked = [each for each in self.providers.values() if without_keys or self.has_key(each)]
+        found = [model for each in asked for model in await self._of(each)]
         return tuple([await self.completed(model) for model in found])
 
     def has_key(self, provider: Provider) -> bool:
@@ -65,8 +68,6 @@ class Models:
         return not names or self.keys.source(provider.id, names) is not None
 
     async def _of(self, provider: Provider) -> Sequence[Model]:
-        if not self.has_key(provider):
-            return ()
         known = {model.id: model for model in provider.models()}
         names = await self.hooks.first(
             hookspecs.model_names, provider=provider.id, places=self.places

@@ -2,7 +2,8 @@
 
 import importlib.util
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -39,17 +40,34 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 
 
 def names_of(provider: str, cache: Path) -> Sequence[str] | None:
-    """The models of a provider: those that its server has listed, else those of the table."""
+    """The models of a provider: those that its server has listed, else those of the table.
+
+    Which models somebody has on their own machine is in no table.
+    """
     for path in (cache / SERVED, cache / REFRESHED, SHIPPED):
         listed = _provider(path, provider)
-        if listed is not None and listed.models:
+        if listed is not None and listed.models and not listed.free:
             return tuple(listed.models)
     return None
 
 
 def _provider(path: Path, provider: str) -> Listed | None:
-    raw = read_table(path).get(provider)
+    try:
+        return _read(path, provider, path.stat().st_mtime_ns)
+    except OSError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, provider: str, _written_at: int) -> Listed | None:
+    """One provider of a file as it was written then; a list of models asks for it each time."""
+    raw = _table(path, _written_at).get(provider)
     return None if raw is None else read_provider(raw)
+
+
+@lru_cache(maxsize=4)
+def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
+    return read_table(path)
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:

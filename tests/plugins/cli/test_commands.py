@@ -87,19 +87,6 @@ async def test_a_misspelt_session_is_named_with_its_neighbours(pegboard: Command
     assert f"Did you mean {session}" in done.err
 
 
-async def test_models_are_listed_by_provider(pegboard: CommandLine) -> None:
-    pegboard.use_model("http://127.0.0.1:9/v1")
-
-    names = (await pegboard("models", "fake")).out
-    details = json.loads((await pegboard("models", "fake", "--verbose")).out)
-    unknown = await pegboard("models", "fkae")
-
-    assert names == "fake/model\n"
-    assert [(model["providerID"], model["id"]) for model in details] == [("fake", "model")]
-    assert unknown.code == 2
-    assert "provider not found: fkae. Did you mean fake?" in unknown.err
-
-
 async def test_plugins_are_listed_with_what_they_bring(pegboard: CommandLine) -> None:
     write_tool(pegboard.project)
 

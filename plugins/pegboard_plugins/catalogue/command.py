@@ -1,0 +1,206 @@
+"""`pegboard models`: what can be named after `--model`, and what is known of it."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pegboard.embedding import Places, run_async
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.providers import Provider
+    from pegboard.schema.model import Model
+    from pegboard_plugins.catalogue.asking import Outcome
+
+UNKNOWN = "unknown"
+_THOUSAND, _MILLION = 1_000, 1_000_000
+_HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
+
+
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The models to show, the state of each provider's key, and what servers have said."""
+
+    models: "Sequence[Model]"
+    keys: Mapping[str, str]
+    missing: Mapping[str, tuple[Sequence[str], int]]
+    told: "Sequence[Outcome]" = ()
+
+
+@click.command()
+@click.argument("text", required=False)
+@click.option("--refresh", is_flag=True, help="Fetch prices, and ask servers, before listing.")
+@click.option("--local", is_flag=True, help="Ask the servers on this machine before listing.")
+@click.option("--all", "every", is_flag=True, help="Those whose key is missing as well.")
+@click.option("--json", "as_json", is_flag=True, help="All that is known of each, as JSON.")
+@click.pass_obj
+def models(  # noqa: PLR0913 - the options of a command
+    directory: Path, text: str | None, *, refresh: bool, local: bool, every: bool, as_json: bool
+) -> None:
+    """List the models that can be asked, or those whose name has TEXT.
+
+    Prices are US dollars for a million tokens. A provider may serve more models than are
+    listed: `provider/model` asks it for any name.
+    """
+    from pegboard.cli import visible
+
+    found = run_async(_found(directory, refresh=refresh, local=local, every=every))
+    chosen = [each for each in found.models if (text or "").lower() in _name(each).lower()]
+    for outcome in found.told:
+        click.echo(visible(f"{outcome.who}: {outcome.error or _counted(outcome.models)}"), err=True)
+    if as_json:
+        rows = [_facts(each, found.keys[each.provider_id]) for each in chosen]
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if chosen:
+        _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])
+    elif text:
+        _refuse(text, found.models)
+    for provider, (variables, models_) in found.missing.items():
+        places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
+        click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
+
+
+def _refuse(text: str, known: "Iterable[Model]") -> None:
+    from pegboard.errors import NotFoundError
+    from pegboard.kit import nearest_names
+
+    names = [_name(each) for each in known]
+    providers = dict.fromkeys(name.partition("/")[0] for name in names)
+    raise NotFoundError("model", text, suggestions=nearest_names(text, [*providers, *names]))
+
+
+def _counted(models: int) -> str:
+    return "1 model" if models == 1 else f"{models:,} models"
+
+
+async def _found(directory: Path, *, refresh: bool, local: bool, every: bool) -> _Found:
+    from pegboard import App
+    from pegboard_plugins.catalogue.sources import names_of
+
+    async with await App.open(directory) as app:
+        told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()
+        known = await app.models(without_keys=every)
+        keys = {name: _key_state(app, each) for name, each in app.providers.items()}
+    missing = [] if every else [name for name, state in keys.items() if state == "missing"]
+    cache = Places.of(os.environ).cache
+    return _Found(
+        models=sorted(known, key=lambda model: (model.provider_id, model.id)),
+        keys=keys,
+        missing={
+            name: (tuple(app.providers[name].env), len(names_of(name, cache) or ()))
+            for name in missing
+        },
+        told=told,
+    )
+
+
+async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, ...]":
+    """Ask the web and the servers for what they know; `local` alone leaves this machine not."""
+    from pegboard_plugins.catalogue import asking
+
+    settings = app.config.plugins.get("catalogue")
+    url = str((settings.options if settings else {}).get("url") or asking.PRICES_URL)
+    cache = Places.of(os.environ).cache
+    told: tuple[asking.Outcome, ...] = ()
+    near, far = _servers(app)
+    if refresh:
+        told += (await asking.refresh(url, cache),)
+        told += await asking.ask_servers(far, cache, local=False)
+    if local:
+        told += await asking.ask_servers(near, cache, local=True)
+    return told
+
+
+def _servers(app: "App") -> "tuple[list[Any], list[Any]]":
+    """The servers on this machine, and those elsewhere that there is a key for."""
+    from urllib.parse import urlsplit
+
+    from pegboard.kit import is_loopback
+    from pegboard_plugins.catalogue.asking import LOCAL_S, Server
+
+    near, far = [], []
+    for name, provider in app.providers.items():
+        settings = app.config.provider.get(name)
+        named = next(iter(settings.models if settings else ()), "any")
+        model = provider.resolve(named)
+        url = model.api.url if model is not None else ""
+        if not url:
+            continue
+        key = _key(app, provider)
+        if is_loopback(urlsplit(url).hostname or ""):
+            near.append(Server(provider=name, url=url, key=key, timeout_s=LOCAL_S))
+        elif key:
+            far.append(Server(provider=name, url=url, key=key))
+    return near, far
+
+
+def _key_state(app: "App", provider: "Provider") -> str:
+    if _key(app, provider):
+        return "set"
+    return "missing" if provider.env else "none needed"
+
+
+def _key(app: "App", provider: "Provider") -> str:
+    settings = app.config.provider.get(provider.id)
+    option = settings.options.get("apiKey") if settings else None
+    return str(option or next(filter(None, map(os.environ.get, provider.env)), ""))
+
+
+def _name(model: "Model") -> str:
+    return f"{model.provider_id}/{model.id}"
+
+
+def _row(model: "Model", key: str) -> tuple[str, ...]:
+    cost = model.cost
+    return (
+        _name(model),
+        _tokens(model.limit.context),
+        _tokens(model.limit.output),
+        UNKNOWN if cost is None else f"{cost.input:g}",
+        UNKNOWN if cost is None else f"{cost.output:g}",
+        " ".join(_abilities(model)),
+        key,
+    )
+
+
+def _tokens(count: int | None) -> str:
+    if count is None:
+        return UNKNOWN
+    if count >= _MILLION:
+        return f"{count / _MILLION:.3g}M"
+    return f"{count / _THOUSAND:.4g}k" if count >= _THOUSAND else str(count)
+
+
+def _abilities(model: "Model") -> Iterable[str]:
+    able = model.capabilities
+    told = {
+        "tools": able.toolcall,
+        "thinking": able.reasoning,
+        "pictures": able.input.image,
+        "pdf": able.input.pdf,
+        "deprecated": model.status == "deprecated",
+    }
+    return (name for name, is_so in told.items() if is_so)
+
+
+def _facts(model: "Model", key: str) -> dict[str, Any]:
+    """All that is known, but no value that the user has set: a key may be in one."""
+    told: dict[str, Any] = msgspec.to_builtins(model)
+    limit = {name: getattr(model.limit, name) for name in ("context", "output", "input")}
+    names = {name: sorted(told[name]) for name in ("options", "headers", "variants")}
+    return {**told, "api": {"id": model.api.id}, "limit": limit, **names, "key": key}
+
+
+def _write_table(rows: Sequence[Sequence[str]]) -> None:
+    from pegboard.cli import visible
+
+    cells = [_HEADERS, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(_HEADERS))]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(visible(line.rstrip()))
