@@ -20,10 +20,10 @@ from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.workspace import Workspace
-from pegboard_plugins import server, websearch
+from pegboard_plugins import auth, server, websearch
 from session_views import MODEL, view
 
-BRINGING = (server, websearch)
+BRINGING = (auth, server, websearch)
 """The built-in plugins that bring hooks."""
 _BROUGHT = [module for plugin in BRINGING for module in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {
@@ -85,6 +85,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "places": PLACES,
         "env": {},
     },
+    "register_logins": {"config": Config()},
     "register_search_backends": {"config": Config()},
     "services": {"app": object()},
     "config_load": {"config": Config()},

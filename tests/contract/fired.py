@@ -19,6 +19,9 @@ FIRED_BY = {
         "tests/core/sandboxing/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
     ),
     "register_snapshots": _RUN,
+    "register_logins": (
+        "tests/docs/test_sign_in.py::test_a_sign_in_opens_its_provider_and_is_renewed"
+    ),
     "register_search_backends": (
         "tests/plugins/test_websearch.py::test_in_an_app_the_backend_of_another_plugin_searches"
     ),

@@ -4,7 +4,7 @@ A provider yields the events of this module in the order of the model's answer. 
 adds the results of tools and the step's frame; no provider sees the session.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -274,6 +274,10 @@ class Key:
         return f"Key(source={self.source!r})"
 
 
+Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+"""The credential that stands for one that has ended; None when nobody can renew it."""
+
+
 class Keys(Protocol):
     """Where providers get their keys: the user's settings decide, a provider only asks.
 
@@ -291,6 +295,10 @@ class Keys(Protocol):
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
         """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
+        ...
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """Have the kept sign-in of a provider renewed so, when it has ended."""
         ...
 
     def values(self) -> tuple[str, ...]:

@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pegboard.contract.providers import Key
+from pegboard.contract.providers import Key, Renew
 from pegboard.errors import ConfigError, ProviderAuthError
 from pegboard.kit.redact import secret_values
 from pegboard.schema.config import Config, ProviderConfig
 
+RENEW_TIMEOUT_S = 30.0
+"""A plugin asks its provider for another token; a request waits for it."""
 _RING = "the keyring"
 _log = logging.getLogger("pegboard.credentials")
 
@@ -30,11 +32,16 @@ class KeyLookup:
         self._root = root
         self._variables: set[str] = set()
         self._given: dict[str, Key] = {}
+        self._renewers: dict[str, Renew] = {}
         self._asking = asyncio.Lock()
 
     def note(self, variables: Iterable[str]) -> None:
         """Take these variables for those of keys, before anybody asks for one."""
         self._variables.update(variables)
+
+    def renew_with(self, provider_id: str, renew: Renew) -> None:
+        """As `Keys.renew_with`."""
+        self._renewers[provider_id] = renew
 
     async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
         """As `Keys.find`; a key that the user names by its label comes before the environment."""
@@ -48,6 +55,8 @@ class KeyLookup:
         if _is_in_ring(credential):
             ask = partial(self._ringed, provider_id, said)
             return await self._once(_entry(provider_id, said), ask)
+        if _has_ended(credential):
+            credential = await self._renewed(provider_id, said)
         key = self._of_file(credential)
         if key is None and said.key is not None:
             text = (
@@ -67,6 +76,8 @@ class KeyLookup:
         credential = self._kept(provider_id, said)
         if _is_in_ring(credential):
             return _RING if self._ring_allowed() else None
+        if _has_ended(credential) and provider_id in self._renewers:
+            return str(self._file)
         key = self._of_file(credential)
         return key.source if key else None
 
@@ -92,6 +103,28 @@ class KeyLookup:
             if name not in self._given:
                 self._given[name] = await ask()
             return self._given[name]
+
+    async def _renewed(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
+        """The sign-in as the plugin renews it, kept for all processes.
+
+        :raises ProviderAuthError: when it does not.
+        """
+        from pegboard.credentials.keyfile import KeyFile
+
+        async with self._asking:  # who waited here finds it renewed
+            credential = await asyncio.to_thread(self._kept, provider_id, said)
+            renew = self._renewers.get(provider_id)
+            if not _has_ended(credential):
+                return credential
+            async with asyncio.timeout(RENEW_TIMEOUT_S):
+                renewed = await renew(credential) if renew else None
+            if renewed is None:
+                again = f"`pegboard auth login {provider_id}` begins another"
+                text = f"the sign-in with {provider_id} has ended; {again}"
+                raise ProviderAuthError(text, provider_id=provider_id)
+            entry = _entry(provider_id, said)
+            await asyncio.to_thread(KeyFile(self._file).put, entry, renewed)
+            return renewed
 
     async def _printed(self, provider_id: str, said: ProviderConfig) -> Key:
         from pegboard.credentials.keycommand import printed_key
@@ -177,6 +210,12 @@ def _entry(provider_id: str, said: ProviderConfig) -> str:
     from pegboard.credentials.keyfile import entry_name
 
     return entry_name(provider_id, said.key)
+
+
+def _has_ended(credential: Mapping[str, Any]) -> bool:
+    from pegboard.credentials.keyfile import key_of
+
+    return credential.get("type") == "oauth" and key_of(credential) is None
 
 
 def _is_in_ring(credential: Mapping[str, Any]) -> bool:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before
     from pegboard.contract.tools import serving as serving
+    from pegboard.credentials.keptkeys import KeptKey as KeptKey
+    from pegboard.credentials.keptkeys import KeptKeys as KeptKeys
     from pegboard.credentials.keyfile import KeyFile as KeyFile
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus

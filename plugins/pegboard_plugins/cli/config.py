@@ -16,7 +16,7 @@ BUILT_IN = "built-in"
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
 _RULES = frozenset({"permission", "project_permission"})
-_NOT_SECRET = frozenset({"tokens", "max_tokens"})
+_NOT_SECRET = frozenset({"tokens", "max_tokens", "keyring"})
 
 
 @click.group(cls=Group)

@@ -1,0 +1,209 @@
+"""`pegboard auth`: the keys of providers, kept for the user and shown to nobody."""
+
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.embedding import KeptKeys
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+"""The form of a provider's id, and of a label."""
+_KEY = re.compile(r"[!-~]{1,8192}")
+"""Keys are printable ASCII without blanks: all else was pasted by mistake."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Order:
+    """What is to be kept, and how."""
+
+    provider_id: str | None
+    label: str
+    way: str | None
+    ring: bool
+    check: bool
+
+
+@click.group()
+def auth() -> None:
+    """Keep, list and forget the keys of providers."""
+
+
+@auth.command()
+@click.argument("provider", required=False)
+@click.option("--as", "label", default="", help="Its label: one of several keys of the provider.")
+@click.option("--with", "way", help="Sign in in this way of a plugin's, in the place of a key.")
+@click.option("--keyring", "ring", is_flag=True, help="Keep it in the system's keyring.")
+@click.option("--no-check", is_flag=True, help="Do not try the key.")
+@click.pass_obj
+def login(  # noqa: PLR0913 - the command's options
+    directory: Path,
+    provider: str | None,
+    *,
+    label: str,
+    way: str | None,
+    ring: bool,
+    no_check: bool,
+) -> None:
+    """Keep the key of PROVIDER, once it was tried.
+
+    The key is typed and not shown, or comes through a pipe.
+    """
+    from pegboard.cli import visible
+
+    order = _Order(provider_id=provider, label=label, way=way, ring=ring, check=not no_check)
+    for line in run_async(_login(directory, order)):
+        click.echo(visible(line))
+
+
+@auth.command("list")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.pass_obj
+def list_keys(directory: Path, *, as_json: bool) -> None:
+    """List which providers have a key, and where it comes from; no key is shown."""
+    import json
+
+    from pegboard.cli import visible
+
+    rows = run_async(_rows(directory))
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    if not rows:
+        click.echo("nothing yet; `pegboard auth login PROVIDER` keeps a key", err=True)
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        used = "" if row["used"] else "  (not used)"
+        click.echo(visible(f"{row['name']:{width}}  {row['from']}{used}"))
+
+
+@auth.command()
+@click.argument("provider")
+@click.option("--as", "label", default="", help="The label of one of several keys.")
+@click.pass_obj
+def logout(directory: Path, provider: str, *, label: str) -> None:
+    """Forget the key of PROVIDER that is kept."""
+    from pegboard.cli import visible
+
+    for line in run_async(_logout(directory, provider, label)):
+        click.echo(visible(line))
+
+
+async def _login(directory: Path, order: _Order) -> list[str]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        provider_id, label = _provider(app, order), order.label
+        kept = _kept(app)
+        if order.way:
+            credential = await _signed_in(app, provider_id, order.way)
+            told = "signed in"
+            where = kept.keep_credential(provider_id, credential, label=label)
+        else:
+            key = _typed(provider_id)
+            told = await _tried(app, provider_id, key) if order.check else "untested"
+            where = await kept.keep(provider_id, key, label=label, ring=order.ring)
+        told = f"{provider_id}: kept in {where} ({told})"
+        return [told, *_shadows(app, provider_id, label, where)]
+
+
+async def _logout(directory: Path, provider_id: str, label: str) -> list[str]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        await _kept(app).forget(provider_id, label=label)
+        provider = app.providers.get(provider_id)
+        left = app.keys.source(provider_id, provider.env if provider else ())
+        more = [f"{provider_id}: a key still comes from {left}"] if left else []
+        return [f"{provider_id}: forgotten", *more]
+
+
+async def _rows(directory: Path) -> list[dict[str, Any]]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        used = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
+        labels = {name: said.key or "" for name, said in app.config.provider.items()}
+        rows = {
+            (name, labels.get(name, ""), source): True for name, source in used.items() if source
+        }
+        for each in _kept(app).listed():
+            alone = each.provider_id not in used and not each.label  # one of litellm's providers
+            rows.setdefault((each.provider_id, each.label, each.where), alone)
+    return [
+        {"name": name, "label": label, "from": source, "used": rows[name, label, source]}
+        for name, label, source in sorted(rows)
+    ]
+
+
+def _kept(app: "App") -> "KeptKeys":
+    from pegboard.embedding import KeptKeys, Places
+
+    return KeptKeys(Places.of(os.environ).keys, app.config, os.environ)
+
+
+def _provider(app: "App", order: _Order) -> str:
+    from pegboard.errors import NotFoundError
+    from pegboard.kit import nearest_names
+
+    name = order.provider_id
+    if name is None:
+        if not sys.stdin.isatty():
+            raise InvalidInputError("name the provider: pegboard auth login PROVIDER")
+        known = ", ".join(sorted(each.id for each in app.providers.values() if each.env))
+        name = click.prompt(f"Provider ({known})", err=True)
+    for text in filter(None, (name, order.label)):
+        if not _NAME.fullmatch(text):
+            raise InvalidInputError(f"not the name of a provider or a key: {text[:80]!r}")
+    nearest = nearest_names(name, app.providers) if name not in app.providers else ()
+    if nearest and order.check:
+        raise NotFoundError("provider", name, suggestions=nearest)
+    return name
+
+
+def _typed(provider_id: str) -> str:
+    """The key, from a terminal that does not show it, or the first line of standard input."""
+    if sys.stdin.isatty():
+        key = click.prompt(f"Key of {provider_id} (not shown)", hide_input=True, err=True)
+    else:
+        key = sys.stdin.readline()
+    key = key.strip()
+    if not _KEY.fullmatch(key):
+        raise InvalidInputError("no key: one line of letters, digits and signs without a blank")
+    return str(key)
+
+
+async def _tried(app: "App", provider_id: str, key: str) -> str:
+    from pegboard_plugins.auth.check import checked
+
+    return await checked(app.providers.get(provider_id), app.config, key)
+
+
+async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: ANN401 - JSON of the plugin's
+    from pegboard.errors import NotFoundError
+    from pegboard_plugins.auth.hookspecs import register_logins
+
+    found = [each.value for each in await app.hooks.collect(register_logins, config=app.config)]
+    ways = {each.name: each for each in found if each.provider_id == provider_id}
+    if way not in ways:
+        raise NotFoundError(f"way to sign in with {provider_id}", way, suggestions=tuple(ways))
+    return await ways[way].sign_in(lambda line: click.echo(line, err=True))
+
+
+def _shadows(app: "App", provider_id: str, label: str, where: str) -> list[str]:
+    """What keeps the key that was kept from being used."""
+    said = app.config.provider.get(provider_id)
+    if label and (said is None or said.key != label):
+        return [f'`provider.{provider_id}.key = "{label}"` in your configuration takes it']
+    provider = app.providers.get(provider_id)
+    source = app.keys.source(provider_id, provider.env if provider else ())
+    return [f"{source} comes before it"] if source and source != where else []

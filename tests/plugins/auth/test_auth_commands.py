@@ -1,0 +1,146 @@
+"""`pegboard auth`: keys are tried, kept for their owner alone, listed unseen, and forgotten."""
+
+import json
+import stat
+
+import pytest
+
+from plugins.cli.commands import CommandLine
+from web_server import Reply, Web, page, serving
+
+KEY = "acme-0123456789-key"
+MODELS = page(b'{"data": [{"id": "a"}, {"id": "b"}]}', "application/json")
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n"
+
+
+@pytest.fixture
+def pegboard(tmp_path):
+    (tmp_path / "project").mkdir()
+    return CommandLine(tmp_path, tmp_path / "project")
+
+
+def acme(pegboard, url, **said):
+    pegboard.configure(provider={"acme": {"api": url, "env": ["ACME_KEY"], **said}})
+
+
+def kept(pegboard):
+    return json.loads((pegboard.home / "data" / "auth.json").read_text())
+
+
+def opened_by(web: Web):
+    """Answers with the models who brings the key."""
+
+    async def reply(writer):
+        opens = web.requests[-1].get("authorization") == f"bearer {KEY}"
+        writer.write(MODELS if opens else REFUSED)
+
+    return reply
+
+
+async def test_a_key_from_a_pipe_is_tried_and_kept(pegboard):
+    replies: dict[str, Reply] = {}
+    async with serving(replies) as web:
+        replies["/v1/models"] = opened_by(web)
+        acme(pegboard, web.url("/v1"))
+        done = await pegboard("auth", "login", "acme", stdin=f"{KEY}\n")
+        listed = await pegboard("auth", "list")
+        gone = await pegboard("auth", "logout", "acme")
+
+    file = pegboard.home / "data" / "auth.json"
+    call = f"GET {web.url('/v1/models')} answered 200, 2 models"
+    assert (done.code, done.out, done.err) == (0, f"acme: kept in {file} ({call})\n", "")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (listed.out, listed.code) == (f"acme  {file}\n", 0)
+    assert (gone.out, kept(pegboard)) == ("acme: forgotten\n", {})
+
+
+async def test_a_key_that_is_refused_is_not_kept(pegboard):
+    async with serving({"/models": REFUSED}) as web:
+        acme(pegboard, web.url(""))
+        done = await pegboard("auth", "login", "acme", stdin=KEY)
+
+    assert done.code == 4
+    assert f"GET {web.url('/models')} answered 401: the key is refused" in done.err
+    assert KEY not in done.err + done.out
+    assert not (pegboard.home / "data" / "auth.json").exists()
+
+
+async def test_a_list_that_is_open_to_all_tells_nothing_of_a_key(pegboard):
+    async with serving({"/models": MODELS}) as web:
+        acme(pegboard, web.url(""))
+        done = await pegboard("auth", "login", "acme", stdin=KEY)
+
+    assert f"(untested: GET {web.url('/models')} answered 200 without a key too)" in done.out
+    assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
+
+
+async def test_without_a_check_nobody_is_asked_and_a_dead_server_is_an_error(pegboard):
+    async with serving({}) as web:
+        acme(pegboard, web.url(""))
+    refused = await pegboard("auth", "login", "acme", stdin=KEY)
+    unchecked = await pegboard("auth", "login", "acme", "--no-check", stdin=KEY)
+
+    assert (refused.code, "the key was not kept" in refused.err) == (4, True)
+    assert (unchecked.code, "(untested)" in unchecked.out) == (0, True)
+    assert web.requests == []
+
+
+async def test_one_of_several_keys_is_kept_by_its_label_and_taken_when_it_is_named(pegboard):
+    pegboard.env["ACME_KEY"] = "from-the-environment"
+    acme(pegboard, "http://127.0.0.1:9")
+    usual = await pegboard("auth", "login", "acme", "--no-check", stdin=KEY)
+    work = await pegboard("auth", "login", "acme", "--no-check", "--as", "work", stdin="work-key")
+    before = json.loads((await pegboard("auth", "list", "--json")).out)
+    acme(pegboard, "http://127.0.0.1:9", key="work")
+    after = json.loads((await pegboard("auth", "list", "--json")).out)
+
+    file = str(pegboard.home / "data" / "auth.json")
+    assert usual.out.splitlines()[1] == "the variable ACME_KEY comes before it"
+    assert work.out.splitlines()[1] == (
+        '`provider.acme.key = "work"` in your configuration takes it'
+    )
+    assert [(row["label"], row["from"], row["used"]) for row in before] == [
+        ("", file, False),
+        ("", "the variable ACME_KEY", True),
+        ("work", file, False),
+    ]
+    assert [row["label"] for row in after if row["used"]] == ["work"]
+
+
+@pytest.mark.parametrize(
+    ("words", "typed", "said"),
+    [
+        (("acm",), KEY, "Did you mean acme?"),
+        (("acme",), "", "no key"),
+        (("acme",), "two words", "no key"),
+        ((), KEY, "name the provider"),
+        (("../x",), KEY, "not the name"),
+        (("acme", "--as", "a/b"), KEY, "not the name"),
+        (("acme", "--with", "device"), KEY, "not found: device"),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_with_the_reason(pegboard, words, typed, said):
+    acme(pegboard, "http://127.0.0.1:9")
+
+    done = await pegboard("auth", "login", *words, stdin=typed)
+
+    assert (done.code, said in done.err, KEY in done.err) == (2, True, False)
+    assert not (pegboard.home / "data" / "auth.json").exists()
+
+
+async def test_a_key_that_is_not_kept_cannot_be_forgotten(pegboard):
+    done = await pegboard("auth", "logout", "acme")
+
+    assert (done.code, "key not found: acme" in done.err) == (2, True)
+
+
+async def test_a_key_that_is_typed_is_not_shown(pegboard):
+    acme(pegboard, "http://127.0.0.1:9")
+
+    async with pegboard.terminal("auth", "login", "acme", "--no-check") as terminal:
+        await terminal.see("not shown")
+        terminal.type(f"{KEY}\n")
+        code = await terminal.end()
+
+    assert (code, KEY in terminal.shown, "kept in" in terminal.shown) == (0, False, True)
+    assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
