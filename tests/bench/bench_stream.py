@@ -26,6 +26,7 @@ import httpx
 import msgspec
 
 import model_server
+from keyed import keys_of
 from long_text import TEXTS
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextEnd, TextStart
 from pegboard.providers import ModelMessage, ModelRequest, Text, TextDelta
@@ -85,7 +86,9 @@ async def floor_run(port: int, body: bytes) -> int:
 
 def request(model: str, history: int = 1) -> ModelRequest:
     """A request with so many messages before it."""
-    known = OpenAICompatible(Endpoint(id="bench", name="Bench", url="http://x"), {}).resolve(model)
+    known = OpenAICompatible(
+        Endpoint(id="bench", name="Bench", url="http://x"), {}, keys_of()
+    ).resolve(model)
     assert known
     message = (Text(text="Some words of an earlier message. " * 20),)
     messages = tuple(ModelMessage(role="user", content=message) for _ in range(history))
@@ -118,7 +121,7 @@ async def serve() -> None:
 async def measure(port: int) -> None:
     """All figures, best of a few rounds."""
     url = f"http://127.0.0.1:{port}/v1"
-    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {})
+    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {}, keys_of())
     began = time.process_time()
     await provider_run(provider, request("hello"))
     first = time.process_time() - began
