@@ -128,7 +128,7 @@ class App:
     @property
     def keys(self) -> Keys:
         """Where the providers get their keys."""
-        return self._parts.keys
+        return self._engine.keys
 
     @property
     def hooks(self) -> Hooks:

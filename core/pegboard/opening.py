@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from pegboard.config.configuration import LoadedConfig, load_config
 from pegboard.contract import hookspecs
-from pegboard.contract.providers import Keys, Provider
+from pegboard.contract.providers import Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
@@ -97,7 +97,6 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     bus: Bus
     failures: Sequence[PluginFailed]
     commands: Mapping[str, Command]
-    keys: Keys
     sweeping: asyncio.Task[None]
 
 
@@ -176,6 +175,7 @@ class _Assembly:
             tools=tools,
             agents=await _agents(hooks, config, tools.values()),
             providers=providers,
+            keys=keys,
             env=self._env,
             home=self._home,
             places=self._places,
@@ -200,7 +200,6 @@ class _Assembly:
             bus=self._bus,
             failures=self._failures,
             commands=commands,
-            keys=keys,
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
 

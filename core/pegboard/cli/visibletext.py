@@ -8,6 +8,14 @@ _UNSEEN = re.compile(
     "\u2800\u3000\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
+_OPENING = re.compile(r"(?<=://)[^\s/@\"']{1,500}(?=@)")
+"""Before the host of an address stand a name and a password, or a key alone."""
+
+
+def without_passwords(text: str) -> str:
+    """The text without what opens the addresses in it."""
+    return _OPENING.sub("•••", text)
+
 
 def visible(text: str) -> str:
     r"""The text with all that a terminal would obey, or not show, spelt out.

@@ -301,6 +301,10 @@ class Keys(Protocol):
         """Have the kept sign-in of a provider renewed so, when it has ended."""
         ...
 
+    def variables(self) -> tuple[str, ...]:
+        """The variables of the environment that hold keys, whatever they are called."""
+        ...
+
     def values(self) -> tuple[str, ...]:
         """Every key that is known, longest first, for what leaves them out of what it stores."""
         ...

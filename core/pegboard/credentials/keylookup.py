@@ -81,6 +81,11 @@ class KeyLookup:
         key = self._of_file(credential)
         return key.source if key else None
 
+    def variables(self) -> tuple[str, ...]:
+        """As `Keys.variables`: the providers' own, and those from which settings take a key."""
+        known = {value for _, value in self._known()}
+        return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
+
     def values(self) -> tuple[str, ...]:
         """As `Keys.values`."""
         found = dict(self._known())

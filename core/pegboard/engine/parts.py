@@ -8,7 +8,7 @@ import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import Ruleset
-from pegboard.contract.providers import Provider
+from pegboard.contract.providers import Keys, Provider
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
@@ -79,6 +79,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     tools: Mapping[str, Tool]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
+    keys: Keys
     env: Mapping[str, str]
     home: Path
     places: Places

@@ -55,7 +55,7 @@ _NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="n
 
 async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
     """The environment of the processes of a session's tools."""
-    env = child_env(engine.env, secrets=_secrets(engine))
+    env = child_env(engine.env, secrets=engine.keys.variables())
     return await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
 
 
@@ -72,13 +72,9 @@ async def user_env(engine: Engine) -> Mapping[str, str]:
         time=SessionTime(created=now, updated=now),
     )
     view = make_view(engine, session, default_agent(engine.config, engine.agents), _NO_MODEL)
-    env = without_secrets(engine.env, _secrets(engine))
+    env = without_secrets(engine.env, engine.keys.variables())
     folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
     return {**folded, **engine.lifeline.hold()}
-
-
-def _secrets(engine: Engine) -> list[str]:
-    return [name for provider in engine.providers.values() for name in provider.env]
 
 
 class CallContext:

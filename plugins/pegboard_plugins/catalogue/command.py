@@ -46,7 +46,7 @@ def models(  # noqa: PLR0913 - the options of a command
     Prices are US dollars for a million tokens. A provider may serve more models than are
     listed: `provider/model` asks it for any name.
     """
-    from pegboard.cli import visible
+    from pegboard.cli import visible, without_passwords
 
     found = run_async(_found(directory, refresh=refresh, local=local, every=every))
     chosen = [each for each in found.models if (text or "").lower() in _name(each).lower()]
@@ -54,7 +54,7 @@ def models(  # noqa: PLR0913 - the options of a command
         click.echo(visible(f"{outcome.who}: {outcome.error or _counted(outcome.models)}"), err=True)
     if as_json:
         rows = [_facts(each, found.keys[each.provider_id]) for each in chosen]
-        click.echo(json.dumps(rows, indent=2))
+        click.echo(without_passwords(json.dumps(rows, indent=2)))
         return
     if chosen:
         _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])

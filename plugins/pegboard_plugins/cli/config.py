@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import click
 
-from pegboard.cli import Group
+from pegboard.cli import Group, without_passwords
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import settings
 from pegboard_plugins.cli.jsontext import as_json
@@ -109,4 +109,6 @@ def masked(key: str, value: object) -> object:
     name = key.rpartition(".")[2].lower()
     is_secret = any(word in name for word in _SECRET_WORDS) and name not in _NOT_SECRET
     in_headers = ".headers." in f".{key.lower()}"
-    return MASK if isinstance(value, str) and value and (is_secret or in_headers) else value
+    if isinstance(value, str) and value and (is_secret or in_headers):
+        return MASK
+    return without_passwords(value) if isinstance(value, str) else value

@@ -1,0 +1,142 @@
+"""Twenty keys, one in each place that may hold one: what is written, shown or run has none."""
+
+import json
+import re
+
+import pytest
+
+import model_server as ms
+from plugins.cli.commands import CommandLine
+
+PLANTED = re.compile(rb"planted-[0-9]{2}-secret")
+LOOKS = "env; ps axww -o args"
+"""What a model would run to find a key: the variables, and the words of all processes."""
+RING = """
+def get_password(service, name):
+    return "planted-00-secret"
+"""
+VARIABLES = (
+    *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "ACME_KEY", "REFERRED", "HF_TOKEN"),
+    *("PEGBOARD_SERVER_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GH_TOKEN"),
+)
+
+
+class Garden:
+    """A user with keys everywhere."""
+
+    def __init__(self, root):
+        (root / "project").mkdir()
+        self.line = CommandLine(root, root / "project")
+        self.places = set()
+        self.count = 0
+
+    def key(self):
+        self.count += 1
+        return f"planted-{self.count:02}-secret"
+
+    def plant(self, url):
+        """Put the keys in their places; `acme/m` is asked with one of them."""
+        home = self.line.home
+        for name in VARIABLES:
+            self.line.env[name] = self.key()
+        self.line.env["PYTHONDONTWRITEBYTECODE"] = "1"
+        packages, script, told = home / "packages", home / "print-key", home / "told-key"
+        packages.mkdir()
+        (packages / "keyring.py").write_text(RING.replace("planted-00-secret", self.key()))
+        self.line.env["PYTHONPATH"] = str(packages)
+        script.write_text(f"#!/bin/sh\necho {self.key()}\n")
+        script.chmod(0o755)
+        told.write_text(self.key())
+        self.line.configure(
+            model="acme/m",
+            permission="allow",
+            provider={
+                "acme": self._provider(url, options={"apiKey": self.key(), "baseURL": url}),
+                "printed": self._provider(url, key_command=[str(script)]),
+                "ringed": self._provider(url),
+                "filed": self._provider(url),
+                "work": self._provider(url, key="work"),
+                "named": self._provider(url, env=["ACME_KEY"]),
+                "headed": self._provider(url, options={"headers": {"x-key": self.key()}}),
+                "refers": self._provider(url, options={"apiKey": "{env:REFERRED}"}),
+                "reads": self._provider(url, options={"apiKey": f"{{file:{told}}}"}),
+                "company": self._provider(url),
+                "signed": self._provider(url),
+                "address": self._provider(url.replace("//", f"//eve:{self.key()}@")),
+            },
+            plugins={"websearch": {"options": {"url": url, "key": self.key()}}},
+        )
+        tokens = {"access": self.key(), "refresh": self.key(), "expires": 0}
+        kept = {
+            "filed": {"type": "api", "key": self.key()},
+            "work/work": {"type": "api", "key": self.key()},
+            "company": {"type": "wellknown", "key": "COMPANY_TOKEN", "token": self.key()},
+            "signed": {"type": "oauth", **tokens},
+            "ringed": {"type": "keyring"},
+        }
+        data = home / "data"
+        data.mkdir()
+        (data / "auth.json").write_text(json.dumps(kept))
+        (data / "auth.json").chmod(0o600)
+        config = home / "config" / "opencode.json"
+        self.places = {script, told, packages / "keyring.py", data / "auth.json", config}
+
+    def _provider(self, url, **said):
+        return {"api": url, "models": {"m": {}}, **said}
+
+    def found(self):
+        """The files that have a key and are none of the places where one was put."""
+        files = [path for path in self.line.home.rglob("*") if path.is_file()]
+        return {path for path in files if PLANTED.search(path.read_bytes())} - self.places
+
+
+def answer(body, key):
+    """A model that looks for keys, and a server that tells the key of whom it refuses."""
+    last = body["messages"][-1]
+    if last["role"] == "tool":
+        return ms.say("Nothing.")
+    if "refuse" in str(last["content"]):
+        return ms.failure(401, f"{key} is no good")
+    return ms.call("bash", {"command": LOOKS, "description": "Look"})
+
+
+@pytest.fixture
+def garden(tmp_path):
+    return Garden(tmp_path)
+
+
+async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
+    def answers(body):
+        return answer(body, server.headers[-1].get("authorization"))
+
+    async with ms.ModelServer(answers) as server:
+        garden.plant(server.url)
+        names = ("printed", "ringed", "filed", "work", "named", "refers", "reads", "signed")
+        runs = [
+            await garden.line("run", "--format", "json", "-m", f"{name}/m", "look around")
+            for name in ("acme", *names, "company", "headed")
+        ]
+        shown = [
+            await garden.line(*words)
+            for words in (
+                ("run", "refuse"),
+                ("auth", "list"),
+                ("auth", "list", "--json"),
+                ("auth", "login", "filed", "--as", "new"),
+                ("config", "show"),
+                ("models", "--verbose"),
+                ("session", "list"),
+                ("audit", "verify"),
+            )
+        ]
+        [session, *_] = re.findall(r"ses_\w+", shown[6].out)
+        shown += [await garden.line("session", "export", session)]
+
+    sent = {head.get("authorization", "") for head in server.headers}
+    assert garden.count >= 20
+    assert len([each for each in sent if PLANTED.search(each.encode())]) >= len(names) + 2
+    assert [run.err for run in runs if run.code] == []
+    assert all('"bash"' in run.out for run in runs)
+    told = [each for each in (*runs, *shown) if PLANTED.search(f"{each.out}{each.err}".encode())]
+    assert told == []
+    assert garden.found() == set()
