@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keyed import keys_of
 from pegboard.contract.providers import (
     ModelMessage,
     ModelRequest,
@@ -13,7 +12,6 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
-from pegboard.schema.config import ProviderConfig
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
 
@@ -53,9 +51,7 @@ def text_of(events: Sequence[StreamEvent]) -> str:
 
 
 def provider_at(
-    url: str, environ: Mapping[str, str] | None = None, key: str = "", **facts: Any
+    url: str, environ: Mapping[str, str] | None = None, **facts: Any
 ) -> OpenAICompatible:
     """A provider of one server, in an environment of its own."""
-    keys = keys_of({"test": ProviderConfig(options={"apiKey": key})}, environ)
-    endpoint = Endpoint(id="test", name="Test", url=url, **facts)
-    return OpenAICompatible(endpoint, environ or {}, keys)
+    return OpenAICompatible(Endpoint(id="test", name="Test", url=url, **facts), environ or {})

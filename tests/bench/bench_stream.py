@@ -26,7 +26,6 @@ import httpx
 import msgspec
 
 import model_server
-from keyed import keys_of
 from long_text import TEXTS
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextEnd, TextStart
 from pegboard.providers import ModelMessage, ModelRequest, Text, TextDelta
@@ -86,9 +85,7 @@ async def floor_run(port: int, body: bytes) -> int:
 
 def request(model: str, history: int = 1) -> ModelRequest:
     """A request with so many messages before it."""
-    known = OpenAICompatible(
-        Endpoint(id="bench", name="Bench", url="http://x"), {}, keys_of()
-    ).resolve(model)
+    known = OpenAICompatible(Endpoint(id="bench", name="Bench", url="http://x"), {}).resolve(model)
     assert known
     message = (Text(text="Some words of an earlier message. " * 20),)
     messages = tuple(ModelMessage(role="user", content=message) for _ in range(history))
@@ -121,7 +118,7 @@ async def serve() -> None:
 async def measure(port: int) -> None:
     """All figures, best of a few rounds."""
     url = f"http://127.0.0.1:{port}/v1"
-    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {}, keys_of())
+    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {})
     began = time.process_time()
     await provider_run(provider, request("hello"))
     first = time.process_time() - began

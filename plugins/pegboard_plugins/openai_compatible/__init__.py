@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard import hookimpl
-from pegboard.providers import Keys, Provider
+from pegboard.providers import Provider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.openai_compatible.known import KNOWN, Known, known_models, ollama_url
 from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
@@ -20,11 +20,9 @@ _OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout", "setCach
 
 
 @hookimpl
-async def register_providers(
-    config: Config, env: Mapping[str, str], keys: Keys
-) -> tuple[Provider, ...]:
+async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
     """A provider for each known server, and for each with a base URL in the configuration."""
-    return tuple(OpenAICompatible(endpoint, env, keys) for endpoint in endpoints(config, env))
+    return tuple(OpenAICompatible(endpoint, env) for endpoint in endpoints(config, env))
 
 
 def endpoints(config: Config, environ: Mapping[str, str]) -> tuple[Endpoint, ...]:
@@ -51,6 +49,7 @@ def _endpoint(name: str, settings: ProviderConfig, environ: Mapping[str, str]) -
         id=name,
         name=settings.name or known.name,
         url=url.rstrip("/"),
+        key=str(options.get("apiKey") or ""),
         env=settings.env or known.env,
         headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
         options=_request_options(options),

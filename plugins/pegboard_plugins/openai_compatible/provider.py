@@ -8,15 +8,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.errors import ProviderError
-from pegboard.providers import (
-    Key,
-    Keys,
-    ModelRequest,
-    StreamEvent,
-    key_advice,
-    required_key,
-)
+from pegboard.errors import ProviderAuthError, ProviderError
+from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import failures
 from pegboard_plugins.openai_compatible.known import thinks
@@ -41,7 +34,7 @@ _REDIRECTS = range(300, 400)
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A server and how to speak to it; a struct, as it stands on the start path.
 
-    `env` are the variables that may hold the key; without them none is needed.
+    `env` are the variables that may hold the key; without `key` and `env` none is needed.
     `strict` is whether `models` are all that it serves, `timeout_s` how long it may take to
     begin an answer. `options` go into every request.
     """
@@ -49,6 +42,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     url: str
+    key: str = ""
     env: tuple[str, ...] = ()
     headers: Mapping[str, str] = {}
     options: Mapping[str, Any] = {}
@@ -63,12 +57,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OpenAICompatible:
-    """The models of one endpoint. `environ` is where proxies are looked up, `keys` where keys."""
+    """The models of one endpoint. `environ` is where keys and proxies are looked up."""
 
-    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
+    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str]) -> None:
         self._endpoint = endpoint
         self._environ = environ
-        self._keys = keys
         self._client: Client | None = None
 
     @property
@@ -88,7 +81,7 @@ class OpenAICompatible:
 
     def models(self) -> Sequence[Model]:
         """The models that are declared or known; none while the key is missing."""
-        if self._endpoint.env and not self._keys.source(self.id, self._endpoint.env):
+        if self._endpoint.env and not self._key():
             return ()
         return tuple(self._model(model_id) for model_id in self._endpoint.models)
 
@@ -103,11 +96,10 @@ class OpenAICompatible:
         """The answer, event by event; closing the iterator closes the socket."""
         from pegboard_plugins.openai_compatible.answer import AnswerReader  # after the request
 
-        key = await self._key()
-        connection = await self._post(request, key)
+        connection = await self._post(request)
         over = False
         try:
-            stream = await self._accepted(connection, key)
+            stream = await self._accepted(connection)
             reader = AnswerReader()
             while payloads := await self._payloads(stream, reader, request.idle_timeout_s):
                 for payload in payloads:
@@ -124,12 +116,12 @@ class OpenAICompatible:
         if self._client:
             await self._client.aclose()
 
-    async def _post(self, request: ModelRequest, key: Key | None) -> "Connection":
+    async def _post(self, request: ModelRequest) -> "Connection":
         """The connection, with the head of the answer there."""
         from pegboard_plugins.openai_compatible.client import Client  # brings the HTTP parser
         from pegboard_plugins.openai_compatible.request import encode_request
 
-        headers = self._headers(request, key)
+        headers = self._headers(request)
         options = {**self._endpoint.options, **request.options}
         body = encode_request(replace(request, options=options), self._dialect(request.model))
         self._client = self._client or Client(self._environ)
@@ -145,7 +137,7 @@ class OpenAICompatible:
         except ValueError as error:
             raise ProviderError(f"{self.id}: {error}", provider_id=self.id) from error
 
-    async def _accepted(self, connection: "Connection", key: Key | None) -> "EventStream":
+    async def _accepted(self, connection: "Connection") -> "EventStream":
         """The stream of an answer that is one; what else the server says is an error."""
         from pegboard_plugins.openai_compatible.stream import EventStream
 
@@ -160,14 +152,12 @@ class OpenAICompatible:
             if status == _OK:
                 raise failures.broken(self.id, str(error)) from error
             body = b""
-        text = body.decode("utf-8", "replace")
-        if key and len(key.value) >= _SHORTEST_SECRET:
-            text = text.replace(key.value, "***")
+        text = self._without_key(body.decode("utf-8", "replace"))
         if status in _REDIRECTS:
             raise failures.moved(self.id, status, headers)
         if status == _OK:
             raise failures.no_stream(self.id, content_type, text)
-        raise failures.refused(self.id, status, headers, text, credential=self._credential(key))
+        raise failures.refused(self.id, status, headers, text, credential=self._credential())
 
     async def _payloads(
         self, stream: "EventStream", reader: "AnswerReader", idle_s: float
@@ -218,24 +208,32 @@ class OpenAICompatible:
         base = urlsplit(self._endpoint.url)  # Azure's has a query
         return base._replace(path=f"{base.path.rstrip('/')}/chat/completions").geturl()
 
-    async def _key(self) -> Key | None:
-        """The key, None where none is needed and there is none."""
-        if env := self._endpoint.env:
-            return await required_key(self._keys, self.id, env, name=self.name)
-        return await self._keys.find(self.id)
+    def _without_key(self, text: str) -> str:
+        key = self._key()
+        return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text
 
-    def _credential(self, key: Key | None) -> str:
-        """Which key was taken, and where another would go."""
-        taken = f"It is from {key.source}. " if key else ""
-        return taken + key_advice(self.id, self._endpoint.env)
+    def _key(self) -> str:
+        found = (self._environ[name] for name in self._endpoint.env if self._environ.get(name))
+        return self._endpoint.key or next(found, "")
 
-    def _headers(self, request: ModelRequest, key: Key | None) -> dict[str, str]:
+    def _credential(self) -> str:
+        """Where a key belongs, as a sentence."""
+        place = f"`provider.{self.id}.options.apiKey` in your configuration"
+        names = " or ".join(self._endpoint.env)
+        return f"Set {names}, or {place}" if names else f"Set {place}"
+
+    def _headers(self, request: ModelRequest) -> dict[str, str]:
+        key = self._key()
+        if self._endpoint.env and not key:
+            raise ProviderAuthError(
+                f"{self.name} needs a key. {self._credential()}", provider_id=self.id
+            )
         headers = {
             "accept": "text/event-stream",
             "accept-encoding": "identity",
             "content-type": "application/json",
             "user-agent": "pegboard",
-            **({"authorization": f"Bearer {key.value}"} if key else {}),
+            **({"authorization": f"Bearer {key}"} if key else {}),
         }
         for source in (self._endpoint.headers, request.model.headers, request.headers):
             headers.update({name.lower(): value for name, value in source.items()})

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from keyed import keys_of
 from pegboard.errors import InvalidInputError
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
@@ -31,7 +30,7 @@ def _endpoints(
 
 
 async def test_the_known_providers_are_registered() -> None:
-    providers = await register_providers(Config(), {}, keys_of())
+    providers = await register_providers(Config(), {})
 
     names = [provider.id for provider in providers]
     assert names[:4] == ["openai", "openrouter", "groq", "deepseek"]
@@ -47,6 +46,7 @@ def test_a_provider_with_a_base_url_is_added() -> None:
         id="mine",
         name="Mine",
         url="http://127.0.0.1:9/v1",
+        key="k",
         headers={"X-A": "1"},
         options={"seed": 1},
         timeout_s=5,
@@ -87,8 +87,8 @@ def test_the_forms_of_ollama_s_host(host: str, url: str) -> None:
 def test_models_are_listed_only_when_they_can_be_used() -> None:
     openai = _endpoints()["openai"]
 
-    without = OpenAICompatible(openai, {}, keys_of())
-    with_key = OpenAICompatible(openai, {}, keys_of(env={"OPENAI_API_KEY": "k"}))
+    without = OpenAICompatible(openai, {})
+    with_key = OpenAICompatible(openai, {"OPENAI_API_KEY": "k"})
 
     assert without.models() == ()
     assert "gpt-5" in [model.id for model in with_key.models()]
@@ -100,14 +100,14 @@ def test_any_model_of_a_provider_without_a_list_and_none_beside_a_list() -> None
         free=ProviderConfig(options=LOCAL), bound=ProviderConfig(options=LOCAL, models={"m": {}})
     )
 
-    assert OpenAICompatible(found["free"], {}, keys_of()).resolve("anything")
-    assert OpenAICompatible(found["bound"], {}, keys_of()).resolve("m")
-    assert OpenAICompatible(found["bound"], {}, keys_of()).resolve("anything") is None
-    assert OpenAICompatible(found["free"], {}, keys_of()).resolve("") is None
+    assert OpenAICompatible(found["free"], {}).resolve("anything")
+    assert OpenAICompatible(found["bound"], {}).resolve("m")
+    assert OpenAICompatible(found["bound"], {}).resolve("anything") is None
+    assert OpenAICompatible(found["free"], {}).resolve("") is None
 
 
 def test_a_reasoning_model_of_openai_takes_no_temperature() -> None:
-    openai = OpenAICompatible(_endpoints()["openai"], {}, keys_of())
+    openai = OpenAICompatible(_endpoints()["openai"], {})
 
     reasons, chats = openai.resolve("gpt-5.9"), openai.resolve("gpt-5-chat-latest")
 
@@ -136,7 +136,7 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
     }
     settings = ProviderConfig(options=LOCAL, models={"m": facts})
 
-    model = OpenAICompatible(_endpoints(mine=settings)["mine"], {}, keys_of()).resolve("m")
+    model = OpenAICompatible(_endpoints(mine=settings)["mine"], {}).resolve("m")
 
     assert model == Model(
         id="m",
@@ -159,7 +159,7 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
 
 def test_a_wrong_fact_names_its_key() -> None:
     settings = ProviderConfig(options=LOCAL, models={"m": {"limit": {"context": "many"}}})
-    provider = OpenAICompatible(_endpoints(mine=settings)["mine"], {}, keys_of())
+    provider = OpenAICompatible(_endpoints(mine=settings)["mine"], {})
 
     with pytest.raises(InvalidInputError, match=r"provider\.mine\.models\.m.*context"):
         provider.resolve("m")
