@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard.contract.providers import (
+    Endpoint,
     ModelMessage,
     ModelRequest,
     Provider,
@@ -12,8 +13,10 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
+from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
+from pegboard_plugins.openai_compatible import provider as chat_provider
+from pegboard_plugins.openai_compatible.known import Quirks
 
 READ = ToolDefinition(
     name="read", description="Reads a file.", parameters={"type": "object"}, permission="read"
@@ -50,8 +53,7 @@ def text_of(events: Sequence[StreamEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-def provider_at(
-    url: str, environ: Mapping[str, str] | None = None, **facts: Any
-) -> OpenAICompatible:
-    """A provider of one server, in an environment of its own."""
-    return OpenAICompatible(Endpoint(id="test", name="Test", url=url, **facts), environ or {})
+def provider_at(url: str, environ: Mapping[str, str] | None = None, **facts: Any) -> HttpProvider:
+    """A provider of one server of chat completions, in an environment of its own."""
+    quirks = Quirks(**{name: facts.pop(name) for name in Quirks.__struct_fields__ if name in facts})
+    return chat_provider(Endpoint(id="test", name="Test", url=url, **facts), quirks, environ or {})

@@ -28,10 +28,10 @@ import msgspec
 import model_server
 from long_text import TEXTS
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextEnd, TextStart
-from pegboard.providers import ModelMessage, ModelRequest, Text, TextDelta
+from pegboard.providers import ModelMessage, ModelRequest, Provider, Text, TextDelta
 from pegboard.storage.sqlite import SqliteStorage
-from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
 from played import HI, Answer, Played, opened
+from provider_run import provider_at
 from served import Served, model, served
 from stream_bytes import Counted, counting
 
@@ -60,7 +60,7 @@ def script(body: model_server.Body) -> model_server.Answer:
     return [model_server.Wire(head), *writes, model_server.Wire(last)]
 
 
-async def provider_run(provider: OpenAICompatible, request: ModelRequest) -> int:
+async def provider_run(provider: Provider, request: ModelRequest) -> int:
     """One request; the number of deltas."""
     return len([event async for event in provider.stream(request) if isinstance(event, TextDelta)])
 
@@ -85,7 +85,7 @@ async def floor_run(port: int, body: bytes) -> int:
 
 def request(model: str, history: int = 1) -> ModelRequest:
     """A request with so many messages before it."""
-    known = OpenAICompatible(Endpoint(id="bench", name="Bench", url="http://x"), {}).resolve(model)
+    known = provider_at("http://x").resolve(model)
     assert known
     message = (Text(text="Some words of an earlier message. " * 20),)
     messages = tuple(ModelMessage(role="user", content=message) for _ in range(history))
@@ -118,7 +118,7 @@ async def serve() -> None:
 async def measure(port: int) -> None:
     """All figures, best of a few rounds."""
     url = f"http://127.0.0.1:{port}/v1"
-    provider = OpenAICompatible(Endpoint(id="bench", name="Bench", url=url), {})
+    provider = provider_at(url)
     began = time.process_time()
     await provider_run(provider, request("hello"))
     first = time.process_time() - began

@@ -38,14 +38,15 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Idle
 
 
-async def test_p1_a_server_that_is_not_there_is_tried_again_and_then_named(tmp_path: Path) -> None:
-    url = "http://127.0.0.1:1/v1"
-    async with playing(tmp_path, OK, url=url, retry={"attempts": 2}) as setting:
+async def test_p1_a_server_of_this_machine_that_is_not_there_is_named_at_once(
+    tmp_path: Path,
+) -> None:
+    async with playing(tmp_path, OK, url="http://127.0.0.1:1/v1") as setting:
         outcome = await setting.prompt()
         status = setting.app.status(outcome.turn.info.session_id)
 
-    assert "127.0.0.1:1" in outcome.message
-    assert "gave up after 2 attempts" in outcome.message
+    assert "nothing listens at 127.0.0.1:1" in outcome.message
+    assert [part for part in outcome.turn.parts if isinstance(part, RetryPart)] == []
     assert status == Idle()
 
 

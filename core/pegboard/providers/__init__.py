@@ -5,12 +5,16 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.contract.providers import AnswerReader as AnswerReader
     from pegboard.contract.providers import Call as Call
+    from pegboard.contract.providers import Endpoint as Endpoint
+    from pegboard.contract.providers import ErrorFrameError as ErrorFrameError
     from pegboard.contract.providers import Key as Key
     from pegboard.contract.providers import Keys as Keys
     from pegboard.contract.providers import Media as Media
     from pegboard.contract.providers import ModelMessage as ModelMessage
     from pegboard.contract.providers import ModelRequest as ModelRequest
+    from pegboard.contract.providers import Post as Post
     from pegboard.contract.providers import Provider as Provider
     from pegboard.contract.providers import Reasoning as Reasoning
     from pegboard.contract.providers import ReasoningDelta as ReasoningDelta
@@ -29,7 +33,10 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import ToolInputEnd as ToolInputEnd
     from pegboard.contract.providers import ToolInputStart as ToolInputStart
     from pegboard.contract.providers import Usage as Usage
+    from pegboard.contract.providers import WireFormat as WireFormat
     from pegboard.contract.providers import key_advice as key_advice
     from pegboard.contract.providers import required_key as required_key
+    from pegboard.providers.httpprovider import HttpProvider as HttpProvider
+    from pegboard.providers.httpprovider import endpoints as endpoints
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pegboard.providers import (
+    ErrorFrameError,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -141,7 +142,7 @@ class _OpenCall:
         return _is_object("".join(self.written))
 
 
-class AnswerReader:
+class ChatReader:
     """Events of one answer, in order, from its chunks.
 
     `finished` is whether the model said that it has ended; `end` gives the last event.
@@ -159,13 +160,15 @@ class AnswerReader:
         self._calls: list[_OpenCall] = []
         self._at: dict[int | None, _OpenCall] = {}
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the answer has come to its end: what may follow it cannot make it worse."""
-        return self.finished and self._reason != "error"
+    def read(self, frame: bytes) -> Iterator[StreamEvent]:
+        """The events of the next chunk; nothing once the answer has ended, but its usage.
 
-    def read(self, chunk: Chunk) -> Iterator[StreamEvent]:
-        """The events of the next chunk; nothing once the answer has ended, but its usage."""
+        :raises ValueError: when it is not the JSON of a chunk.
+        :raises ErrorFrameError: when it is an error, and the answer has not come to its end.
+        """
+        chunk = chunk_from(frame)
+        if chunk.error and not (self.finished and self._reason != "error"):
+            raise ErrorFrameError(chunk.error)
         if chunk.usage and isinstance(chunk.usage, dict):
             self._usage = chunk.usage
         if self.finished or not chunk.choices or chunk.choices[0] is None:

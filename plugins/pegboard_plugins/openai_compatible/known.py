@@ -5,78 +5,31 @@ from typing import Any
 
 import msgspec
 
+from pegboard.providers import Endpoint
+
 LOCAL_TIMEOUT_S = 600.0
 """A local server may load a model of many gigabytes before it answers."""
+_NPM = "@ai-sdk/openai-compatible"
+_SEEING = {"input": ["text", "image", "pdf"], "output": ["text"]}
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """A server whose address is known.
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server differs from the others in what it reads.
 
-    `env` may hold the key, none means that it takes none; `url_env` may hold another address.
-    `sees` is whether models of unknown name are sent images and PDFs.
+    `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
+    tool's.
     """
 
-    name: str
-    url: str
-    env: tuple[str, ...] = ()
-    url_env: str = ""
     limit_field: str = "max_tokens"
-    cache_key: bool = False
     usage_option: bool = True
+    cache_key: bool = False
     short_ids: bool = False
-    sees: bool = False
-    timeout_s: float = 60.0
 
 
-KNOWN: Mapping[str, Known] = {
-    "openai": Known(
-        name="OpenAI",
-        url="https://api.openai.com/v1",
-        env=("OPENAI_API_KEY",),
-        url_env="OPENAI_BASE_URL",
-        limit_field="max_completion_tokens",
-        cache_key=True,
-        sees=True,
-    ),
-    "openrouter": Known(
-        name="OpenRouter",
-        url="https://openrouter.ai/api/v1",
-        env=("OPENROUTER_API_KEY",),
-        sees=True,
-    ),
-    "groq": Known(name="Groq", url="https://api.groq.com/openai/v1", env=("GROQ_API_KEY",)),
-    "deepseek": Known(
-        name="DeepSeek", url="https://api.deepseek.com/v1", env=("DEEPSEEK_API_KEY",)
-    ),
-    "mistral": Known(
-        name="Mistral",
-        url="https://api.mistral.ai/v1",
-        env=("MISTRAL_API_KEY",),
-        usage_option=False,
-        short_ids=True,
-    ),
-    "xai": Known(name="xAI", url="https://api.x.ai/v1", env=("XAI_API_KEY",)),
-    "together": Known(
-        name="Together AI", url="https://api.together.xyz/v1", env=("TOGETHER_API_KEY",)
-    ),
-    "fireworks": Known(
-        name="Fireworks AI",
-        url="https://api.fireworks.ai/inference/v1",
-        env=("FIREWORKS_API_KEY",),
-    ),
-    "cerebras": Known(name="Cerebras", url="https://api.cerebras.ai/v1", env=("CEREBRAS_API_KEY",)),
-    "ollama": Known(
-        name="Ollama",
-        url="http://127.0.0.1:11434/v1",
-        url_env="OLLAMA_HOST",
-        timeout_s=LOCAL_TIMEOUT_S,
-    ),
-    "lmstudio": Known(name="LM Studio", url="http://127.0.0.1:1234/v1", timeout_s=LOCAL_TIMEOUT_S),
-    "vllm": Known(name="vLLM", url="http://127.0.0.1:8000/v1", timeout_s=LOCAL_TIMEOUT_S),
-    "llamacpp": Known(name="llama.cpp", url="http://127.0.0.1:8080/v1", timeout_s=LOCAL_TIMEOUT_S),
+QUIRKS: Mapping[str, Quirks] = {
+    "openai": Quirks(limit_field="max_completion_tokens", cache_key=True),
+    "mistral": Quirks(usage_option=False, short_ids=True),
 }
-
-_SEEING = {"input": ["text", "image", "pdf"], "output": ["text"]}
 
 
 def _openai(context: int, output: int, cost: tuple[float, float, float]) -> dict[str, Any]:
@@ -89,27 +42,80 @@ def _reasoning(facts: dict[str, Any]) -> dict[str, Any]:
     return {**facts, "reasoning": True, "temperature": False}
 
 
-def known_models(provider_id: str) -> Mapping[str, Mapping[str, Any]]:
-    """Models of a provider in models.dev's form: tokens, and US dollars per million of them."""
-    if provider_id != "openai":
-        return {}
-    return {
-        "gpt-5": _reasoning(_openai(400_000, 128_000, (1.25, 10, 0.125))),
-        "gpt-5-mini": _reasoning(_openai(400_000, 128_000, (0.25, 2, 0.025))),
-        "gpt-5-nano": _reasoning(_openai(400_000, 128_000, (0.05, 0.4, 0.005))),
-        "o3": _reasoning(_openai(200_000, 100_000, (2, 8, 0.5))),
-        "o4-mini": _reasoning(_openai(200_000, 100_000, (1.1, 4.4, 0.275))),
-        "gpt-4.1": _openai(1_047_576, 32_768, (2, 8, 0.5)),
-        "gpt-4.1-mini": _openai(1_047_576, 32_768, (0.4, 1.6, 0.1)),
-        "gpt-4o": _openai(128_000, 16_384, (2.5, 10, 1.25)),
-        "gpt-4o-mini": _openai(128_000, 16_384, (0.15, 0.6, 0.075)),
-    }
+_OPENAI = {
+    "gpt-5": _reasoning(_openai(400_000, 128_000, (1.25, 10, 0.125))),
+    "gpt-5-mini": _reasoning(_openai(400_000, 128_000, (0.25, 2, 0.025))),
+    "gpt-5-nano": _reasoning(_openai(400_000, 128_000, (0.05, 0.4, 0.005))),
+    "o3": _reasoning(_openai(200_000, 100_000, (2, 8, 0.5))),
+    "o4-mini": _reasoning(_openai(200_000, 100_000, (1.1, 4.4, 0.275))),
+    "gpt-4.1": _openai(1_047_576, 32_768, (2, 8, 0.5)),
+    "gpt-4.1-mini": _openai(1_047_576, 32_768, (0.4, 1.6, 0.1)),
+    "gpt-4o": _openai(128_000, 16_384, (2.5, 10, 1.25)),
+    "gpt-4o-mini": _openai(128_000, 16_384, (0.15, 0.6, 0.075)),
+}
+"""OpenAI's models in models.dev's form: tokens, and US dollars per million of them."""
 
 
-def thinks(provider_id: str, model_id: str) -> bool:
-    """Whether an OpenAI model of unknown name is one that reasons, and takes no temperature."""
-    prefixes = ("o1", "o3", "o4", "gpt-5")
-    return provider_id == "openai" and model_id.startswith(prefixes) and "chat" not in model_id
+def openai_assumed(model_id: str) -> Mapping[str, Any]:
+    """What holds of an OpenAI model of unknown name: one that reasons takes no temperature."""
+    thinks = model_id.startswith(("o1", "o3", "o4", "gpt-5")) and "chat" not in model_id
+    return _reasoning({"attachment": True}) if thinks else {"attachment": True}
+
+
+def _sees(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - true of every model
+    return {"attachment": True}
+
+
+def _hosted(server: str, name: str, url: str, variable: str) -> Endpoint:
+    return Endpoint(id=server, name=name, url=url, env=(variable,), npm=_NPM)
+
+
+def _local(server: str, name: str, port: int, start: str, url_env: str = "") -> Endpoint:
+    return Endpoint(
+        id=server,
+        name=name,
+        url=f"http://127.0.0.1:{port}/v1",
+        url_env=url_env,
+        timeout_s=LOCAL_TIMEOUT_S,
+        start=start,
+        npm=_NPM,
+    )
+
+
+_SERVERS = (
+    Endpoint(
+        id="openai",
+        name="OpenAI",
+        url="https://api.openai.com/v1",
+        env=("OPENAI_API_KEY",),
+        url_env="OPENAI_BASE_URL",
+        models=_OPENAI,
+        assumed=openai_assumed,
+        npm="@ai-sdk/openai",
+    ),
+    Endpoint(
+        id="openrouter",
+        name="OpenRouter",
+        url="https://openrouter.ai/api/v1",
+        env=("OPENROUTER_API_KEY",),
+        assumed=_sees,
+        npm=_NPM,
+    ),
+    _hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    _hosted("deepseek", "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    _hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    _hosted("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY"),
+    _hosted("together", "Together AI", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    _hosted(
+        "fireworks", "Fireworks AI", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"
+    ),
+    _hosted("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    _local("ollama", "Ollama", 11434, "ollama serve", "OLLAMA_HOST"),
+    _local("lmstudio", "LM Studio", 1234, "lms server start"),
+    _local("vllm", "vLLM", 8000, "vllm serve MODEL"),
+    _local("llamacpp", "llama.cpp", 8080, "llama-server -m MODEL.gguf --jinja"),
+)
+KNOWN: Mapping[str, Endpoint] = {endpoint.id: endpoint for endpoint in _SERVERS}
 
 
 def ollama_url(host: str) -> str:

@@ -14,14 +14,18 @@ import msgspec
 
 from pegboard.providers import (
     Call,
+    Endpoint,
     Media,
     ModelMessage,
     ModelRequest,
+    Post,
     Reasoning,
     Result,
     Text,
     ToolDefinition,
 )
+from pegboard.schema.model import Model
+from pegboard_plugins.openai_compatible.known import Quirks
 
 _SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")
 _CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
@@ -31,25 +35,40 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What differs from server to server in a request, and so in an encoded message.
+    """What differs from model to model in a request, and so in an encoded message.
 
     `inputs` are the media that the model takes, `reasoning_field` is where its earlier reasoning
-    goes back, if anywhere. `short_ids` is Mistral's rule: nine letters or digits, and no user
-    message straight after a tool's.
+    goes back, if anywhere.
     """
 
     inputs: frozenset[str] = frozenset()
     reasoning_field: str = ""
-    short_ids: bool = False
-    limit_field: str = "max_tokens"
-    usage_option: bool = True
-    cache_key: bool = False
+    quirks: Quirks = Quirks()
 
     @cached_property
     def key(self) -> str:
         """The name that messages keep their encoded form under."""
-        marks = (*sorted(self.inputs), self.reasoning_field, "9" if self.short_ids else "")
-        return f"openai:{':'.join(marks)}"
+        short_ids = "9" if self.quirks.short_ids else ""
+        return f"openai:{':'.join((*sorted(self.inputs), self.reasoning_field, short_ids))}"
+
+
+def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirks) -> Post:
+    """The request to a server with these quirks."""
+    return Post(
+        endpoint.at("chat/completions"),
+        {"authorization": f"Bearer {key}"} if key else {},
+        encode_request(request, _dialect(request.model, quirks)),
+    )
+
+
+def _dialect(model: Model, quirks: Quirks) -> Dialect:
+    inputs, interleaved = model.capabilities.input, model.capabilities.interleaved
+    media = ("image", "audio", "pdf", "video")
+    return Dialect(
+        inputs=frozenset(kind for kind in media if getattr(inputs, kind)),
+        reasoning_field=interleaved.get("field", "") if isinstance(interleaved, dict) else "",
+        quirks=quirks,
+    )
 
 
 def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
@@ -57,7 +76,7 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     fields = {
         "model": request.model.api.id,
         "stream": True,
-        **({"stream_options": {"include_usage": True}} if dialect.usage_option else {}),
+        **({"stream_options": {"include_usage": True}} if dialect.quirks.usage_option else {}),
         **({"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}),
         **_parameters(request, dialect),
     }
@@ -79,7 +98,7 @@ def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
     """The messages; those that are kept cost nothing here but to be found."""
     key = dialect.key
     found = [message.encoded.get(key) or encode_message(message, dialect) for message in messages]
-    if not dialect.short_ids:
+    if not dialect.quirks.short_ids:
         return found
     encoded: list[bytes] = []
     before = ""
@@ -97,8 +116,8 @@ def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
     chosen = {
         "temperature": request.temperature if capable else None,
         "top_p": request.top_p if capable else None,
-        dialect.limit_field: request.max_output_tokens,
-        "prompt_cache_key": request.session_id if dialect.cache_key else None,
+        dialect.quirks.limit_field: request.max_output_tokens,
+        "prompt_cache_key": request.session_id if dialect.quirks.cache_key else None,
         **{snake_case(name): value for name, value in request.options.items()},
     }
     return {name: value for name, value in chosen.items() if value not in (None, "")}
@@ -152,7 +171,7 @@ def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
     ]
     media = [_media(item, dialect) for result in results for item in result.media]
     if media:
-        if dialect.short_ids:
+        if dialect.quirks.short_ids:
             values.append({"role": "assistant", "content": "Done."})
         heading = {"type": "text", "text": "Attached by the tools above:"}
         values.append({"role": "user", "content": _folded([heading, *media])})
@@ -168,7 +187,7 @@ def _call(call: Call, dialect: Dialect) -> dict[str, Any]:
 
 
 def _call_id(given: str, dialect: Dialect) -> str:
-    if not dialect.short_ids or _SHORT_ID.fullmatch(given):
+    if not dialect.quirks.short_ids or _SHORT_ID.fullmatch(given):
         return given
     return hashlib.sha256(given.encode()).hexdigest()[:9]
 

@@ -1,10 +1,13 @@
 """Which providers and models there are, by what the user configured."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
 
+from pegboard.contract.providers import Endpoint
 from pegboard.errors import InvalidInputError
+from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
     CacheCost,
@@ -16,17 +19,22 @@ from pegboard.schema.model import (
     ModelCost,
     ModelLimit,
 )
-from pegboard_plugins.openai_compatible import endpoints, register_providers
-from pegboard_plugins.openai_compatible.provider import Endpoint, OpenAICompatible
+from pegboard_plugins.openai_compatible import register_providers
 
 LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}
+
+
+def _providers(
+    environ: Mapping[str, str] | None = None, **providers: ProviderConfig
+) -> dict[str, HttpProvider]:
+    found = asyncio.run(register_providers(Config(provider=providers), environ or {}))
+    return {one.id: one for one in found if isinstance(one, HttpProvider)}
 
 
 def _endpoints(
     environ: Mapping[str, str] | None = None, **providers: ProviderConfig
 ) -> dict[str, Endpoint]:
-    found = endpoints(Config(provider=providers), environ or {})
-    return {endpoint.id: endpoint for endpoint in found}
+    return {name: one.endpoint for name, one in _providers(environ, **providers).items()}
 
 
 async def test_the_known_providers_are_registered() -> None:
@@ -50,6 +58,7 @@ def test_a_provider_with_a_base_url_is_added() -> None:
         headers={"X-A": "1"},
         options={"seed": 1},
         timeout_s=5,
+        npm="@ai-sdk/openai-compatible",
     )
 
 
@@ -85,10 +94,8 @@ def test_the_forms_of_ollama_s_host(host: str, url: str) -> None:
 
 
 def test_models_are_listed_only_when_they_can_be_used() -> None:
-    openai = _endpoints()["openai"]
-
-    without = OpenAICompatible(openai, {})
-    with_key = OpenAICompatible(openai, {"OPENAI_API_KEY": "k"})
+    without = _providers()["openai"]
+    with_key = _providers({"OPENAI_API_KEY": "k"})["openai"]
 
     assert without.models() == ()
     assert "gpt-5" in [model.id for model in with_key.models()]
@@ -96,18 +103,18 @@ def test_models_are_listed_only_when_they_can_be_used() -> None:
 
 
 def test_any_model_of_a_provider_without_a_list_and_none_beside_a_list() -> None:
-    found = _endpoints(
+    found = _providers(
         free=ProviderConfig(options=LOCAL), bound=ProviderConfig(options=LOCAL, models={"m": {}})
     )
 
-    assert OpenAICompatible(found["free"], {}).resolve("anything")
-    assert OpenAICompatible(found["bound"], {}).resolve("m")
-    assert OpenAICompatible(found["bound"], {}).resolve("anything") is None
-    assert OpenAICompatible(found["free"], {}).resolve("") is None
+    assert found["free"].resolve("anything")
+    assert found["bound"].resolve("m")
+    assert found["bound"].resolve("anything") is None
+    assert found["free"].resolve("") is None
 
 
 def test_a_reasoning_model_of_openai_takes_no_temperature() -> None:
-    openai = OpenAICompatible(_endpoints()["openai"], {})
+    openai = _providers()["openai"]
 
     reasons, chats = openai.resolve("gpt-5.9"), openai.resolve("gpt-5-chat-latest")
 
@@ -136,7 +143,7 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
     }
     settings = ProviderConfig(options=LOCAL, models={"m": facts})
 
-    model = OpenAICompatible(_endpoints(mine=settings)["mine"], {}).resolve("m")
+    model = _providers(mine=settings)["mine"].resolve("m")
 
     assert model == Model(
         id="m",
@@ -159,7 +166,7 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
 
 def test_a_wrong_fact_names_its_key() -> None:
     settings = ProviderConfig(options=LOCAL, models={"m": {"limit": {"context": "many"}}})
-    provider = OpenAICompatible(_endpoints(mine=settings)["mine"], {})
+    provider = _providers(mine=settings)["mine"]
 
     with pytest.raises(InvalidInputError, match=r"provider\.mine\.models\.m.*context"):
         provider.resolve("m")

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 import model_server as ms
 from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
+from pegboard.providers.description import model_from
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible.models import model_from
+from pegboard_plugins.openai_compatible.known import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request, snake_case
 from provider_run import READ, events_of, provider_at, request_for, user
 
@@ -21,7 +22,7 @@ SOUND = Media(mime="audio/wav", url="data:audio/wav;base64,aGk=")
 
 
 def _model(**facts: Any) -> Model:
-    return model_from("test", "m", facts, url="")
+    return model_from("test", "m", facts, url="", npm="")
 
 
 def _seeing() -> Model:
@@ -117,7 +118,7 @@ def calls_of_an_encoding(messages: int, *, dialect: Dialect) -> int:
 
 @pytest.mark.parametrize("short_ids", [False, True])
 def test_a_kept_message_costs_no_call(*, short_ids: bool) -> None:
-    few, many = (Dialect(short_ids=short_ids) for _ in range(2))
+    few, many = (Dialect(quirks=Quirks(short_ids=short_ids)) for _ in range(2))
 
     assert calls_of_an_encoding(2, dialect=few) == calls_of_an_encoding(1000, dialect=many)
 

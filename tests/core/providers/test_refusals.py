@@ -35,13 +35,30 @@ def _json(status: int, body: object, **headers: str) -> list[ms.Piece]:
     return [ms.Status(code=status, headers=head), content]
 
 
-async def test_p1_a_refused_connection_can_be_tried_again_and_names_the_host() -> None:
+def _unused_port() -> int:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    provider = provider_at(f"http://127.0.0.1:{port}/v1")
+        port: int = unused.getsockname()[1]
+        return port
 
-    with pytest.raises(ProviderError, match=f"cannot reach 127.0.0.1:{port}") as caught:
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_p1_a_port_of_this_machine_that_nobody_listens_on_is_told_at_once(host: str) -> None:
+    port = _unused_port()
+    provider = provider_at(f"http://{host}:{port}/v1", start="serve it")
+
+    with pytest.raises(ProviderError) as caught:
+        await events_of(provider, request_for(provider.resolve("m")))
+
+    assert not caught.value.retryable
+    assert str(caught.value) == f"test: nothing listens at {host}:{port}; start it with `serve it`"
+
+
+async def test_p1_another_machine_that_refuses_can_be_tried_again_and_is_named() -> None:
+    proxy = f"http://127.0.0.1:{_unused_port()}"
+    provider = provider_at("http://model.example/v1", {"http_proxy": proxy})
+
+    with pytest.raises(ProviderError, match=r"cannot reach model\.example") as caught:
         await events_of(provider, request_for(provider.resolve("m")))
 
     assert caught.value.retryable

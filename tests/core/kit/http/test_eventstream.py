@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard_plugins.openai_compatible import sse
+from pegboard.kit.http import eventstream
 
 
 def _parsed(*pieces: bytes) -> list[bytes]:
-    parser = sse.EventParser()
+    parser = eventstream.EventParser()
     return [event for piece in pieces for event in parser.feed(piece)] + parser.rest()
 
 
@@ -55,9 +55,9 @@ def test_any_cut_of_a_stream_gives_the_same_events(
 
 
 def test_an_event_over_16_mb_is_refused() -> None:
-    parser = sse.EventParser()
+    parser = eventstream.EventParser()
     for _ in range(16):
         assert parser.feed(b"x" * (1 << 20)) == []
 
-    with pytest.raises(sse.LineTooLongError):
+    with pytest.raises(eventstream.LineTooLongError):
         parser.feed(b"x")

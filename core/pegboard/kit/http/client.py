@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
-from pegboard_plugins.openai_compatible.connection import BrokenAnswerError, Connection
+from pegboard.kit.http.connection import BrokenAnswerError, Connection
 
 IDLE_LIMIT = 8
 """Sockets that are kept for later: as many as subagents are likely to run at once."""
@@ -32,7 +32,7 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 class Client:
-    """Posts requests; one for each provider, closed with it.
+    """Sends requests; one for each provider, closed with it.
 
     `env` gives the proxies (`HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`) and
     `SSL_CERT_FILE`. Redirects are not followed, so that no credential goes to another host.
@@ -43,17 +43,18 @@ class Client:
         self._idle: list[tuple[Origin, Connection]] = []
         self._tls: ssl.SSLContext | None = None
 
-    async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Connection:
+    async def send(self, url: str, headers: Mapping[str, str], body: bytes = b"") -> Connection:
         """The connection, when the head of the answer is there; give it back with `release`.
 
-        The caller limits the time; cancelling closes the socket at once.
+        With a body it is a POST, else a GET. The caller limits the time; cancelling closes the
+        socket at once.
 
         :raises OSError: when the server cannot be reached, or breaks the connection.
         :raises ValueError: when `url` is not an HTTP URL.
         """
         parts = urlsplit(url)
         origin = self._origin(parts)
-        head = _head(origin, parts, headers, len(body))
+        head = _head(origin, parts, headers, body)
         connection = self._take(origin)
         if connection:
             try:
@@ -179,21 +180,22 @@ async def _exchange(connection: Connection, head: bytes, body: bytes = b"") -> C
     return connection
 
 
-def _head(origin: Origin, url: SplitResult, headers: Mapping[str, str], length: int) -> bytes:
+def _head(origin: Origin, url: SplitResult, headers: Mapping[str, str], body: bytes) -> bytes:
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     by_proxy = origin.proxy and origin.scheme == "http"
     target = f"http://{origin.authority}{path}" if by_proxy else path
     fields = {
         "host": origin.authority,
         **{name.lower(): value for name, value in headers.items()},
-        "content-length": str(length),
+        **({"content-length": str(len(body))} if body else {}),
     }
     for name, value in fields.items():
         if any(character in name + value for character in "\r\n\0"):
             raise ValueError(f"the header {name!r} has a line break in it")
     lines = [f"{name}: {value}" for name, value in fields.items()]
     login = _proxy_login(urlsplit(origin.proxy or "")) if by_proxy else []
-    return "\r\n".join([f"POST {target} HTTP/1.1", *lines, *login, "", ""]).encode("latin-1")
+    first = f"{'POST' if body else 'GET'} {target} HTTP/1.1"
+    return "\r\n".join([first, *lines, *login, "", ""]).encode("latin-1")
 
 
 def _proxy_login(proxy: SplitResult) -> list[str]:

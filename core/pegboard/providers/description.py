@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard import InvalidInputError
+from pegboard.errors import InvalidInputError
 from pegboard.schema.model import (
     CacheCost,
     Capabilities,
@@ -47,7 +47,7 @@ class _Facts(msgspec.Struct, frozen=True):
     family: str = ""
     release_date: str = ""
     status: str = "active"
-    attachment: bool | None = None
+    attachment: bool = False
     reasoning: bool = False
     temperature: bool = True
     tool_call: bool = True
@@ -61,9 +61,9 @@ class _Facts(msgspec.Struct, frozen=True):
 
 
 def model_from(
-    provider_id: str, model_id: str, facts: Mapping[str, Any], *, url: str, sees: bool = False
+    provider_id: str, model_id: str, facts: Mapping[str, Any], *, url: str, npm: str
 ) -> Model:
-    """The model that the facts describe; `sees` stands in where they say nothing of media.
+    """The model that the facts describe; `npm` is the client that OpenCode would use for it.
 
     :raises InvalidInputError: when a fact has a value of the wrong type.
     """
@@ -76,8 +76,8 @@ def model_from(
         id=model_id,
         provider_id=provider_id,
         name=read.name or model_id,
-        api=ModelApi(id=read.id or model_id, url=url, npm="@ai-sdk/openai-compatible"),
-        capabilities=_capabilities(read, sees=sees),
+        api=ModelApi(id=read.id or model_id, url=url, npm=npm),
+        capabilities=_capabilities(read),
         cost=_cost(read.cost) if read.cost else None,
         limit=ModelLimit(
             context=read.limit.context, output=read.limit.output, input=read.limit.input
@@ -91,13 +91,13 @@ def model_from(
     )
 
 
-def _capabilities(facts: _Facts, *, sees: bool) -> Capabilities:
+def _capabilities(facts: _Facts) -> Capabilities:
     if facts.modalities:
         inputs = _modalities(facts.modalities.input)
         outputs = _modalities(facts.modalities.output)
     else:
-        media = sees if facts.attachment is None else facts.attachment
-        inputs, outputs = Modalities(image=media, pdf=media), Modalities()
+        inputs = Modalities(image=facts.attachment, pdf=facts.attachment)
+        outputs = Modalities()
     return Capabilities(
         temperature=facts.temperature,
         reasoning=facts.reasoning,

@@ -1,0 +1,165 @@
+"""One request to a model over HTTP: what is sent, what is read, and what each failure means."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from urllib.parse import urlsplit
+
+from pegboard.contract.providers import (
+    AnswerReader,
+    Endpoint,
+    ErrorFrameError,
+    ModelRequest,
+    Post,
+    StreamEvent,
+    WireFormat,
+)
+from pegboard.errors import ProviderAuthError, ProviderError
+from pegboard.kit.http.client import Client
+from pegboard.kit.http.connection import Connection
+from pegboard.kit.http.eventstream import EventStream
+from pegboard.providers.refusals import Refusals
+
+TAIL_S = 5.0
+"""How long the usage may take to come once the model has said that it has ended."""
+ERROR_BODY_BYTES = 1 << 16
+ERROR_BODY_S = 10.0
+_SHORTEST_SECRET = 8
+"""A shorter key is none, but a word such as `none` or `local` for a server that looks at no key."""
+_OK = 200
+_REDIRECTS = range(300, 400)
+_HEADERS = {
+    "accept": "text/event-stream",
+    "accept-encoding": "identity",
+    "content-type": "application/json",
+    "user-agent": "pegboard",
+}
+
+
+class Exchange:
+    """The requests to one endpoint, over sockets that are kept for the next."""
+
+    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str]) -> None:
+        self._endpoint = endpoint
+        self._client = Client(environ)
+
+    async def events(
+        self, wire: WireFormat, request: ModelRequest, find_key: Callable[[], str]
+    ) -> AsyncGenerator[StreamEvent, None]:
+        """The answer, event by event; closing the iterator closes the socket.
+
+        :raises ProviderError: when the model cannot be asked or the answer breaks off.
+        """
+        key = find_key()
+        place = self._endpoint
+        if place.env and not key:
+            text = f"{place.name} needs a key. {place.key_place}"
+            raise ProviderAuthError(text, provider_id=place.id)
+        answer = _Answer(wire.reader(request), Refusals(self._endpoint, wire.meanings))
+        post = wire.encode(request, self._endpoint, key)
+        connection = await self._post(post, request, answer.refusals)
+        over = False
+        try:
+            stream = await answer.accepted(connection, key)
+            while frames := await answer.frames(stream, request.idle_timeout_s):
+                for frame in frames:
+                    for event in answer.read(frame, stream):
+                        yield event
+            over = True
+            for event in answer.reader.end():
+                yield event
+        finally:
+            if over:
+                self._client.release(post.url, connection)
+            else:
+                connection.abort()
+
+    async def aclose(self) -> None:
+        """Close the sockets that wait for a next request."""
+        await self._client.aclose()
+
+    async def _post(self, post: Post, request: ModelRequest, refusals: Refusals) -> Connection:
+        """The connection, with the head of the answer there."""
+        headers = dict(_HEADERS)
+        for source in (post.headers, request.headers):
+            headers.update({name.lower(): value for name, value in source.items()})
+        timeout_s = self._endpoint.timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await self._client.send(post.url, headers, post.body)
+        except TimeoutError as error:
+            raise refusals.broken(f"no answer began within {timeout_s:g} s") from error
+        except OSError as error:
+            raise refusals.unreachable(urlsplit(post.url), error) from error
+        except ValueError as error:
+            raise ProviderError(
+                f"{self._endpoint.id}: {error}", provider_id=self._endpoint.id
+            ) from error
+
+
+class _Answer:
+    """One answer, from its head to its end."""
+
+    def __init__(self, reader: AnswerReader, refusals: Refusals) -> None:
+        self.reader = reader
+        self.refusals = refusals
+        self._heard = False
+
+    async def accepted(self, connection: Connection, key: str) -> EventStream:
+        """The stream of an answer that is one; what else the server says is an error."""
+        status, headers = connection.status, connection.headers
+        content_type = headers.get("content-type", "").lower()
+        try:
+            stream = EventStream(connection, whole="json" in content_type)
+            if status == _OK and "html" not in content_type:
+                return stream
+            body = await stream.body(ERROR_BODY_BYTES, ERROR_BODY_S)
+        except OSError as error:
+            if status == _OK:
+                raise self.refusals.broken(str(error)) from error
+            body = b""
+        text = _without(key, body.decode("utf-8", "replace"))
+        if status in _REDIRECTS:
+            raise self.refusals.moved(status, headers)
+        if status == _OK:
+            raise self.refusals.no_stream(content_type, text)
+        safe = {name: _without(key, value) for name, value in headers.items()}
+        raise self.refusals.refused(status, safe, text)
+
+    async def frames(self, stream: EventStream, idle_s: float) -> list[bytes]:
+        """The data of the events that have come; none when the answer is over.
+
+        Once the model has said that it has ended, only its usage is missing, which is no
+        reason to fail.
+        """
+        finished = self.reader.finished
+        try:
+            frames = await stream.read(TAIL_S if finished else idle_s)
+        except TimeoutError as error:
+            if finished:
+                return []
+            raise self.refusals.broken(f"nothing came for {idle_s:g} s") from error
+        except OSError as error:
+            if finished:
+                return []
+            raise self.refusals.broken(str(error)) from error
+        if not frames and not (stream.complete or finished):
+            raise self.refusals.broken("the answer broke off before its end")
+        return frames
+
+    def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
+        """The events of a frame; of one that cannot be read none, if the answer is at its end."""
+        try:
+            for event in self.reader.read(frame):
+                self._heard = True
+                yield event
+        except ErrorFrameError as error:
+            raise self.refusals.in_stream(error.error) from error
+        except ValueError as error:
+            if not self.reader.finished:
+                raise self.refusals.broken(f"the answer cannot be read: {error}") from error
+        if stream.is_whole and not (self._heard or self.reader.finished):
+            raise self.refusals.no_stream("JSON", frame.decode("utf-8", "replace"))
+
+
+def _without(key: str, text: str) -> str:
+    return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text

@@ -1,0 +1,143 @@
+"""A provider behind HTTP: the server that answers, and the wire format that it is spoken to in.
+
+A plugin writes the wire format: a request as bytes, and the frames of an answer as events. The
+rest is here and in `exchange`: key, options, time limits, proxies, certificates, sockets that are
+used again, and errors. Nothing of HTTP is loaded before the first request.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from pegboard.contract.providers import Endpoint, ModelRequest, StreamEvent, WireFormat
+from pegboard.schema.config import Config, ProviderConfig
+from pegboard.schema.model import Model
+
+if TYPE_CHECKING:
+    from pegboard.providers.exchange import Exchange
+
+OWN_OPTIONS = ("baseURL", "apiKey", "headers", "timeout_s", "timeout")
+"""Options of a provider that say how it is reached, and go into no request."""
+COMPATIBLE = "@ai-sdk/openai-compatible"
+
+
+class HttpProvider:
+    """The models of one endpoint, each in the wire format that `wire` gives for it.
+
+    `wire` is called for a request: there a plugin imports what it needs for one. `environ` is
+    where keys, proxies and certificates are looked up.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, wire: Callable[[Model], WireFormat], environ: Mapping[str, str]
+    ) -> None:
+        self.endpoint = endpoint
+        self._wire = wire
+        self._environ = environ
+        self._exchange: Exchange | None = None
+
+    @property
+    def id(self) -> str:
+        """The name in `provider/model`."""
+        return self.endpoint.id
+
+    @property
+    def name(self) -> str:
+        """The name for people."""
+        return self.endpoint.name
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The variables that may hold the key."""
+        return self.endpoint.env
+
+    def models(self) -> Sequence[Model]:
+        """The models that are declared or known; none while the key is missing."""
+        if self.endpoint.env and not self._key():
+            return ()
+        return tuple(self._model(model_id) for model_id in self.endpoint.models)
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The model of this id; None if the configuration lists others only."""
+        if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
+            return None
+        return self._model(model_id)
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer, event by event; closing the iterator closes the socket.
+
+        :raises ProviderError: when the model cannot be asked or the answer breaks off.
+        """
+        from pegboard.providers.exchange import Exchange  # brings the HTTP parser
+
+        self._exchange = self._exchange or Exchange(self.endpoint, self._environ)
+        return self._exchange.events(self._wire(request.model), self._whole(request), self._key)
+
+    async def aclose(self) -> None:
+        """Close the sockets that wait for a next request."""
+        if self._exchange:
+            await self._exchange.aclose()
+
+    def _whole(self, request: ModelRequest) -> ModelRequest:
+        """The request with what the provider's configuration adds."""
+        headers = {**self.endpoint.headers, **request.model.headers, **request.headers}
+        options = {**self.endpoint.options, **request.options}
+        return replace(request, headers=headers, options=options)
+
+    def _key(self) -> str:
+        found = (self._environ[name] for name in self.endpoint.env if self._environ.get(name))
+        return self.endpoint.key or next(found, "")
+
+    def _model(self, model_id: str) -> Model:
+        from pegboard.providers.description import model_from  # 2 ms of structs
+
+        endpoint = self.endpoint
+        facts = {**endpoint.assumed(model_id), **endpoint.models.get(model_id, {})}
+        return model_from(endpoint.id, model_id, facts, url=endpoint.url, npm=endpoint.npm)
+
+
+def endpoints(
+    config: Config,
+    environ: Mapping[str, str],
+    *,
+    known: Mapping[str, Endpoint],
+    npm: Sequence[str],
+) -> tuple[Endpoint, ...]:
+    """The servers that are known or configured, the configuration over what is known.
+
+    One that is only configured is taken if it has an address and its `npm` is among these: the
+    client that files made for OpenCode name, OpenAI-compatible where they name none.
+    """
+    found = []
+    for name in dict.fromkeys((*known, *config.provider)):
+        settings = config.provider.get(name, ProviderConfig())
+        start = known.get(name)
+        client = settings.npm or COMPATIBLE
+        if start is None and client in npm:
+            start = Endpoint(id=name, name=name, url="", npm=client)
+        if start is not None and (url := _url(start, settings, environ)):
+            found.append(_configured(replace(start, url=url), settings, is_known=name in known))
+    return tuple(found)
+
+
+def _url(known: Endpoint, settings: ProviderConfig, environ: Mapping[str, str]) -> str:
+    by_env = environ.get(known.url_env) if known.url_env else None
+    url = settings.options.get("baseURL") or by_env or settings.api or known.url
+    return url if isinstance(url, str) else ""
+
+
+def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) -> Endpoint:
+    options = settings.options
+    return replace(
+        known,
+        name=settings.name or known.name,
+        url=known.url.rstrip("/"),
+        key=str(options.get("apiKey") or ""),
+        env=settings.env or known.env,
+        headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
+        options={key: value for key, value in options.items() if key not in OWN_OPTIONS},
+        models={**known.models, **settings.models},
+        strict=not is_known and bool(settings.models),
+        timeout_s=float(options.get("timeout_s") or known.timeout_s),
+    )

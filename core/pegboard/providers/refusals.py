@@ -1,0 +1,190 @@
+"""What went wrong with a request, as the error that the engine acts on.
+
+Statuses mean what HTTP says. Servers that use one status for much, or say in a stream what should
+have been a status, are understood by their words: `MEANINGS` holds what is known of them all.
+"""
+
+import errno
+import json
+import re
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import SplitResult
+
+from pegboard.contract.providers import Endpoint, Meaning
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.kit.addresses import is_loopback
+
+EXCERPT_CHARS = 500
+_RETRYABLE = {408, 409, 425, 429}
+_FIRST_ERROR = 400
+_REFUSED = (401, 403)
+_TOO_LARGE = 413
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+MEANINGS: Mapping[Meaning, str] = {
+    "no-money": (
+        r"insufficient_quota|billing|exceeded your current quota|insufficient (balance|credit)"
+        r"|out of credits|payment required|credit balance is too low"
+    ),
+    "policy": r"content[_ -]?(policy|filter|management)|safety (policy|system)|usage polic",
+    "overflow": (
+        r"context_length_exceeded|maximum context length|prompt is too long|exceed_context_size"
+        r"|exceeds the (maximum number of tokens|available context size|context window)"
+        r"|(input|prompt|request).{0,40}(is )?too (long|large).{0,40}(token|context|model)"
+        r"|context (window|length|size).{0,40}exceed|exceed.{0,40}context (window|length|size)"
+        r"|reduce the length of the messages|too many tokens|max_prompt_tokens|token limit exceeded"
+        r"|input length .{0,60}exceed|input token count .{0,40}exceed|request_too_large"
+    ),
+    "refused-key": r"api[_ ]?key.{0,20}(not valid|invalid|expired)|invalid.{0,10}api[_ ]?key",
+    "passing": (
+        r"overloaded|rate.?limit|too.?many.?requests|unavailable|timeout|timed out|server.?error"
+        r"|internal|exhausted|capacity|try again|api_error"
+    ),
+    "final": r"invalid|not.?found|unsupported|authentication|permission",
+}
+"""Expressions, read without regard to case, by what they say of a request."""
+_HTML = r"\s*(<!doctype html|<html)"
+_TITLE = r"(?s)<title[^>]*>(.*?)</title>"
+_SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
+
+
+class Refusals:
+    """The errors of one endpoint; `meanings` are what it says in words of its own."""
+
+    def __init__(self, endpoint: Endpoint, meanings: Mapping[Meaning, str]) -> None:
+        self._endpoint = endpoint
+        self._id = endpoint.id
+        self._meanings = meanings
+
+    def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
+        """The error for an HTTP status that is not 200."""
+        message = _message(body) or f"HTTP status {status}"
+        facts: dict[str, Any] = {
+            "provider_id": self._id,
+            "status": status,
+            "headers": {key: value for key, value in headers.items() if key not in _SECRET_HEADERS},
+            "body": body,
+        }
+        if status == _TOO_LARGE or (status != _TOO_MANY and self._says(body, "overflow")):
+            return ContextOverflowError(f"{self._id}: the request is too long: {message}", **facts)
+        refused = status in _REFUSED or (status < _TOO_MANY and self._says(body, "refused-key"))
+        if refused and not self._says(body, "policy"):
+            place = self._endpoint.key_place
+            text = f"{self._id} refused the credential ({status}): {message}. {place}"
+            return ProviderAuthError(text, **facts)
+        passing = self._passes(status, body)
+        return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)
+
+    def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
+        """The error for a redirect, which is never followed: the key would go along."""
+        target = headers.get("location", "nowhere")
+        return ProviderError(
+            f"{self._id}: the server sends the request on to {target}, which is not followed; "
+            f"set provider.{self._id}.options.baseURL to where the API is",
+            provider_id=self._id,
+            status=status,
+        )
+
+    def in_stream(self, error: object) -> ProviderError:
+        """The error for an error object inside a stream that began with status 200."""
+        body = json.dumps({"error": error}, ensure_ascii=False)
+        code = error.get("code") if isinstance(error, dict) else None
+        if isinstance(code, str) and code.isdigit():
+            code = int(code)
+        if isinstance(code, int) and code >= _FIRST_ERROR:
+            return self.refused(code, {}, body)
+        message = f"{self._id}: {_message(body) or 'the answer broke off'}"
+        if self._says(body, "overflow"):
+            return ContextOverflowError(message, provider_id=self._id, body=body)
+        final = self._says(body, "no-money") or self._says(body, "policy")
+        passing = self._says(body, "passing") or not self._says(body, "final")
+        return ProviderError(
+            message, provider_id=self._id, retryable=passing and not final, body=body
+        )
+
+    def no_stream(self, content_type: str, body: str) -> ProviderError:
+        """The error for an answer of status 200 that is no answer of a model."""
+        what = _message(body) or _excerpt(body) or "nothing"
+        return ProviderError(
+            f"{self._id}: the server answered with {content_type or 'no content type'} instead of "
+            f"a model's answer: {what}; is provider.{self._id}.options.baseURL right?",
+            provider_id=self._id,
+            body=body,
+        )
+
+    def broken(self, what: str) -> ProviderError:
+        """The error for an answer that broke off or cannot be read: worth another attempt."""
+        return ProviderError(f"{self._id}: {what}", provider_id=self._id, retryable=True)
+
+    def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
+        """The error for a connection that failed; a bad certificate will be as bad the next time.
+
+        So is a port of this machine that nobody listens on: that is told at once.
+        """
+        host = url.netloc.rpartition("@")[2]
+        if _is_refused(error) and is_loopback(url.hostname or ""):
+            start = self._endpoint.start
+            way_out = f"start it with `{start}`" if start else "is the server running?"
+            text = f"{self._id}: nothing listens at {host}; {way_out}"
+            return ProviderError(text, provider_id=self._id)
+        why, hint = error.strerror or str(error), ""
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = error.verify_message
+            hint = "; SSL_CERT_FILE may name a file of further certificates to trust"
+        return ProviderError(
+            f"{self._id}: cannot reach {host}: {why}{hint}",
+            provider_id=self._id,
+            retryable=not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError),
+        )
+
+    def _passes(self, status: int, body: str) -> bool:
+        if status == _TOO_MANY:
+            return not self._says(body, "no-money")
+        if status >= _SERVER_ERROR:
+            return not self._says(body, "policy")
+        return status in _RETRYABLE
+
+    def _says(self, body: str, meaning: Meaning) -> bool:
+        own = self._meanings.get(meaning)
+        # Compiled at the first failure (and kept by `re`), not at every start.
+        known = re.search(MEANINGS[meaning], body, re.IGNORECASE)
+        return known is not None or bool(own and re.search(own, body, re.IGNORECASE))
+
+
+def _is_refused(error: OSError) -> bool:
+    """Whether no address of the host took the connection; asyncio joins the texts of several."""
+    tried = str(error).count("[Errno ")
+    refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
+    return isinstance(error, ConnectionRefusedError) or 0 < tried == refused
+
+
+def _message(body: str) -> str:
+    """The sentence in an error body, of whatever shape; an HTML page's title."""
+    if re.match(_HTML, body, re.IGNORECASE):
+        title = re.search(_TITLE, body, re.IGNORECASE)
+        return f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return _excerpt(body)
+    return _excerpt(_sentence(value))
+
+
+def _sentence(value: object) -> str:
+    if isinstance(value, list) and value:
+        return _sentence(value[0])
+    if not isinstance(value, dict):
+        return value if isinstance(value, str) else ""
+    # OpenRouter's `metadata.raw` is what the server behind it said.
+    for key in ("error", "metadata", "raw", "message", "detail", "msg", "code", "type"):
+        found = _sentence(value.get(key))
+        if found:
+            return found
+    return ""
+
+
+def _excerpt(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}…"
