@@ -412,13 +412,19 @@ class AnswerReader(Protocol):
         ...
 
 
+def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
+    return None
+
+
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     """How a kind of server is spoken to.
 
     `encode` gives the request, with the key where it belongs; `reader` makes what reads its
-    answer. `meanings` are expressions for the words of its errors, beside those that are known.
+    answer. `go_on` is asked at an answer's end for a further request, whose answer the same reader
+    reads. `meanings` are expressions for the words of its errors, beside those that are known.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]
     reader: Callable[[ModelRequest], AnswerReader]
+    go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
     meanings: Mapping[Meaning, str] = {}

@@ -54,28 +54,34 @@ class Exchange:
         if place.env and not key:
             text = f"{place.name} needs a key. {place.key_place}"
             raise ProviderAuthError(text, provider_id=place.id)
-        answer = _Answer(wire.reader(request), Refusals(self._endpoint, wire.meanings))
-        post = wire.encode(request, self._endpoint, key)
-        connection = await self._post(post, request, answer.refusals)
-        over = False
-        try:
-            stream = await answer.accepted(connection, key)
-            while frames := await answer.frames(stream, request.idle_timeout_s):
-                for frame in frames:
-                    for event in answer.read(frame, stream):
-                        yield event
-            over = True
-            for event in answer.reader.end():
-                yield event
-        finally:
-            if over:
-                self._client.release(post.url, connection)
-            else:
-                connection.abort()
+        answer = _Answer(wire.reader(request), Refusals(place, wire.meanings))
+        following: ModelRequest | None = request
+        while following is not None:
+            post = wire.encode(following, place, key)
+            connection = await self._post(post, following, answer.refusals)
+            over = False
+            try:
+                stream = await answer.accepted(connection, key)
+                while frames := await answer.frames(stream, request.idle_timeout_s):
+                    for frame in frames:
+                        for event in answer.read(frame, stream):
+                            yield event
+                over = True
+            finally:
+                self._leave(post, connection, over=over)
+            following = wire.go_on(following, answer.reader)
+        for event in answer.reader.end():
+            yield event
 
     async def aclose(self) -> None:
         """Close the sockets that wait for a next request."""
         await self._client.aclose()
+
+    def _leave(self, post: Post, connection: Connection, *, over: bool) -> None:
+        if over:
+            self._client.release(post.url, connection)
+        else:
+            connection.abort()
 
     async def _post(self, post: Post, request: ModelRequest, refusals: Refusals) -> Connection:
         """The connection, with the head of the answer there."""

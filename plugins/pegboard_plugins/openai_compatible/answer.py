@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from math import isfinite
 from typing import Any
 
 import msgspec
@@ -22,6 +21,8 @@ from pegboard.providers import (
     ToolInputEnd,
     ToolInputStart,
     Usage,
+    forgiven,
+    mapping_in,
 )
 
 _FINISH: dict[str, Any] = {
@@ -36,7 +37,6 @@ _FINISH: dict[str, Any] = {
     "error": "error",
 }
 _INDEX_DIGITS = 9
-_TOO_DEEP = "it is nested too deep"
 _CUT = ("length", "content-filter", "error")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
 
@@ -95,30 +95,10 @@ def chunk_from(payload: bytes) -> Chunk:
     try:
         return _decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return _forgiven(payload)
+        value = forgiven(payload).encode()
+        return _decode(value) if value[:1] in b"{[" else Chunk()
     except RecursionError as error:
-        raise ValueError(_TOO_DEEP) from error
-
-
-def _forgiven(payload: bytes) -> Chunk:
-    """Slower: with broken UTF-8, halves of surrogate pairs, and numbers that are none."""
-    text = payload.decode("utf-8", "replace")
-    try:
-        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=str)
-        whole = json.dumps(value, ensure_ascii=False)
-    except RecursionError as error:
-        raise ValueError(_TOO_DEEP) from error
-    if not isinstance(value, dict | list):
-        return Chunk()
-    return _decode(whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-
-
-def _number(text: str) -> float | str:
-    """The number, or its text if it is too great for one."""
-    number = float(text)
-    if not isfinite(number):
-        return text
-    return int(text) if text.lstrip("-").isdecimal() else number
+        raise ValueError("it is nested too deep") from error
 
 
 class _OpenCall:
@@ -274,8 +254,8 @@ def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
     if read is None or wrote is None:
         return None
-    prompt = _mapping(counts.get("prompt_tokens_details"))
-    completion = _mapping(counts.get("completion_tokens_details"))
+    prompt = mapping_in(counts.get("prompt_tokens_details"))
+    completion = mapping_in(counts.get("completion_tokens_details"))
     cached = _count(prompt, "cached_tokens") or _count(counts, "prompt_cache_hit_tokens") or 0
     reasoned = _count(completion, "reasoning_tokens") or 0
     if counts.get("total_tokens") == read + wrote + reasoned:
@@ -308,10 +288,6 @@ def _index(value: object) -> int | None:
 def _id(value: object) -> str:
     """The id of a call, which some servers count; "" for what is none."""
     return str(value) if isinstance(value, str | int | float) else ""
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _plain(content: object) -> str:

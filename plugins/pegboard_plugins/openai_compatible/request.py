@@ -4,7 +4,6 @@ Each message of the history is encoded once and kept with it, so that a step of 
 costs the join of its bytes and nothing more.
 """
 
-import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -23,15 +22,20 @@ from pegboard.providers import (
     Result,
     Text,
     ToolDefinition,
+    encode_json,
+    media_bytes,
+    media_inputs,
+    media_kind,
+    note_instead,
+    snake_case,
+    valid_id,
 )
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.known import Quirks
 
 _SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")
-_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _FILLER = b'{"role":"assistant","content":"Done."}'
-_encode = msgspec.json.Encoder().encode
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -62,10 +66,9 @@ def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirk
 
 
 def _dialect(model: Model, quirks: Quirks) -> Dialect:
-    inputs, interleaved = model.capabilities.input, model.capabilities.interleaved
-    media = ("image", "audio", "pdf", "video")
+    interleaved = model.capabilities.interleaved
     return Dialect(
-        inputs=frozenset(kind for kind in media if getattr(inputs, kind)),
+        inputs=media_inputs(model),
         reasoning_field=interleaved.get("field", "") if isinstance(interleaved, dict) else "",
         quirks=quirks,
     )
@@ -82,15 +85,15 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
     }
     # In one message, because the chat templates of many models take no second one.
     text = "\n\n".join(filter(None, request.system))
-    system = [_encode({"role": "system", "content": text})] if text else []
+    system = [encode_json({"role": "system", "content": text})] if text else []
     history = _history(request.messages, dialect)
-    return b'%b,"messages":[%b]}' % (_encode(fields)[:-1], b",".join([*system, *history]))
+    return b'%b,"messages":[%b]}' % (encode_json(fields)[:-1], b",".join([*system, *history]))
 
 
 def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
     """A message as JSON objects with commas between, which are kept with it."""
     objects = _ENCODERS[message.role](message, dialect)
-    kept = message.encoded[dialect.key] = b",".join([_encode(value) for value in objects])
+    kept = message.encoded[dialect.key] = b",".join([encode_json(value) for value in objects])
     return kept
 
 
@@ -121,11 +124,6 @@ def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
         **{snake_case(name): value for name, value in request.options.items()},
     }
     return {name: value for name, value in chosen.items() if value not in (None, "")}
-
-
-def snake_case(name: str) -> str:
-    """The server's spelling of an option: `reasoningEffort` is `reasoning_effort`."""
-    return _CAPITAL.sub(r"_\1", name).lower()
 
 
 def _tool(tool: ToolDefinition) -> dict[str, Any]:
@@ -182,14 +180,12 @@ _ENCODERS = {"user": _user, "assistant": _assistant, "tool": _results}
 
 
 def _call(call: Call, dialect: Dialect) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": _encode(call.input).decode()}
+    function = {"name": call.name, "arguments": encode_json(call.input).decode()}
     return {"id": _call_id(call.id, dialect), "type": "function", "function": function}
 
 
 def _call_id(given: str, dialect: Dialect) -> str:
-    if not dialect.quirks.short_ids or _SHORT_ID.fullmatch(given):
-        return given
-    return hashlib.sha256(given.encode()).hexdigest()[:9]
+    return valid_id(given, _SHORT_ID, 9) if dialect.quirks.short_ids else given
 
 
 def _folded(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -200,13 +196,9 @@ def _folded(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
 
 
 def _media(media: Media, dialect: Dialect) -> dict[str, Any]:
-    kind = "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
-    name = f'"{media.filename}"' if media.filename else f"a file of type {media.mime}"
-    if kind not in dialect.inputs:
-        return _note(f"ERROR: {name} was left out, because this model does not read {kind} input.")
-    _, _, data = media.url.partition(";base64,")
-    if media.url.startswith("data:") and not data:
-        return _note(f"ERROR: {name} was left out, because it is empty or damaged.")
+    kind, data = media_kind(media), media_bytes(media)
+    if note := note_instead(media, dialect.inputs):
+        return {"type": "text", "text": note}
     if kind == "image":
         return {"type": "image_url", "image_url": {"url": media.url}}
     if kind == "pdf":
@@ -215,8 +207,4 @@ def _media(media: Media, dialect: Dialect) -> dict[str, Any]:
     if kind == "audio" and data and media.mime in _AUDIO:
         audio: Mapping[str, str] = {"data": data, "format": _AUDIO[media.mime]}
         return {"type": "input_audio", "input_audio": audio}
-    return _note(f"ERROR: {name} was left out, because this provider takes no {media.mime}.")
-
-
-def _note(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": f"{text} Tell the user."}
+    return {"type": "text", "text": note_instead(media, dialect.inputs, _AUDIO)}

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 import model_server as ms
 from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.providers.description import model_from
+from pegboard.providers.encoding import snake_case
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.known import Quirks
-from pegboard_plugins.openai_compatible.request import Dialect, encode_request, snake_case
+from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user
 
 IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")

@@ -1,0 +1,117 @@
+"""What wire formats have in common: JSON, names of options, and media that a model cannot take."""
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from pegboard.contract.providers import Media
+from pegboard.schema.model import Model
+
+_MEDIA = ("image", "audio", "pdf", "video")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
+_TOO_DEEP = "it is nested too deep"
+encode_json = msgspec.json.Encoder().encode
+"""JSON without a byte that is not needed."""
+
+
+def snake_case(name: str) -> str:
+    """The servers' spelling of an option: `reasoningEffort` is `reasoning_effort`."""
+    return _CAPITAL.sub(r"_\1", name).lower()
+
+
+def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
+    """The value in a frame; bytes that are no Unicode become replacement characters.
+
+    :raises ValueError: when it is no JSON.
+    """
+    try:
+        return msgspec.json.decode(frame)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return json.loads(forgiven(frame))
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+
+
+def forgiven(frame: bytes) -> str:
+    """The frame as JSON that every parser reads; slower.
+
+    It may have broken UTF-8, halves of surrogate pairs, and numbers that are none.
+
+    :raises ValueError: when it is no JSON.
+    """
+    text = frame.decode("utf-8", "replace")
+    try:
+        value = json.loads(text, parse_int=_number, parse_float=_number, parse_constant=str)
+        whole = json.dumps(value, ensure_ascii=False)
+    except RecursionError as error:
+        raise ValueError(_TOO_DEEP) from error
+    return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _number(text: str) -> float | str:
+    """The number, or its text if it is too great for one."""
+    number = float(text)
+    if not isfinite(number):
+        return text
+    return int(text) if text.lstrip("-").isdecimal() else number
+
+
+def mapping_in(value: object) -> Mapping[str, Any]:
+    """The value, where it is an object; else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def count_in(counts: Mapping[str, Any], name: str) -> int:
+    """A number of tokens; 0 where there is none to trust."""
+    value = counts.get(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return value if 0 <= value < 1 << 40 else 0
+
+
+def valid_id(given: str, pattern: re.Pattern[str], length: int) -> str:
+    """The id of a call, or one made of it where a provider takes no such; the same each time."""
+    return (
+        given if pattern.fullmatch(given) else hashlib.sha256(given.encode()).hexdigest()[:length]
+    )
+
+
+def media_kind(media: Media) -> str:
+    """image, pdf, audio, video, or the first half of another type."""
+    return "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
+
+
+def media_bytes(media: Media) -> str:
+    """The base64 of a `data:` URL; "" for another."""
+    head, _, data = media.url.partition(";base64,")
+    return data if head.startswith("data:") else ""
+
+
+def media_inputs(model: Model) -> frozenset[str]:
+    """The kinds of media that a model reads."""
+    return frozenset(kind for kind in _MEDIA if getattr(model.capabilities.input, kind))
+
+
+def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = ()) -> str:
+    """What a model reads in the place of media that it cannot take, "" if it can.
+
+    `kinds` are those that it reads, `mimes` the types that its provider takes, () for all.
+    """
+    kind = media_kind(media)
+    if kind not in kinds:
+        return _left_out(media, f"this model does not read {kind} input")
+    if media.url.startswith("data:") and not media_bytes(media):
+        return _left_out(media, "it is empty or damaged")
+    if mimes and media.mime not in mimes:
+        return _left_out(media, f"this provider takes no {media.mime}")
+    return ""
+
+
+def _left_out(media: Media, reason: str) -> str:
+    name = f'"{media.filename}"' if media.filename else f"a file of type {media.mime}"
+    return f"ERROR: {name} was left out, because {reason}. Tell the user."
