@@ -1,0 +1,60 @@
+"""Claude through Anthropic's Messages API, and other servers that speak it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pegboard import hookimpl
+from pegboard.providers import Endpoint, HttpProvider, Provider, WireFormat, endpoints
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model
+
+_NPM = "@ai-sdk/anthropic"
+_URL_ENV = "ANTHROPIC_BASE_URL"
+FIRST_ADAPTIVE = (4, 6)
+"""The first version that decides by itself how much to think, and takes no temperature."""
+_FIRST_THINKING = (3, 7)
+
+
+def _assumed(model_id: str) -> Mapping[str, Any]:
+    """What holds of a model of unknown name: all of Claude's read pictures and PDFs."""
+    version = version_of(model_id)
+    return {
+        "attachment": True,
+        "reasoning": version >= _FIRST_THINKING,
+        "temperature": version < FIRST_ADAPTIVE,
+    }
+
+
+def version_of(model_id: str) -> tuple[int, ...]:
+    """The version in a model's name: (4, 6) of `claude-sonnet-4-6`; () where it has none."""
+    return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
+
+
+KNOWN = {
+    "anthropic": Endpoint(
+        id="anthropic",
+        name="Anthropic",
+        url="https://api.anthropic.com/v1",
+        env=("ANTHROPIC_API_KEY",),
+        url_env=_URL_ENV,
+        assumed=_assumed,
+        npm=_NPM,
+    )
+}
+
+
+@hookimpl
+async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Anthropic, and each configured server with this API."""
+    address = env.get(_URL_ENV, "").rstrip("/").removesuffix("/v1")
+    addresses = {**env, _URL_ENV: f"{address}/v1"} if address else env
+    found = endpoints(config, addresses, known=KNOWN, npm=(_NPM,))
+    return tuple(HttpProvider(endpoint, _wire, env) for endpoint in found)
+
+
+def _wire(_: Model) -> WireFormat:
+    from pegboard_plugins.anthropic.answer import MessageReader, go_on  # the first request's
+    from pegboard_plugins.anthropic.request import encode
+
+    return WireFormat(encode=encode, reader=lambda _: MessageReader(), go_on=go_on)

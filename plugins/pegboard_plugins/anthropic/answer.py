@@ -1,0 +1,255 @@
+"""The events of the Messages API, turned into Pegboard's stream of events."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from pegboard.providers import (
+    AnswerReader,
+    ErrorFrameError,
+    ModelMessage,
+    ModelRequest,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+    count_in,
+    decode_json,
+    encode_json,
+    mapping_in,
+)
+
+OWN = "anthropic"
+MOST_PAUSES = 10
+"""An answer that is paused more often is taken as it is."""
+_FINISH: dict[str, Any] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool-calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content-filter",
+    "pause_turn": "other",
+}
+_CUT = ("length", "content-filter")
+"""Ends that leave a tool call in the middle, even where its text happens to parse."""
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block that is being written; `opened` is how it began."""
+
+    id: str
+    opened: dict[str, Any]
+    pieces: list[str] = field(default_factory=list)
+    signature: str = ""
+
+    @property
+    def kind(self) -> str:
+        return str(self.opened.get("type"))
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class MessageReader:
+    """Events of one answer, in order; `finished` is whether the model said that it has ended.
+
+    An answer that the API has paused goes on in a further one: `said` is what to send back then.
+    """
+
+    def __init__(self) -> None:
+        self.finished = False
+        self.pauses = 0
+        self._reason: Any = "unknown"
+        self._paused = False
+        self._said: list[dict[str, Any]] = []
+        self._counts: dict[str, Any] = {}
+        self._spent = Usage()
+        self._open: dict[Any, _Block] = {}
+        self._calls: list[_Block] = []
+        self._blocks = 0
+
+    @property
+    def said(self) -> tuple[dict[str, Any], ...]:
+        """The blocks of an answer that is paused, as they came; none of one that is not."""
+        return tuple(self._said) if self._paused and self.pauses <= MOST_PAUSES else ()
+
+    def read(self, frame: bytes) -> Iterator[StreamEvent]:
+        """The events of the next frame; kinds that are not known are passed over."""
+        event = mapping_in(decode_json(frame))
+        match event.get("type"):
+            case "message_start":
+                self._begin(mapping_in(event.get("message")))
+            case "message":
+                yield from self._whole(event)
+            case "content_block_start":
+                block = dict(mapping_in(event.get("content_block")))
+                yield from self._start(event.get("index"), block)
+            case "content_block_delta":
+                yield from self._delta(event.get("index"), mapping_in(event.get("delta")))
+            case "content_block_stop":
+                yield from self._stop(event.get("index"))
+            case "message_delta":
+                self._counts.update(_counts(event.get("usage")))
+                reason = mapping_in(event.get("delta")).get("stop_reason")
+                if reason:
+                    yield from self._finish(str(reason))
+            case "error":
+                if not self.finished:
+                    raise ErrorFrameError(event.get("error"))
+            case _:
+                return
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The calls that are surely complete, and how the answer ended."""
+        if self._reason not in _CUT:
+            for call in self._calls:
+                yield ToolInputEnd(call.id)
+                yield ToolCall(call.id, str(call.opened.get("name", "")), call.text or "{}")
+            if self._calls:
+                self._reason = "tool-calls"
+        yield StreamFinish(self._reason, self._usage())
+
+    def _begin(self, message: Mapping[str, Any]) -> None:
+        self._spent = self._usage() or Usage()
+        self.finished = self._paused = False
+        self._counts = _counts(message.get("usage"))
+        self._said = []
+
+    def _whole(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """An answer that the server did not stream."""
+        self._begin(message)
+        for place, block in enumerate(message.get("content") or ()):
+            yield from self._start(place, dict(mapping_in(block)))
+            yield from self._stop(place)
+        if message.get("stop_reason"):
+            yield from self._finish(str(message["stop_reason"]))
+
+    def _start(self, index: object, opened: dict[str, Any]) -> Iterator[StreamEvent]:
+        self._blocks += 1
+        kind = opened.get("type")
+        block = _Block(f"{kind}-{self._blocks}", opened)
+        self._open[index] = block
+        if kind == "text":
+            yield TextStart(block.id)
+            yield from self._add(block, opened.get("text"))
+        elif kind == "tool_use":
+            block.id = str(opened.get("id") or block.id)
+            self._calls.append(block)
+            yield ToolInputStart(block.id, str(opened.get("name", "")))
+            if opened.get("input"):
+                yield from self._add(block, encode_json(opened["input"]).decode())
+        else:
+            yield ReasoningStart(block.id)
+            if kind == "thinking":
+                block.signature = str(opened.get("signature") or "")
+                yield from self._add(block, opened.get("thinking"))
+
+    def _delta(self, index: object, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        block = self._open.get(index)
+        if block is None:
+            return
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._add(block, delta.get("text"))
+            case "thinking_delta":
+                yield from self._add(block, delta.get("thinking"))
+            case "input_json_delta":
+                yield from self._add(block, delta.get("partial_json"))
+            case "signature_delta":
+                block.signature += str(delta.get("signature") or "")
+            case _:
+                return
+
+    def _add(self, block: _Block, text: object) -> Iterator[StreamEvent]:
+        if not text or not isinstance(text, str):
+            return
+        block.pieces.append(text)
+        if block.kind == "text":
+            yield TextDelta(block.id, text)
+        elif block.kind == "tool_use":
+            yield ToolInputDelta(block.id, text)
+        elif block.kind == "thinking":
+            yield ReasoningDelta(block.id, text)
+
+    def _stop(self, index: object) -> Iterator[StreamEvent]:
+        block = self._open.pop(index, None)
+        if block is None:
+            return
+        self._said.append(_verbatim(block))
+        if block.kind == "text":
+            yield TextEnd(block.id)
+        elif block.kind != "tool_use":
+            yield ReasoningEnd(block.id, _kept(block))
+
+    def _finish(self, reason: str) -> Iterator[StreamEvent]:
+        self.finished = True
+        self._reason = _FINISH.get(reason, "other")
+        self._paused = reason == "pause_turn"
+        self.pauses += self._paused
+        for index in list(self._open):
+            yield from self._stop(index)
+
+    def _usage(self) -> Usage | None:
+        """Tokens of all requests that the answer took; None where there are none to trust."""
+        counts, spent = self._counts, self._spent
+        if "output_tokens" not in counts:
+            return None
+        wrote = count_in(counts, "output_tokens")
+        details = mapping_in(counts.get("output_tokens_details"))
+        thought = min(count_in(details, "thinking_tokens"), wrote)
+        return Usage(
+            input=spent.input + count_in(counts, "input_tokens"),
+            output=spent.output + wrote - thought,
+            reasoning=spent.reasoning + thought,
+            cache_read=spent.cache_read + count_in(counts, "cache_read_input_tokens"),
+            cache_write=spent.cache_write + count_in(counts, "cache_creation_input_tokens"),
+        )
+
+
+def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
+    """The request that goes on with a paused answer; None if there is none."""
+    if not isinstance(reader, MessageReader) or not reader.said:
+        return None
+    blocks = tuple(Reasoning(text="", metadata={OWN: {"block": each}}) for each in reader.said)
+    said = ModelMessage(role="assistant", content=blocks)
+    return replace(request, messages=(*request.messages, said))
+
+
+def _counts(usage: object) -> dict[str, Any]:
+    return {name: value for name, value in mapping_in(usage).items() if value is not None}
+
+
+def _kept(block: _Block) -> dict[str, Any]:
+    """What a later request needs to say the block again, to the letter: text is stored trimmed."""
+    if block.kind != "thinking":
+        return {OWN: {"block": _verbatim(block)}}
+    tail = block.text[len(block.text.rstrip()) :]
+    return {OWN: {"signature": block.signature, **({"tail": tail} if tail else {})}}
+
+
+def _verbatim(block: _Block) -> dict[str, Any]:
+    """The block as a request repeats it."""
+    match block.kind:
+        case "text":
+            return {"type": "text", "text": block.text}
+        case "thinking":
+            return {"type": "thinking", "thinking": block.text, "signature": block.signature}
+        case "tool_use" | "server_tool_use" if block.pieces:
+            return {**block.opened, "input": mapping_in(decode_json(block.text.encode()))}
+        case _:
+            return block.opened

@@ -1,0 +1,65 @@
+"""How much Claude is to think: its own choice held by a word, or a number of tokens."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pegboard.providers import Call, ModelRequest, Reasoning, snake_case
+from pegboard_plugins.anthropic import FIRST_ADAPTIVE, version_of
+
+LEAST_BUDGET = 1024
+_BUDGETS = {"minimal": 1024, "low": 4096, "medium": 12_288, "high": 24_576, "max": 63_999}
+"""Tokens by the word of an effort, for models that are told a number."""
+_OFF = ("none", "off", "disabled")
+
+
+def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
+    """The fields `thinking` and `output_config`; none where the model is not to think.
+
+    The options `effort` and `reasoningEffort` take a word, `thinking` is sent as it is.
+    """
+    options = request.options
+    effort = options.get("effort") or options.get("reasoningEffort")
+    given = options.get("thinking")
+    if isinstance(given, dict):
+        thinking = {snake_case(name): value for name, value in given.items()}
+    elif not request.model.capabilities.reasoning or effort in _OFF:
+        return {}
+    elif _style(request) == "adaptive":
+        thinking = {"type": "adaptive", "display": "summarized"}
+    else:
+        thinking = _budgeted(effort, limit)
+    if thinking.get("type") == "enabled" and (limit <= LEAST_BUDGET or _unsigned(request)):
+        thinking = {}
+    words = effort and _style(request) == "adaptive"
+    config = {"output_config": {"effort": effort}} if words else {}
+    return {**({"thinking": thinking} if thinking else {}), **config}
+
+
+def _budgeted(effort: object, limit: int) -> dict[str, Any]:
+    budget = _BUDGETS.get(str(effort), 0) if effort else 0
+    tokens = min(budget, limit - 1)
+    return {"type": "enabled", "budget_tokens": tokens} if tokens >= LEAST_BUDGET else {}
+
+
+def _style(request: ModelRequest) -> str:
+    fact = getattr(request.model, "reasoning_style", None)
+    adaptive = version_of(request.model.api.id) >= FIRST_ADAPTIVE
+    return str(fact or ("adaptive" if adaptive else "budget"))
+
+
+def _unsigned(request: ModelRequest) -> bool:
+    """Whether the newest calls were made without a thought that is signed.
+
+    So it is where another model made them; the API takes no budget in the middle of such a turn.
+    """
+    answers = (each for each in reversed(request.messages) if each.role != "tool")
+    newest = next(answers, None)
+    if newest is None or newest.role != "assistant":
+        return False
+    calls = any(isinstance(part, Call) for part in newest.content)
+    first = newest.content[0]
+    return calls and not (isinstance(first, Reasoning) and _is_signed(first.metadata))
+
+
+def _is_signed(metadata: Mapping[str, Any] | None) -> bool:
+    return "anthropic" in (metadata or {})
