@@ -7,6 +7,7 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.contract.providers import AnswerReader as AnswerReader
     from pegboard.contract.providers import Call as Call
+    from pegboard.contract.providers import Content as Content
     from pegboard.contract.providers import Endpoint as Endpoint
     from pegboard.contract.providers import ErrorFrameError as ErrorFrameError
     from pegboard.contract.providers import Key as Key

@@ -1,6 +1,6 @@
 """Models behind OpenAI's chat completions: OpenAI's own, and the many servers that speak alike."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,6 +18,8 @@ _NPM = (
 )
 """The clients that files made for OpenCode may name and that this plugin stands in for."""
 _CACHE_KEY = "setCacheKey"
+_WIRE = "wire"
+_OFFICIAL = "https://api.openai.com/"
 
 
 @hookimpl
@@ -34,14 +36,36 @@ def provider(endpoint: Endpoint, quirks: Quirks, environ: Mapping[str, str]) -> 
     """The provider of an endpoint that has these quirks."""
     options = dict(endpoint.options)
     quirks = replace(quirks, cache_key=bool(options.pop(_CACHE_KEY, quirks.cache_key)))
-    return HttpProvider(replace(endpoint, options=options), _wire(quirks), environ)
+    chosen = str(options.pop(_WIRE, ""))
+    bare = replace(endpoint, options=options)
+
+    def wire(model: Model) -> WireFormat:
+        return _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
+
+    return HttpProvider(bare, wire, environ)
 
 
-def _wire(quirks: Quirks) -> Callable[[Model], WireFormat]:
-    def wire(_: Model) -> WireFormat:
-        from pegboard_plugins.openai_compatible.answer import ChatReader  # the first request's
-        from pegboard_plugins.openai_compatible.request import encode
+def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
+    """Whether a model is asked through the Responses API: as the user has chosen, or by its facts.
 
-        return WireFormat(encode=partial(encode, quirks=quirks), reader=lambda _: ChatReader())
+    A server that stands for OpenAI's is taken to know chat completions only.
+    """
+    if chosen:
+        return chosen == "responses"
+    if not endpoint.url.startswith(_OFFICIAL):
+        return False
+    return getattr(model, "wire", None) in (None, "responses")
 
-    return wire
+
+def _chat(quirks: Quirks) -> WireFormat:
+    from pegboard_plugins.openai_compatible.answer import ChatReader  # the first request's
+    from pegboard_plugins.openai_compatible.request import encode
+
+    return WireFormat(encode=partial(encode, quirks=quirks), reader=lambda _: ChatReader())
+
+
+def _responses() -> WireFormat:
+    from pegboard_plugins.openai_compatible.responses import encode  # the first request's
+    from pegboard_plugins.openai_compatible.responses_answer import ResponseReader
+
+    return WireFormat(encode=encode, reader=lambda _: ResponseReader())

@@ -1,0 +1,189 @@
+"""A request to OpenAI's Responses API (platform.openai.com/docs/api-reference/responses).
+
+Nothing is stored at OpenAI: what the model thought goes back to it encrypted, as the item that it
+was. Each message of the history is encoded once and kept with it.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pegboard.providers import (
+    Call,
+    Content,
+    Endpoint,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Post,
+    Reasoning,
+    Result,
+    Text,
+    encode_json,
+    media_bytes,
+    media_inputs,
+    media_kind,
+    note_instead,
+    snake_case,
+    valid_id,
+)
+
+OWN = "responses"
+"""What is under this name in the metadata of parts is ours."""
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ID_LENGTH = 24
+_MIMES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf"})
+_REASONING = {
+    "reasoningEffort": "effort",
+    "reasoning_effort": "effort",
+    "effort": "effort",
+    "reasoningSummary": "summary",
+}
+_VERBOSITY = ("textVerbosity", "verbosity")
+_ENCRYPTED = "reasoning.encrypted_content"
+
+
+def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
+    """The request; no part of it is kept by the server."""
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return Post(endpoint.at("responses"), headers, _body(request))
+
+
+def _body(request: ModelRequest) -> bytes:
+    options, able = request.options, request.model.capabilities
+    own = {*_REASONING, *_VERBOSITY}
+    verbosity = next((options[name] for name in _VERBOSITY if name in options), None)
+    fields = {
+        "model": request.model.api.id,
+        "stream": True,
+        "store": False,
+        "instructions": "\n\n".join(filter(None, request.system)),
+        "tools": [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+                "strict": False,
+            }
+            for tool in request.tools
+        ],
+        "temperature": request.temperature if able.temperature else None,
+        "top_p": request.top_p if able.temperature else None,
+        "max_output_tokens": request.max_output_tokens,
+        "prompt_cache_key": request.session_id,
+        "include": [_ENCRYPTED] if able.reasoning else None,
+        "reasoning": _thinking(options) if able.reasoning else None,
+        "text": {"verbosity": verbosity} if verbosity else None,
+        **{snake_case(name): value for name, value in options.items() if name not in own},
+    }
+    sent = {name: value for name, value in fields.items() if value not in (None, "", [])}
+    return b'%b,"input":[%b]}' % (encode_json(sent)[:-1], b",".join(_history(request)))
+
+
+def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = {_REASONING[name]: value for name, value in options.items() if name in _REASONING}
+    return {"summary": "auto", **chosen}
+
+
+def _history(request: ModelRequest) -> list[bytes]:
+    """The items; those that are kept cost nothing here but to be found."""
+    kinds = media_inputs(request.model)
+    form = f"{OWN}:{':'.join(sorted(kinds))}"
+    messages = request.messages
+    found = [each.encoded.get(form) or _encode_message(each, kinds, form) for each in messages]
+    return [items for items in found if items != _NOTHING]
+
+
+_NOTHING = b" "
+"""The form of a message that has nothing for the model."""
+
+
+def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> bytes:
+    content = message.content
+    if message.role == "tool":
+        items = [_result(part, kinds) for part in content if isinstance(part, Result)]
+    else:
+        items = _answered(content) if message.role == "assistant" else list(_said(content, kinds))
+    kept = message.encoded[form] = b",".join([encode_json(each) for each in items]) or _NOTHING
+    return kept
+
+
+def _said(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[dict[str, Any]]:
+    parts = [_input(part, kinds) for part in content if isinstance(part, Text | Media)]
+    if parts:
+        yield {"type": "message", "role": "user", "content": parts}
+
+
+def _answered(content: tuple[Content, ...]) -> list[dict[str, Any]]:
+    """The items of an answer; thoughts that led to nothing, or are another model's, are left out.
+
+    Ids go with thoughts only: each names an item that the model was asked to think of before.
+    """
+    items = [item for part in content for item in _item(part)]
+    while items and items[-1]["type"] == "reasoning":
+        items.pop()
+    if any(item["type"] == "reasoning" for item in items):
+        return [_with_id(item) for item in items]
+    return [{name: value for name, value in item.items() if name != "id"} for item in items]
+
+
+def _with_id(item: dict[str, Any]) -> dict[str, Any]:
+    if item["type"] != "message" or "id" not in item:
+        return item
+    content = [{"type": "output_text", "text": item["content"], "annotations": []}]
+    return {**item, "status": "completed", "content": content}
+
+
+def _item(part: Content) -> Iterator[dict[str, Any]]:
+    own = _own(part)
+    named = {"id": own["id"]} if own.get("id") else {}
+    match part:
+        case Text(text=text) if text.strip():
+            phase = {"phase": own["phase"]} if own.get("phase") else {}
+            yield {"type": "message", "role": "assistant", "content": text, **named, **phase}
+        case Reasoning(text=text) if own.get("encrypted_content"):
+            summary = [{"type": "summary_text", "text": text}] if text else []
+            encrypted = own["encrypted_content"]
+            yield {"type": "reasoning", **named, "summary": summary, "encrypted_content": encrypted}
+        case Reasoning() if "item" in own:
+            yield own["item"]
+        case Call():
+            yield {
+                "type": "function_call",
+                "call_id": valid_id(part.id, _ID, _ID_LENGTH),
+                "name": part.name,
+                "arguments": encode_json(part.input).decode(),
+                **named,
+            }
+        case _:
+            return
+
+
+def _own(part: Content) -> Mapping[str, Any]:
+    metadata = part.metadata if isinstance(part, Text | Reasoning | Call) else None
+    own = (metadata or {}).get(OWN)
+    return own if isinstance(own, dict) else {}
+
+
+def _result(part: Result, kinds: frozenset[str]) -> dict[str, Any]:
+    """A result, with its pictures and files inside."""
+    output: Any = part.output
+    if part.media:
+        text = {"type": "input_text", "text": part.output}
+        output = [text, *(_input(each, kinds) for each in part.media)]
+    call_id = valid_id(part.id, _ID, _ID_LENGTH)
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+def _input(part: Text | Media, kinds: frozenset[str]) -> dict[str, Any]:
+    if isinstance(part, Text):
+        return {"type": "input_text", "text": part.text}
+    if note := note_instead(part, kinds, _MIMES):
+        return {"type": "input_text", "text": note}
+    if media_kind(part) == "image":
+        return {"type": "input_image", "image_url": part.url, "detail": "auto"}
+    if not media_bytes(part):
+        return {"type": "input_file", "file_url": part.url}
+    name = part.filename or "document.pdf"
+    return {"type": "input_file", "filename": name, "file_data": part.url}

@@ -1,0 +1,194 @@
+"""The events of OpenAI's Responses API, turned into Pegboard's stream of events."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pegboard.providers import (
+    ErrorFrameError,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+    count_in,
+    decode_json,
+    mapping_in,
+)
+from pegboard_plugins.openai_compatible.responses import OWN
+
+_REFUSAL = "refusal.delta"
+_DELTAS = (
+    "output_text.delta",
+    "function_call_arguments.delta",
+    "reasoning_summary_text.delta",
+    "reasoning_text.delta",
+    _REFUSAL,
+)
+_CUT: Mapping[str, Any] = {"max_output_tokens": "length", "content_filter": "content-filter"}
+
+
+@dataclass(slots=True)
+class _Item:
+    """An item that is being written: a message, what the model thinks, a call."""
+
+    id: str
+    kind: str
+    opened: Mapping[str, Any]
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class ResponseReader:
+    """Events of one response, in order; `finished` is whether it has come to its end."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._reason: Any = "unknown"
+        self._refused = False
+        self._usage: Usage | None = None
+        self._open: dict[Any, _Item] = {}
+        self._calls: list[tuple[_Item, dict[str, Any]]] = []
+        self._items = 0
+
+    def read(self, frame: bytes) -> Iterator[StreamEvent]:
+        """The events of the next frame; kinds that are not known are passed over."""
+        event = mapping_in(decode_json(frame))
+        index, kind = event.get("output_index"), str(event.get("type"))
+        match kind.removeprefix("response."):
+            case "output_item.added":
+                yield from self._start(index, mapping_in(event.get("item")))
+            case name if name in _DELTAS:
+                self._refused = self._refused or name == _REFUSAL
+                yield from self._add(index, event.get("delta"))
+            case "reasoning_summary_part.added" if event.get("summary_index"):
+                yield from self._add(index, "\n\n")
+            case "output_item.done":
+                yield from self._stop(index, mapping_in(event.get("item")))
+            case "completed" | "incomplete" | "failed":
+                yield from self._finish(mapping_in(event.get("response")))
+            case "error":
+                if not self.finished:
+                    raise ErrorFrameError(event.get("error") or dict(event))
+            case _:
+                if event.get("object") == "response":
+                    yield from self._whole(event)
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The calls that are surely complete, and how the answer ended."""
+        if self._reason == "stop":
+            for item, done in self._calls:
+                arguments = str(done.get("arguments") or item.text or "{}")
+                name = str(done.get("name") or item.opened.get("name") or "")
+                metadata = {OWN: {"id": done["id"]}} if done.get("id") else None
+                yield ToolInputEnd(item.id)
+                yield ToolCall(item.id, name, arguments, metadata)
+            if self._calls:
+                self._reason = "tool-calls"
+            elif self._refused:
+                self._reason = "content-filter"
+        yield StreamFinish(self._reason, self._usage)
+
+    def _start(self, index: object, opened: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        self._items += 1
+        kind = str(opened.get("type"))
+        item = _Item(f"{kind}-{self._items}", kind, opened)
+        self._open[index] = item
+        if kind == "message":
+            yield TextStart(item.id)
+        elif kind == "function_call":
+            item.id = str(opened.get("call_id") or item.id)
+            yield ToolInputStart(item.id, str(opened.get("name") or ""))
+        else:
+            yield ReasoningStart(item.id)
+
+    def _add(self, index: object, text: object) -> Iterator[StreamEvent]:
+        item = self._open.get(index)
+        if item is None or not isinstance(text, str) or not text:
+            return
+        item.pieces.append(text)
+        if item.kind == "message":
+            yield TextDelta(item.id, text)
+        elif item.kind == "function_call":
+            yield ToolInputDelta(item.id, text)
+        else:
+            yield ReasoningDelta(item.id, text)
+
+    def _stop(self, index: object, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        item = self._open.pop(index, None)
+        if item is None:
+            return
+        match item.kind:
+            case "message":
+                if not item.pieces:
+                    yield from self._text_of(item, done)
+                yield TextEnd(item.id, _kept(done, "id", "phase"))
+            case "function_call":
+                self._calls.append((item, dict(done)))
+            case "reasoning":
+                yield ReasoningEnd(item.id, _kept(done, "id", "encrypted_content"))
+            case _:
+                yield ReasoningEnd(item.id, {OWN: {"item": dict(done)}} if done else None)
+
+    def _text_of(self, item: _Item, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """The text of a message that came without its pieces."""
+        for part in map(mapping_in, done.get("content") or ()):
+            self._refused = self._refused or bool(part.get("refusal"))
+            text = part.get("text") or part.get("refusal")
+            if isinstance(text, str):
+                yield TextDelta(item.id, text)
+
+    def _finish(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        if response.get("status") == "failed" or response.get("error"):
+            raise ErrorFrameError(response.get("error") or "the response has failed")
+        for index in list(self._open):
+            yield from self._stop(index, {})
+        self.finished = True
+        self._usage = usage_of(mapping_in(response.get("usage")))
+        cut = mapping_in(response.get("incomplete_details")).get("reason")
+        whole = response.get("status") != "incomplete"
+        self._reason = "stop" if whole else _CUT.get(str(cut), "other")
+
+    def _whole(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        """A response that the server did not stream."""
+        for index, item in enumerate(map(mapping_in, response.get("output") or ())):
+            yield from self._start(index, item)
+            for part in map(mapping_in, item.get("summary") or ()):
+                yield from self._add(index, part.get("text"))
+            yield from self._stop(index, item)
+        yield from self._finish(response)
+
+
+def usage_of(counts: Mapping[str, Any]) -> Usage | None:
+    """Token counts, the cached and the reasoning ones apart; None where there are none."""
+    if "input_tokens" not in counts:
+        return None
+    read, wrote = count_in(counts, "input_tokens"), count_in(counts, "output_tokens")
+    details = mapping_in(counts.get("input_tokens_details"))
+    cached = min(count_in(details, "cached_tokens"), read)
+    stored = min(count_in(details, "cache_write_tokens"), read - cached)
+    thought = count_in(mapping_in(counts.get("output_tokens_details")), "reasoning_tokens")
+    thought = min(thought, wrote)
+    return Usage(
+        input=read - cached - stored,
+        output=wrote - thought,
+        reasoning=thought,
+        cache_read=cached,
+        cache_write=stored,
+    )
+
+
+def _kept(done: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
+    kept = {name: done[name] for name in names if done.get(name)}
+    return {OWN: kept} if kept else None
