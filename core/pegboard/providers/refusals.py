@@ -45,6 +45,8 @@ MEANINGS: Mapping[Meaning, str] = {
     "final": r"invalid|not.?found|unsupported|authentication|permission",
 }
 """Expressions, read without regard to case, by what they say of a request."""
+_WAIT = r'(?:retry in |"retryDelay":\s*")(\d+(?:\.\d+)?)\s?s'
+"""Seconds after which to try again, which Google says in the text only."""
 _HTML = r"\s*(<!doctype html|<html)"
 _TITLE = r"(?s)<title[^>]*>(.*?)</title>"
 _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
@@ -61,10 +63,13 @@ class Refusals:
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
         """The error for an HTTP status that is not 200."""
         message = _message(body) or f"HTTP status {status}"
+        shown = {key: value for key, value in headers.items() if key not in _SECRET_HEADERS}
+        if wait := re.search(_WAIT, body):
+            shown.setdefault("retry-after", wait[1])
         facts: dict[str, Any] = {
             "provider_id": self._id,
             "status": status,
-            "headers": {key: value for key, value in headers.items() if key not in _SECRET_HEADERS},
+            "headers": shown,
             "body": body,
         }
         if status == _TOO_LARGE or (status != _TOO_MANY and self._says(body, "overflow")):
@@ -141,7 +146,7 @@ class Refusals:
 
     def _passes(self, status: int, body: str) -> bool:
         if status == _TOO_MANY:
-            return not self._says(body, "no-money")
+            return not self._says(body, "no-money") or re.search(_WAIT, body) is not None
         if status >= _SERVER_ERROR:
             return not self._says(body, "policy")
         return status in _RETRYABLE

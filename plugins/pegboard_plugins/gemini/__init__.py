@@ -1,0 +1,58 @@
+"""Gemini through Google's own API."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pegboard import hookimpl
+from pegboard.providers import Endpoint, HttpProvider, Provider, WireFormat, endpoints
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model
+
+_NPM = "@ai-sdk/google"
+_FIRST_THINKING = (2, 5)
+
+
+def version_of(model_id: str) -> tuple[int, ...]:
+    """The version in a model's name: (2, 5) of `gemini-2.5-pro`; () where it has none."""
+    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
+    return tuple(int(number) for number in found.groups(default="0")) if found else ()
+
+
+def _assumed(model_id: str) -> Mapping[str, Any]:
+    """What holds of a model of unknown name."""
+    media = ["text", "image", "pdf", "audio", "video"] if "gemini" in model_id else ["text"]
+    return {
+        "reasoning": version_of(model_id) >= _FIRST_THINKING,
+        "modalities": {"input": media, "output": ["text"]},
+    }
+
+
+def _google(provider_id: str) -> Endpoint:
+    return Endpoint(
+        id=provider_id,
+        name="Gemini",
+        url="https://generativelanguage.googleapis.com/v1beta",
+        env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+        url_env="GEMINI_BASE_URL",
+        assumed=_assumed,
+        npm=_NPM,
+    )
+
+
+KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
+"""By its own name, and by that of files made for OpenCode."""
+
+
+@hookimpl
+async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
+    """Google's own, and each configured server with this API."""
+    found = endpoints(config, env, known=KNOWN, npm=(_NPM,))
+    return tuple(HttpProvider(endpoint, _wire, env) for endpoint in found)
+
+
+def _wire(_: Model) -> WireFormat:
+    from pegboard_plugins.gemini.answer import ContentReader  # the first request's
+    from pegboard_plugins.gemini.request import encode
+
+    return WireFormat(encode=encode, reader=lambda _: ContentReader())

@@ -1,0 +1,147 @@
+"""The chunks of `streamGenerateContent`, turned into Pegboard's stream of events."""
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pegboard.providers import (
+    ErrorFrameError,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    Usage,
+    count_in,
+    decode_json,
+    encode_json,
+    mapping_in,
+)
+from pegboard_plugins.gemini.request import OWN
+
+_FINISH: dict[str, Any] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content-filter",
+    "RECITATION": "content-filter",
+    "BLOCKLIST": "content-filter",
+    "PROHIBITED_CONTENT": "content-filter",
+    "SPII": "content-filter",
+    "IMAGE_SAFETY": "content-filter",
+    "MALFORMED_FUNCTION_CALL": "error",
+    "UNEXPECTED_TOOL_CALL": "error",
+}
+_CUT = ("length", "content-filter", "error")
+"""Ends behind which no call is made."""
+
+
+class ContentReader:
+    """Events of one answer, in order; `finished` is whether the model said that it has ended."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._reason: Any = "unknown"
+        self._counts: Mapping[str, Any] = {}
+        self._blocks = 0
+        self._text = ""
+        self._thought = ""
+        self._signature = ""
+        self._calls: list[ToolCall] = []
+
+    def read(self, frame: bytes) -> Iterator[StreamEvent]:
+        """The events of the next chunk, or of all of them where the server does not stream."""
+        value = decode_json(frame)
+        for each in value if isinstance(value, list) else [value]:
+            yield from self._chunk(mapping_in(each))
+
+    def end(self) -> Iterator[StreamEvent]:
+        """The calls, and how the answer ended."""
+        yield from self._close()
+        if self._reason not in _CUT:
+            for call in self._calls:
+                yield ToolInputEnd(call.id)
+                yield call
+            if self._calls:
+                self._reason = "tool-calls"
+        yield StreamFinish(self._reason, usage_of(self._counts))
+
+    def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        if "error" in chunk and not self.finished:
+            raise ErrorFrameError(chunk["error"])
+        self._counts = mapping_in(chunk.get("usageMetadata")) or self._counts
+        if mapping_in(chunk.get("promptFeedback")).get("blockReason"):
+            self.finished, self._reason = True, "content-filter"
+        for candidate in map(mapping_in, (chunk.get("candidates") or ())[:1]):
+            for part in mapping_in(candidate.get("content")).get("parts") or ():
+                yield from self._part(mapping_in(part))
+            if reason := candidate.get("finishReason"):
+                self.finished, self._reason = True, _FINISH.get(str(reason), "other")
+
+    def _part(self, part: Mapping[str, Any]) -> Iterator[StreamEvent]:
+        text, call = part.get("text"), mapping_in(part.get("functionCall"))
+        if call:
+            yield from self._call(call, str(part.get("thoughtSignature") or ""))
+        elif part.get("thought"):
+            yield from self._think(str(text or ""))
+        elif text or part.get("thoughtSignature"):
+            yield from self._write(str(text or ""))
+            self._signature = str(part.get("thoughtSignature") or self._signature)
+
+    def _write(self, text: str) -> Iterator[StreamEvent]:
+        if not self._text:
+            yield from self._close()
+            self._blocks += 1
+            self._text = f"text-{self._blocks}"
+            yield TextStart(self._text)
+        if text:
+            yield TextDelta(self._text, text)
+
+    def _think(self, text: str) -> Iterator[StreamEvent]:
+        if not self._thought:
+            yield from self._close()
+            self._blocks += 1
+            self._thought = f"reasoning-{self._blocks}"
+            yield ReasoningStart(self._thought)
+        if text:
+            yield ReasoningDelta(self._thought, text)
+
+    def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
+        """A call, which comes whole; the id is ours where Google gives none."""
+        yield from self._close()
+        given, name = str(call.get("id") or ""), str(call.get("name") or "")
+        own = {"id": given, "signature": signature}
+        kept = {key: value for key, value in own.items() if value}
+        arguments = encode_json(call.get("args") or {}).decode()
+        call_id = given or f"call_{secrets.token_hex(8)}"
+        self._calls.append(ToolCall(call_id, name, arguments, {OWN: kept} if kept else None))
+        yield ToolInputStart(call_id, name)
+        yield ToolInputDelta(call_id, arguments)
+
+    def _close(self) -> Iterator[StreamEvent]:
+        if self._text:
+            signed = {OWN: {"signature": self._signature}} if self._signature else None
+            yield TextEnd(self._text, signed)
+        if self._thought:
+            yield ReasoningEnd(self._thought)
+        self._text = self._thought = self._signature = ""
+
+
+def usage_of(counts: Mapping[str, Any]) -> Usage | None:
+    """Token counts, the cached ones apart; None where there are none."""
+    if "promptTokenCount" not in counts:
+        return None
+    read = count_in(counts, "promptTokenCount") + count_in(counts, "toolUsePromptTokenCount")
+    cached = min(count_in(counts, "cachedContentTokenCount"), read)
+    return Usage(
+        input=read - cached,
+        output=count_in(counts, "candidatesTokenCount"),
+        reasoning=count_in(counts, "thoughtsTokenCount"),
+        cache_read=cached,
+    )

@@ -1,0 +1,167 @@
+"""A request to Gemini as the body of `streamGenerateContent` (ai.google.dev/api/generate-content).
+
+Each message of the history is encoded once and kept with it. What the model thought stays with
+Google: a signature stands for it, and goes back in the very part that it came in.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from pegboard.providers import (
+    Call,
+    Content,
+    Endpoint,
+    Media,
+    ModelMessage,
+    ModelRequest,
+    Post,
+    Result,
+    Text,
+    encode_json,
+    media_bytes,
+    media_inputs,
+    note_instead,
+)
+from pegboard_plugins.gemini import version_of
+
+OWN = "gemini"
+"""What is under this name in the metadata of parts is ours."""
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""Stands in calls that another model made (ai.google.dev/gemini-api/docs/thought-signatures)."""
+_FIRST_SIGNING = (3, 0)
+_BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "max": 32_768}
+"""Tokens by the word of an effort, for models that are told a number."""
+_TOP = ("safetySettings", "toolConfig", "cachedContent", "labels")
+"""Options that stand beside `generationConfig` and not in it."""
+_EFFORT = ("reasoningEffort", "effort")
+_NOTHING = b" "
+"""The form of a message that has nothing for the model."""
+
+
+def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
+    """The request."""
+    name = quote(request.model.api.id, safe="")
+    url = endpoint.at(f"models/{name}:streamGenerateContent")
+    url += "&alt=sse" if "?" in url else "?alt=sse"
+    return Post(url, {"x-goog-api-key": key} if key else {}, _body(request))
+
+
+def _body(request: ModelRequest) -> bytes:
+    options, able = request.options, request.model.capabilities
+    tools = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "parametersJsonSchema": tool.parameters,
+        }
+        for tool in request.tools
+    ]
+    own = {*_TOP, *_EFFORT, "thinkingConfig"}
+    config = {
+        "temperature": request.temperature if able.temperature else None,
+        "topP": request.top_p if able.temperature else None,
+        "maxOutputTokens": request.max_output_tokens,
+        "thinkingConfig": _thinking(request),
+        **{name: value for name, value in options.items() if name not in own},
+    }
+    system = [{"text": text} for text in request.system if text.strip()]
+    fields = {
+        "systemInstruction": {"parts": system} if system else None,
+        "tools": [{"functionDeclarations": tools}] if tools else None,
+        "generationConfig": {name: value for name, value in config.items() if value is not None},
+        **{name: options[name] for name in _TOP if name in options},
+    }
+    sent = {name: value for name, value in fields.items() if value}
+    history = b'"contents":[%b]}' % b",".join(_history(request))
+    return (b"%b," % encode_json(sent)[:-1] if sent else b"{") + history
+
+
+def _thinking(request: ModelRequest) -> dict[str, Any] | None:
+    """How much to think: by a level where the model is told a word, else by a budget."""
+    options = request.options
+    if not request.model.capabilities.reasoning:
+        return None
+    given = options.get("thinkingConfig")
+    chosen = dict(given) if isinstance(given, dict) else {}
+    effort = next((options[name] for name in _EFFORT if options.get(name)), None)
+    if effort and _signs(request):
+        chosen["thinkingLevel"] = effort
+    elif effort in _BUDGETS:
+        chosen["thinkingBudget"] = _BUDGETS[str(effort)]
+    return {"includeThoughts": True, **chosen}
+
+
+def _signs(request: ModelRequest) -> bool:
+    """Whether the model wants a signature with each call, and a word for its effort."""
+    style = getattr(request.model, "reasoning_style", None)
+    return style == "level" or version_of(request.model.api.id) >= _FIRST_SIGNING
+
+
+def _history(request: ModelRequest) -> list[bytes]:
+    """The messages; those that are kept cost nothing here but to be found."""
+    kinds, signs = media_inputs(request.model), _signs(request)
+    form = f"{OWN}:{':'.join((*sorted(kinds), str(signs)))}"
+    found = []
+    for message in request.messages:
+        kept = message.encoded.get(form)
+        if kept is None:
+            parts = list(_parts(message, kinds, signs=signs))
+            role = "model" if message.role == "assistant" else "user"
+            kept = encode_json({"role": role, "parts": parts}) if parts else _NOTHING
+            message.encoded[form] = kept
+        found.append(kept)
+    return [each for each in found if each != _NOTHING]
+
+
+def _parts(
+    message: ModelMessage, kinds: frozenset[str], *, signs: bool
+) -> Iterator[dict[str, Any]]:
+    """The parts of a message; the first call of a step is signed, and speaks for the others."""
+    unsigned = signs
+    for part in message.content:
+        signature = _own(part).get("signature")
+        signed = {"thoughtSignature": signature} if signature else {}
+        match part:
+            case Text(text=text) if text.strip() or signed:
+                yield {"text": text, **signed}
+            case Media():
+                yield _media(part, kinds)
+            case Call():
+                stand_in = {"thoughtSignature": NO_SIGNATURE} if unsigned else {}
+                unsigned = False
+                call = {**_given_id(part), "name": part.name, "args": part.input}
+                yield {"functionCall": call, **(signed or stand_in)}
+            case Result():
+                yield from _result(part, kinds, inside=signs)
+            case _:
+                continue
+
+
+def _result(part: Result, kinds: frozenset[str], *, inside: bool) -> Iterator[dict[str, Any]]:
+    """A result; its pictures and files inside it where the model reads them there."""
+    media = [_media(each, kinds) for each in part.media]
+    said = {"error" if part.is_error else "output": part.output}
+    nested = {"parts": [each for each in media if "inlineData" in each]} if inside else {}
+    response = {"name": part.name, "response": said, **(nested if nested.get("parts") else {})}
+    yield {"functionResponse": response}
+    yield from (each for each in media if not (inside and "inlineData" in each))
+
+
+def _given_id(part: Call) -> dict[str, str]:
+    given = _own(part).get("id")
+    return {"id": given} if given else {}
+
+
+def _own(part: Content) -> Mapping[str, Any]:
+    metadata = part.metadata if isinstance(part, Text | Call) else None
+    own = (metadata or {}).get(OWN)
+    return own if isinstance(own, dict) else {}
+
+
+def _media(media: Media, kinds: frozenset[str]) -> dict[str, Any]:
+    if note := note_instead(media, kinds):
+        return {"text": note}
+    if data := media_bytes(media):
+        return {"inlineData": {"mimeType": media.mime, "data": data}}
+    return {"fileData": {"mimeType": media.mime, "fileUri": media.url}}
