@@ -24,6 +24,13 @@ from pegboard.providers import (
     forgiven,
     mapping_in,
 )
+from pegboard_plugins.openai_compatible.thinking import (
+    TAGS,
+    Kind,
+    TagSplitter,
+    add_details,
+    reasoning_metadata,
+)
 
 _FINISH: dict[str, Any] = {
     "stop": "stop",
@@ -57,11 +64,12 @@ class CallPiece(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What a chunk adds; servers have two names for reasoning."""
+    """What a chunk adds; servers have three names for reasoning."""
 
     content: Any = None
     reasoning_content: Any = None
     reasoning: Any = None
+    reasoning_details: Any = None
     refusal: Any = None
     tool_calls: list[CallPiece | None] | None = None
 
@@ -136,6 +144,9 @@ class ChatReader:
         self._refused = False
         self._text = ""
         self._reasoning = ""
+        self._field = ""
+        self._details: list[dict[str, Any]] = []
+        self._tags = TagSplitter()
         self._blocks = 0
         self._calls: list[_OpenCall] = []
         self._at: dict[int | None, _OpenCall] = {}
@@ -164,7 +175,12 @@ class ChatReader:
         """The ends of what is open, and the calls that are surely complete."""
         self.finished = True
         self._reason = _FINISH.get(str(reason), "other") if reason else "unknown"
+        for kind, text in self._tags.rest():
+            yield from self._said(kind, text)
         yield from self._close_blocks()
+        if self._details:
+            yield from self._reason_on("")
+            yield from self._close_blocks()
         if self._reason in _CUT:
             return
         for call in self._calls:
@@ -183,10 +199,13 @@ class ChatReader:
 
     def _delta(self, delta: Delta) -> Iterator[StreamEvent]:
         thought = delta.reasoning_content or delta.reasoning
-        if thought:
-            yield from self._reason_on(_plain(thought))
+        in_details = add_details(self._details, delta.reasoning_details)
+        if thought or in_details:
+            self._field = "reasoning_content" if delta.reasoning_content else "reasoning"
+            yield from self._reason_on(_plain(thought) or in_details)
         if delta.content:
-            yield from self._write(_plain(delta.content))
+            for kind, text in self._tags.split(_plain(delta.content)):
+                yield from self._said(kind, text)
         if delta.refusal:
             self._refused = True
             yield from self._write(_plain(delta.refusal))
@@ -194,6 +213,13 @@ class ChatReader:
             for piece in delta.tool_calls:
                 if piece is not None:
                     yield from self._call(piece)
+
+    def _said(self, kind: Kind, text: str) -> Iterator[StreamEvent]:
+        if kind == "thought":
+            self._field = TAGS
+            yield from self._reason_on(text)
+        else:
+            yield from self._write(text)
 
     def _write(self, text: str) -> Iterator[StreamEvent]:
         if not self._text:
@@ -218,8 +244,8 @@ class ChatReader:
             yield TextEnd(self._text)
             self._text = ""
         if self._reasoning:
-            yield ReasoningEnd(self._reasoning)
-            self._reasoning = ""
+            yield ReasoningEnd(self._reasoning, reasoning_metadata(self._field, self._details))
+            self._reasoning, self._details = "", []
 
     def _call(self, piece: CallPiece) -> Iterator[StreamEvent]:
         function = piece.function or FunctionPiece()

@@ -17,18 +17,25 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """How a server differs from the others in what it reads.
 
     `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
-    tool's.
+    tool's. `effort_object` is OpenRouter's `reasoning: {effort}`, `template` says that switches of
+    a model's chat template go in `chat_template_kwargs`.
     """
 
     limit_field: str = "max_tokens"
     usage_option: bool = True
     cache_key: bool = False
     short_ids: bool = False
+    effort_object: bool = False
+    template: bool = False
 
 
 QUIRKS: Mapping[str, Quirks] = {
     "openai": Quirks(limit_field="max_completion_tokens", cache_key=True),
+    "openrouter": Quirks(effort_object=True),
     "mistral": Quirks(usage_option=False, short_ids=True),
+    "lmstudio": Quirks(template=True),
+    "vllm": Quirks(template=True),
+    "llamacpp": Quirks(template=True),
 }
 
 

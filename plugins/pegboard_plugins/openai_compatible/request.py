@@ -18,7 +18,6 @@ from pegboard.providers import (
     ModelMessage,
     ModelRequest,
     Post,
-    Reasoning,
     Result,
     Text,
     ToolDefinition,
@@ -32,28 +31,34 @@ from pegboard.providers import (
 )
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.known import Quirks
+from pegboard_plugins.openai_compatible.thinking import EFFORT, effort_of, with_thoughts
 
 _SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
+_END = b"}]}"
+_MARK = b',"cache_control":{"type":"ephemeral"}'
+MARKED_TURNS = 2
+"""The newest turn, and the one that the last request ended with, which is in the cache."""
 _FILLER = b'{"role":"assistant","content":"Done."}'
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """What differs from model to model in a request, and so in an encoded message.
 
-    `inputs` are the media that the model takes, `reasoning_field` is where its earlier reasoning
-    goes back, if anywhere.
+    `inputs` are the media that the model takes, `reasoning_field` is where it wants its earlier
+    reasoning, `marks` says that its prompt is cached up to marks.
     """
 
     inputs: frozenset[str] = frozenset()
     reasoning_field: str = ""
+    marks: bool = False
     quirks: Quirks = Quirks()
 
     @cached_property
     def key(self) -> str:
         """The name that messages keep their encoded form under."""
-        short_ids = "9" if self.quirks.short_ids else ""
-        return f"openai:{':'.join((*sorted(self.inputs), self.reasoning_field, short_ids))}"
+        rules = f"{self.quirks.short_ids:d}{self.marks:d}"
+        return f"openai:{':'.join((*sorted(self.inputs), self.reasoning_field, rules))}"
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirks) -> Post:
@@ -67,9 +72,11 @@ def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirk
 
 def _dialect(model: Model, quirks: Quirks) -> Dialect:
     interleaved = model.capabilities.interleaved
+    cached: str | None = getattr(model, "cache_style", None)
     return Dialect(
         inputs=media_inputs(model),
         reasoning_field=interleaved.get("field", "") if isinstance(interleaved, dict) else "",
+        marks=cached == "marks" or (cached is None and "claude" in model.api.id.lower()),
         quirks=quirks,
     )
 
@@ -82,11 +89,16 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
         **({"stream_options": {"include_usage": True}} if dialect.quirks.usage_option else {}),
         **({"tools": [_tool(tool) for tool in request.tools]} if request.tools else {}),
         **_parameters(request, dialect),
+        **effort_of(request, dialect.quirks),
     }
     # In one message, because the chat templates of many models take no second one.
     text = "\n\n".join(filter(None, request.system))
-    system = [encode_json({"role": "system", "content": text})] if text else []
+    content = _folded([{"type": "text", "text": text}], dialect)
+    system = [encode_json({"role": "system", "content": content})] if text else []
     history = _history(request.messages, dialect)
+    if dialect.marks:
+        system = [_marked(each) for each in system]
+        history = _with_marks(request.messages, history)
     return b'%b,"messages":[%b]}' % (encode_json(fields)[:-1], b",".join([*system, *history]))
 
 
@@ -113,6 +125,20 @@ def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
     return encoded
 
 
+def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> list[bytes]:
+    """The history, with a mark at the end of the last turns that are not the model's."""
+    marked = list(history)
+    turns = [place for place, each in enumerate(messages) if each.role != "assistant"]
+    for place in turns[-MARKED_TURNS:]:
+        marked[place] = _marked(marked[place])
+    return marked
+
+
+def _marked(message: bytes) -> bytes:
+    """The message, its last part marked."""
+    return message.removesuffix(_END) + _MARK + _END if message.endswith(_END) else message
+
+
 def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
     """Temperature, limits and the provider's options; an option wins over what we would set."""
     capable = request.model.capabilities.temperature
@@ -121,7 +147,7 @@ def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
         "top_p": request.top_p if capable else None,
         dialect.quirks.limit_field: request.max_output_tokens,
         "prompt_cache_key": request.session_id if dialect.quirks.cache_key else None,
-        **{snake_case(name): value for name, value in request.options.items()},
+        **{snake_case(name): each for name, each in request.options.items() if name not in EFFORT},
     }
     return {name: value for name, value in chosen.items() if value not in (None, "")}
 
@@ -141,7 +167,7 @@ def _user(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
         for part in message.content
         if isinstance(part, Media | Text)
     ]
-    return [{"role": "user", "content": _folded(parts)}]
+    return [{"role": "user", "content": _folded(parts, dialect)}]
 
 
 def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
@@ -150,10 +176,7 @@ def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
     value: dict[str, Any] = {"role": "assistant", "content": text or (None if calls else "")}
     if calls:
         value["tool_calls"] = calls
-    if dialect.reasoning_field:
-        thoughts = (part.text for part in message.content if isinstance(part, Reasoning))
-        value[dialect.reasoning_field] = "".join(thoughts)
-    return [value]
+    return [with_thoughts(value, message, dialect.reasoning_field)]
 
 
 def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
@@ -163,7 +186,7 @@ def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
         {
             "role": "tool",
             "tool_call_id": _call_id(result.id, dialect),
-            "content": result.output,
+            "content": _folded([{"type": "text", "text": result.output}], dialect),
         }
         for result in results
     ]
@@ -172,7 +195,7 @@ def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
         if dialect.quirks.short_ids:
             values.append({"role": "assistant", "content": "Done."})
         heading = {"type": "text", "text": "Attached by the tools above:"}
-        values.append({"role": "user", "content": _folded([heading, *media])})
+        values.append({"role": "user", "content": _folded([heading, *media], dialect)})
     return values
 
 
@@ -188,9 +211,9 @@ def _call_id(given: str, dialect: Dialect) -> str:
     return valid_id(given, _SHORT_ID, 9) if dialect.quirks.short_ids else given
 
 
-def _folded(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """One text where there is nothing but text: small servers read no lists."""
-    if all(part["type"] == "text" for part in parts):
+def _folded(parts: list[dict[str, Any]], dialect: Dialect) -> str | list[dict[str, Any]]:
+    """One text where there is nothing but text, as small servers read no lists; marks need one."""
+    if not dialect.marks and all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts
 

@@ -51,7 +51,7 @@ async def test_a_whole_answer_in_order() -> None:
     assert events == [
         ReasoningStart("reasoning-1"),
         ReasoningDelta("reasoning-1", "Hm."),
-        ReasoningEnd("reasoning-1"),
+        ReasoningEnd("reasoning-1", {"chat": {"field": "reasoning_content"}}),
         TextStart("text-2"),
         TextDelta("text-2", "I read."),
         TextEnd("text-2"),

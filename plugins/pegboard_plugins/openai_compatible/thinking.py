@@ -1,0 +1,144 @@
+"""What a model thought, in the forms that servers of chat completions have for it.
+
+It comes in a field of its own, in a list of details, or between tags in the text, and goes back in
+the form that it came in.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pegboard.providers import ModelMessage, ModelRequest, Reasoning
+from pegboard_plugins.openai_compatible.known import Quirks
+
+OWN = "chat"
+"""What is under this name in the metadata of parts is ours."""
+TAGS = "think"
+"""In the place of a field's name: between tags in the text."""
+_OPEN, _CLOSE = "<think>", "</think>"
+_OFF = ("none", "off", "disabled")
+EFFORT = ("reasoningEffort", "reasoning_effort", "effort")
+"""Options that say how much to think, whatever the server calls it."""
+_JOINED = ("reasoning.text", "reasoning.summary")
+"""Details that come in pieces."""
+
+Kind = Literal["text", "thought"]
+
+
+class TagSplitter:
+    """Text apart from what stands between tags at its beginning, as local models think."""
+
+    def __init__(self) -> None:
+        self._state: Literal["start", "thought", "behind", "text"] = "start"
+        self._held = ""
+
+    def split(self, text: str) -> Iterator[tuple[Kind, str]]:
+        """What a piece of an answer adds; what may be half a tag is held back."""
+        if self._state == "text":
+            yield "text", text
+            return
+        self._held += text
+        if self._state == "start":
+            self._begin()
+        if self._state == "thought":
+            yield from self._think()
+        if self._state == "behind":
+            self._held = self._held.lstrip()
+            self._state = "text" if self._held else "behind"
+        if self._state == "text" and self._held:
+            yield "text", self._held
+            self._held = ""
+
+    def rest(self) -> Iterator[tuple[Kind, str]]:
+        """What was held back, when the answer is over."""
+        if self._held and self._state != "behind":
+            yield ("thought" if self._state == "thought" else "text"), self._held
+        self._held = ""
+
+    def _begin(self) -> None:
+        written = self._held.lstrip()
+        if written.startswith(_OPEN):
+            self._state, self._held = "thought", written.removeprefix(_OPEN).lstrip("\n")
+        elif not _OPEN.startswith(written):
+            self._state = "text"
+
+    def _think(self) -> Iterator[tuple[Kind, str]]:
+        thought, tag, behind = self._held.partition(_CLOSE)
+        if tag:
+            self._state, self._held = "behind", behind
+        else:
+            kept = max((n for n in range(len(_CLOSE)) if thought.endswith(_CLOSE[:n])), default=0)
+            thought, self._held = thought[: len(thought) - kept], thought[len(thought) - kept :]
+        if thought:
+            yield "thought", thought
+
+
+def add_details(details: list[dict[str, Any]], pieces: object) -> str:
+    """Add what a chunk has of the details; the text in it."""
+    said = []
+    for piece in pieces if isinstance(pieces, list) else ():
+        if not isinstance(piece, dict):
+            continue
+        said.append(str(piece.get("text") or piece.get("summary") or ""))
+        last = details[-1] if details else {}
+        same = all(last.get(name) == piece.get(name) for name in ("type", "index"))
+        if same and piece.get("type") in _JOINED:
+            details[-1] = {
+                **last,
+                **{name: _joined(last, name, each) for name, each in piece.items()},
+            }
+        else:
+            details.append(dict(piece))
+    return "".join(said)
+
+
+def _joined(last: Mapping[str, Any], name: str, value: object) -> object:
+    if name in ("text", "summary"):
+        return f"{last.get(name) or ''}{value or ''}"
+    return last.get(name) if value is None else value
+
+
+def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> dict[str, Any]:
+    """The encoded answer, with what the model thought; `field` is where its model wants it.
+
+    Without that it goes back only where calls follow, as models need it between the steps of a
+    turn, and only to the model that thought it.
+    """
+    thoughts = [part for part in message.content if isinstance(part, Reasoning)]
+    details = [each for part in thoughts for each in _own(part).get("details", ())]
+    if details:
+        return {**value, "reasoning_details": details}
+    if field:
+        return {**value, field: "".join(part.text for part in thoughts)}
+    own = [(_own(part).get("field"), part.text) for part in thoughts]
+    found = {name: text for name, text in own if name}
+    if not found or "tool_calls" not in value:
+        return value
+    if TAGS in found:
+        return {**value, "content": f"{_OPEN}{found[TAGS]}{_CLOSE}{value['content'] or ''}"}
+    return {**value, **found}
+
+
+def _own(part: Reasoning) -> Mapping[str, Any]:
+    own = (part.metadata or {}).get(OWN)
+    return own if isinstance(own, dict) else {}
+
+
+def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
+    """How much to think, as the model and its server spell it; nothing where nothing is chosen."""
+    effort = next((request.options[name] for name in EFFORT if request.options.get(name)), None)
+    style: str | None = getattr(request.model, "reasoning_style", None)
+    if effort is None or style == "always":
+        return {}
+    if style == "switch":
+        switch = {"enable_thinking": effort not in _OFF}
+        return {"chat_template_kwargs": switch} if quirks.template else switch
+    if quirks.effort_object:
+        return {"reasoning": {"enabled": False} if effort in _OFF else {"effort": effort}}
+    return {"reasoning_effort": effort}
+
+
+def reasoning_metadata(field: str, details: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """What to keep beside a thought, so that it can go back as it came."""
+    if details:
+        return {OWN: {"details": list(details)}}
+    return {OWN: {"field": field}} if field else None

@@ -1,0 +1,179 @@
+"""What a model thought, and how much it is to think: in each server's form, there and back."""
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import model_server as ms
+from pegboard.contract.providers import (
+    Call,
+    ModelMessage,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningEnd,
+    Result,
+    StreamEvent,
+    Text,
+)
+from pegboard_plugins.openai_compatible.thinking import TagSplitter
+from provider_run import events_of, provider_at, request_for, text_of, user
+
+CALL = Call(id="c", name="read", input={})
+RESULT = ModelMessage(role="tool", content=(Result(id="c", name="read", output="x"),))
+
+
+async def _asked(
+    answer: ms.Answer, *messages: ModelMessage, **facts: Any
+) -> tuple[list[StreamEvent], dict[str, Any]]:
+    async with ms.ModelServer(ms.in_order(answer)) as server:
+        models = {"m": facts.pop("model", {})}
+        options = facts.pop("options", {})
+        provider = provider_at(server.url, models=models, **facts)
+        request = request_for(provider.resolve("m"), *messages, options=options)
+        events = await events_of(provider, request)
+        await provider.aclose()
+    return events, server.requests[0]
+
+
+async def _sent(*messages: ModelMessage, **facts: Any) -> dict[str, Any]:
+    return (await _asked(ms.say("hi"), *messages, **facts))[1]
+
+
+def _thoughts(events: list[StreamEvent]) -> tuple[str, list[Mapping[str, Any] | None]]:
+    text = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    return text, [event.metadata for event in events if isinstance(event, ReasoningEnd)]
+
+
+def _repeated(metadata: Mapping[str, Any] | None, *content: Any) -> ModelMessage:
+    return ModelMessage(
+        role="assistant", content=(Reasoning(text="Hm.", metadata=metadata), *content)
+    )
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_a_thought_goes_back_in_its_field_where_calls_follow(field: str) -> None:
+    answer = [ms.chunk({field: "Hm."}), *ms.say("Yes.")]
+    _, (metadata,) = _thoughts((await _asked(answer))[0])
+
+    body = await _sent(
+        user("Hi"), _repeated(metadata, CALL), RESULT, _repeated(metadata, Text(text="x")),
+        user("And?"),
+    )  # fmt: skip
+
+    assert [message.get(field) for message in body["messages"]] == [
+        *(None, None, "Hm.", None, None, None),
+    ]
+
+
+async def test_a_thought_of_another_model_does_not_go_back() -> None:
+    body = await _sent(user("Hi"), _repeated(None, CALL), RESULT)
+
+    assert "Hm." not in str(body)
+
+
+async def test_details_are_joined_and_go_back_whole() -> None:
+    text = {"type": "reasoning.text", "index": 0, "format": "anthropic-claude-v1"}
+    secret = {"type": "reasoning.encrypted", "data": "xyz", "id": "c", "index": 1}
+    answer = [
+        ms.chunk({"reasoning": "H", "reasoning_details": [{**text, "text": "H"}]}),
+        ms.chunk({"reasoning": "m.", "reasoning_details": [{**text, "text": "m."}]}),
+        ms.chunk({"reasoning_details": [{**text, "text": None, "signature": "s=="}]}),
+        ms.text("Yes."),
+        ms.chunk({"reasoning_details": [secret]}),
+        ms.tool_call("read", {}, call_id="c"),
+        ms.finish("tool_calls"),
+    ]
+
+    said, kept = _thoughts((await _asked(answer))[0])
+    history = [Reasoning(text="", metadata=each) for each in kept]
+    body = await _sent(user("Hi"), ModelMessage(role="assistant", content=(*history, CALL)), RESULT)
+
+    assert said == "Hm."
+    assert body["messages"][2]["reasoning_details"] == [
+        {**text, "text": "Hm.", "signature": "s=="},
+        secret,
+    ]
+
+
+async def test_details_alone_are_shown_too() -> None:
+    detail = {"type": "reasoning.summary", "summary": "Hm.", "index": 0}
+
+    events, _ = await _asked([ms.chunk({"reasoning_details": [detail]}), *ms.say("Yes.")])
+
+    assert _thoughts(events)[0] == "Hm."
+
+
+async def test_thoughts_between_tags_are_no_text_and_go_back_between_tags() -> None:
+    events, _ = await _asked(ms.say("\n<think>\nHm.</think>\n\nYes."))
+    said, (metadata,) = _thoughts(events)
+
+    body = await _sent(user("Hi"), _repeated(metadata, CALL), RESULT)
+
+    assert (said, text_of(events)) == ("Hm.", "Yes.")
+    assert body["messages"][2]["content"] == "<think>Hm.</think>"
+
+
+@pytest.mark.parametrize("said", ["Use <think> tags.", "<thin", "<thinker> is no tag", "  Yes."])
+async def test_text_with_other_tags_is_text(said: str) -> None:
+    events, _ = await _asked(ms.say(said))
+
+    assert (text_of(events), _thoughts(events)) == (said, ("", []))
+
+
+@given(st.lists(st.integers(0, 33), max_size=12))
+def test_any_cut_of_a_text_gives_the_same_thoughts(cuts: list[int]) -> None:
+    whole = " <think>a</thin b</think>\nc <think>"
+    splitter = TagSplitter()
+    places = sorted({0, *cuts, len(whole)})
+
+    pieces = [
+        piece for start, end in pairwise(places) for piece in splitter.split(whole[start:end])
+    ]
+    pieces += splitter.rest()
+
+    said = {kind: "".join(text for each, text in pieces if each == kind) for kind, _ in pieces}
+    assert said == {"thought": "a</thin b", "text": "c <think>"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "sent"),
+    [
+        ({}, {"reasoning_effort": "low"}),
+        ({"effort_object": True}, {"reasoning": {"effort": "low"}}),
+    ],
+)
+async def test_the_spellings_of_an_effort(facts: dict[str, Any], sent: dict[str, Any]) -> None:
+    body = await _sent(options={"reasoningEffort": "low"}, **facts)
+
+    spelt = {name: body[name] for name in ("reasoning_effort", "reasoning") if name in body}
+    assert spelt == sent
+
+
+async def test_an_effort_that_is_off() -> None:
+    body = await _sent(options={"reasoningEffort": "none"}, effort_object=True)
+
+    assert body["reasoning"] == {"enabled": False}
+
+
+async def test_claude_behind_a_proxy_gets_marks_for_its_cache() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    history = (
+        user("one"),
+        ModelMessage(role="assistant", content=(CALL,)),
+        RESULT,
+        user("two"),
+    )
+
+    body = await _sent(*history, model={"id": "anthropic/claude-sonnet-4.5"})
+    plain = await _sent(*history)
+
+    system, first, _, result, last = body["messages"]
+    assert system["content"] == [{"type": "text", "text": "You are a test.", **mark}]
+    assert result["content"] == [{"type": "text", "text": "x", **mark}]
+    assert last["content"] == [{"type": "text", "text": "two", **mark}]
+    assert first["content"] == [{"type": "text", "text": "one"}]
+    assert "cache_control" not in str(plain)
