@@ -22,9 +22,12 @@ _WIRE = "wire"
 _OFFICIAL = "https://api.openai.com/"
 
 
-@hookimpl
+@hookimpl(tryfirst=True)
 async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
-    """A provider for each known server, and for each with a base URL in the configuration."""
+    """A provider for each known server, and for each with a base URL in the configuration.
+
+    Asked first, so that a plugin that knows a server of this name by an API of its own replaces it.
+    """
     environ = (
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
     )
