@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from keyed import keys_of
 from pegboard.contract.providers import (
     Endpoint,
     ModelMessage,
@@ -14,6 +15,7 @@ from pegboard.contract.providers import (
     ToolDefinition,
 )
 from pegboard.providers.httpprovider import HttpProvider
+from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible import provider as chat_provider
 from pegboard_plugins.openai_compatible.known import Quirks
@@ -53,7 +55,12 @@ def text_of(events: Sequence[StreamEvent]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
-def provider_at(url: str, environ: Mapping[str, str] | None = None, **facts: Any) -> HttpProvider:
+def provider_at(
+    url: str, environ: Mapping[str, str] | None = None, *, key: str = "", **facts: Any
+) -> HttpProvider:
     """A provider of one server of chat completions, in an environment of its own."""
     quirks = Quirks(**{name: facts.pop(name) for name in Quirks.__struct_fields__ if name in facts})
-    return chat_provider(Endpoint(id="test", name="Test", url=url, **facts), quirks, environ or {})
+    endpoint = Endpoint(id="test", name="Test", url=url, **facts)
+    config = Config(provider={"test": ProviderConfig(options={"apiKey": key} if key else {})})
+    env = environ or {}
+    return chat_provider(endpoint, quirks, environ=env, keys=keys_of(config.provider, env))

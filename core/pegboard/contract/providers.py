@@ -340,8 +340,8 @@ def _nothing(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - in the place
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """A server; a struct, as it stands on the start path.
 
-    `env` are the variables that may hold the key; without `key` and `env` none is needed. `url_env`
-    may hold another address. `strict` is whether `models` are all that it serves, `assumed` what
+    `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
+    another address. `strict` is whether `models` are all that it serves, `assumed` what
     holds of a model of which nothing is said. `timeout_s` is how long it may take to begin an
     answer, `start` the command that starts it on this machine. `options` go into every request,
     `npm` is the client that OpenCode has for it.
@@ -350,7 +350,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     name: str
     url: str
-    key: str = ""
     env: tuple[str, ...] = ()
     url_env: str = ""
     headers: Mapping[str, str] = {}
@@ -361,13 +360,6 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 60.0
     start: str = ""
     npm: str = ""
-
-    @property
-    def key_place(self) -> str:
-        """Where a key belongs, as a sentence."""
-        place = f"`provider.{self.id}.options.apiKey` in your configuration"
-        names = " or ".join(self.env)
-        return f"Set {names}, or {place}" if names else f"Set {place}"
 
     def at(self, path: str) -> str:
         """The URL of a path below the server's, whose query stays at the end, as Azure has one."""

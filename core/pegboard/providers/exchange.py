@@ -1,19 +1,21 @@
 """One request to a model over HTTP: what is sent, what is read, and what each failure means."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from pegboard.contract.providers import (
     AnswerReader,
     Endpoint,
     ErrorFrameError,
+    Keys,
     ModelRequest,
     Post,
     StreamEvent,
     WireFormat,
+    required_key,
 )
-from pegboard.errors import ProviderAuthError, ProviderError
+from pegboard.errors import ProviderError
 from pegboard.kit.http.client import Client
 from pegboard.kit.http.connection import Connection
 from pegboard.kit.http.eventstream import EventStream
@@ -38,22 +40,20 @@ _HEADERS = {
 class Exchange:
     """The requests to one endpoint, over sockets that are kept for the next."""
 
-    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str]) -> None:
+    def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
         self._endpoint = endpoint
+        self._keys = keys
         self._client = Client(environ)
 
     async def events(
-        self, wire: WireFormat, request: ModelRequest, find_key: Callable[[], str]
+        self, wire: WireFormat, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
         """The answer, event by event; closing the iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
-        key = find_key()
         place = self._endpoint
-        if place.env and not key:
-            text = f"{place.name} needs a key. {place.key_place}"
-            raise ProviderAuthError(text, provider_id=place.id)
+        key = await self._key()
         answer = _Answer(wire.reader(request), Refusals(place, wire.meanings))
         following: ModelRequest | None = request
         while following is not None:
@@ -72,6 +72,13 @@ class Exchange:
             following = wire.go_on(following, answer.reader)
         for event in answer.reader.end():
             yield event
+
+    async def _key(self) -> str:
+        place = self._endpoint
+        if place.env:
+            return (await required_key(self._keys, place.id, place.env, name=place.name)).value
+        key = await self._keys.find(place.id)
+        return key.value if key else ""
 
     async def aclose(self) -> None:
         """Close the sockets that wait for a next request."""

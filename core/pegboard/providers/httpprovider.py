@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pegboard.contract.providers import Endpoint, ModelRequest, StreamEvent, WireFormat
+from pegboard.contract.providers import Endpoint, Keys, ModelRequest, StreamEvent, WireFormat
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 
@@ -26,15 +26,21 @@ class HttpProvider:
     """The models of one endpoint, each in the wire format that `wire` gives for it.
 
     `wire` is called for a request: there a plugin imports what it needs for one. `environ` is
-    where keys, proxies and certificates are looked up.
+    where proxies and certificates are looked up, `keys` where the key is.
     """
 
     def __init__(
-        self, endpoint: Endpoint, wire: Callable[[Model], WireFormat], environ: Mapping[str, str]
+        self,
+        endpoint: Endpoint,
+        wire: Callable[[Model], WireFormat],
+        *,
+        environ: Mapping[str, str],
+        keys: Keys,
     ) -> None:
         self.endpoint = endpoint
         self._wire = wire
         self._environ = environ
+        self._keys = keys
         self._exchange: Exchange | None = None
 
     @property
@@ -53,9 +59,7 @@ class HttpProvider:
         return self.endpoint.env
 
     def models(self) -> Sequence[Model]:
-        """The models that are declared or known; none while the key is missing."""
-        if self.endpoint.env and not self._key():
-            return ()
+        """The models that are declared or known."""
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
@@ -71,8 +75,8 @@ class HttpProvider:
         """
         from pegboard.providers.exchange import Exchange  # brings the HTTP parser
 
-        self._exchange = self._exchange or Exchange(self.endpoint, self._environ)
-        return self._exchange.events(self._wire(request.model), self._whole(request), self._key)
+        self._exchange = self._exchange or Exchange(self.endpoint, self._environ, self._keys)
+        return self._exchange.events(self._wire(request.model), self._whole(request))
 
     async def aclose(self) -> None:
         """Close the sockets that wait for a next request."""
@@ -84,10 +88,6 @@ class HttpProvider:
         headers = {**self.endpoint.headers, **request.model.headers, **request.headers}
         options = {**self.endpoint.options, **request.options}
         return replace(request, headers=headers, options=options)
-
-    def _key(self) -> str:
-        found = (self._environ[name] for name in self.endpoint.env if self._environ.get(name))
-        return self.endpoint.key or next(found, "")
 
     def _model(self, model_id: str) -> Model:
         from pegboard.providers.description import model_from  # 2 ms of structs
@@ -133,7 +133,6 @@ def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) ->
         known,
         name=settings.name or known.name,
         url=known.url.rstrip("/"),
-        key=str(options.get("apiKey") or ""),
         env=settings.env or known.env,
         headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
         options={key: value for key, value in options.items() if key not in OWN_OPTIONS},

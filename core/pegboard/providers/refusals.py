@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.contract.providers import Endpoint, Meaning
+from pegboard.contract.providers import Endpoint, Meaning, key_advice
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit.addresses import is_loopback
 
@@ -76,8 +76,8 @@ class Refusals:
             return ContextOverflowError(f"{self._id}: the request is too long: {message}", **facts)
         refused = status in _REFUSED or (status < _TOO_MANY and self._says(body, "refused-key"))
         if refused and not self._says(body, "policy"):
-            place = self._endpoint.key_place
-            text = f"{self._id} refused the credential ({status}): {message}. {place}"
+            advice = key_advice(self._id, self._endpoint.env)
+            text = f"{self._id} refused the credential ({status}): {message}. {advice}"
             return ProviderAuthError(text, **facts)
         passing = self._passes(status, body)
         return ProviderError(f"{self._id}: {message} ({status})", retryable=passing, **facts)

@@ -42,7 +42,7 @@ def _budgeted(effort: object, limit: int) -> dict[str, Any]:
 
 
 def _style(request: ModelRequest) -> str:
-    fact = getattr(request.model, "reasoning_style", None)
+    fact = request.model.reasoning_style
     adaptive = version_of(request.model.api.id) >= FIRST_ADAPTIVE
     return str(fact or ("adaptive" if adaptive else "budget"))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard import hookimpl
-from pegboard.providers import Endpoint, HttpProvider, Provider, WireFormat, endpoints
+from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 
@@ -45,10 +45,12 @@ KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
 
 
 @hookimpl
-async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
+async def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> tuple[Provider, ...]:
     """Google's own, and each configured server with this API."""
     found = endpoints(config, env, known=KNOWN, npm=(_NPM,))
-    return tuple(HttpProvider(endpoint, _wire, env) for endpoint in found)
+    return tuple(HttpProvider(endpoint, _wire, environ=env, keys=keys) for endpoint in found)
 
 
 def _wire(_: Model) -> WireFormat:

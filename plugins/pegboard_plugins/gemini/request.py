@@ -94,8 +94,8 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
 
 def _signs(request: ModelRequest) -> bool:
     """Whether the model wants a signature with each call, and a word for its effort."""
-    style = getattr(request.model, "reasoning_style", None)
-    return style == "level" or version_of(request.model.api.id) >= _FIRST_SIGNING
+    by_level = request.model.reasoning_style == "level"
+    return by_level or version_of(request.model.api.id) >= _FIRST_SIGNING
 
 
 def _history(request: ModelRequest) -> list[bytes]:

@@ -6,7 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from pegboard import hookimpl
-from pegboard.providers import Endpoint, HttpProvider, Provider, WireFormat, endpoints
+from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
 from pegboard_plugins.openai_compatible.known import KNOWN, QUIRKS, Quirks, ollama_url
@@ -23,7 +23,9 @@ _OFFICIAL = "https://api.openai.com/"
 
 
 @hookimpl(tryfirst=True)
-async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Provider, ...]:
+async def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> tuple[Provider, ...]:
     """A provider for each known server, and for each with a base URL in the configuration.
 
     Asked first, so that a plugin that knows a server of this name by an API of its own replaces it.
@@ -32,10 +34,15 @@ async def register_providers(config: Config, env: Mapping[str, str]) -> tuple[Pr
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
     )
     found = endpoints(config, environ, known=KNOWN, npm=_NPM)
-    return tuple(provider(endpoint, QUIRKS.get(endpoint.id, Quirks()), env) for endpoint in found)
+    return tuple(
+        provider(endpoint, QUIRKS.get(endpoint.id, Quirks()), environ=env, keys=keys)
+        for endpoint in found
+    )
 
 
-def provider(endpoint: Endpoint, quirks: Quirks, environ: Mapping[str, str]) -> HttpProvider:
+def provider(
+    endpoint: Endpoint, quirks: Quirks, *, environ: Mapping[str, str], keys: Keys
+) -> HttpProvider:
     """The provider of an endpoint that has these quirks."""
     options = dict(endpoint.options)
     quirks = replace(quirks, cache_key=bool(options.pop(_CACHE_KEY, quirks.cache_key)))
@@ -45,7 +52,7 @@ def provider(endpoint: Endpoint, quirks: Quirks, environ: Mapping[str, str]) -> 
     def wire(model: Model) -> WireFormat:
         return _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
 
-    return HttpProvider(bare, wire, environ)
+    return HttpProvider(bare, wire, environ=environ, keys=keys)
 
 
 def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
@@ -57,7 +64,7 @@ def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
         return chosen == "responses"
     if not endpoint.url.startswith(_OFFICIAL):
         return False
-    return getattr(model, "wire", None) in (None, "responses")
+    return model.wire in (None, "responses")
 
 
 def _chat(quirks: Quirks) -> WireFormat:

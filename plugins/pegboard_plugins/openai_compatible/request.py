@@ -72,7 +72,7 @@ def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirk
 
 def _dialect(model: Model, quirks: Quirks) -> Dialect:
     interleaved = model.capabilities.interleaved
-    cached: str | None = getattr(model, "cache_style", None)
+    cached = model.cache_style
     return Dialect(
         inputs=media_inputs(model),
         reasoning_field=interleaved.get("field", "") if isinstance(interleaved, dict) else "",

@@ -126,7 +126,7 @@ def _own(part: Reasoning) -> Mapping[str, Any]:
 def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
     """How much to think, as the model and its server spell it; nothing where nothing is chosen."""
     effort = next((request.options[name] for name in EFFORT if request.options.get(name)), None)
-    style: str | None = getattr(request.model, "reasoning_style", None)
+    style = request.model.reasoning_style
     if effort is None or style == "always":
         return {}
     if style == "switch":

@@ -309,7 +309,7 @@ async def test_a_missing_key_is_said_before_anything_is_sent() -> None:
     async with ms.ModelServer(ms.in_order(ms.say("hi"))) as server:
         provider = provider_at(server.url, env=("TEST_KEY", "OTHER_KEY"))
 
-        with pytest.raises(ProviderAuthError, match="Set TEST_KEY or OTHER_KEY, or `provider"):
+        with pytest.raises(ProviderAuthError, match="set TEST_KEY or OTHER_KEY, or set `provider"):
             await events_of(provider, request_for(provider.resolve("m")))
 
         assert server.connections == 0

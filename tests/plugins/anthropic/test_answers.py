@@ -7,6 +7,7 @@ import pytest
 
 import claude_frames as claude
 import model_server as ms
+from keyed import keys_of
 from pegboard.contract.providers import (
     ReasoningDelta,
     ReasoningEnd,
@@ -36,7 +37,7 @@ async def _asked(*answers: ms.Answer) -> tuple[list[StreamEvent], ms.ModelServer
     async with ms.ModelServer(ms.in_order(*answers)) as server:
         options = {"baseURL": server.url, "apiKey": "sk-ant-test"}
         config = Config(provider={"anthropic": ProviderConfig(options=options)})
-        (provider,) = await register_providers(config, {})
+        (provider,) = await register_providers(config, {}, keys_of(config.provider))
         assert isinstance(provider, HttpProvider)
         try:
             request = request_for(provider.resolve("claude-sonnet-4-5"))

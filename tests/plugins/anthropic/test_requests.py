@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 import claude_frames as claude
 import model_server as ms
+from keyed import keys_of
 from pegboard.contract.providers import (
     Call,
     Media,
@@ -31,7 +32,8 @@ OLD, NEW = "claude-sonnet-4-5-20250929", "claude-opus-4-6"
 async def anthropic(url: str, **options: Any) -> HttpProvider:
     """The provider, with the server's address."""
     settings = ProviderConfig(options={"baseURL": url, "apiKey": "sk-ant-test", **options})
-    (found,) = await register_providers(Config(provider={"anthropic": settings}), {})
+    config = Config(provider={"anthropic": settings})
+    (found,) = await register_providers(config, {}, keys_of(config.provider))
     assert isinstance(found, HttpProvider)
     return found
 
@@ -286,7 +288,7 @@ async def test_arguments_are_streamed_as_they_are_written_where_the_server_can()
     "address", ["https://gate.example", "https://gate.example/", "https://gate.example/v1"]
 )
 async def test_the_environment_may_move_it_as_the_vendor_s_client_reads_it(address: str) -> None:
-    (found,) = await register_providers(Config(), {"ANTHROPIC_BASE_URL": address})
+    (found,) = await register_providers(Config(), {"ANTHROPIC_BASE_URL": address}, keys_of())
 
     assert isinstance(found, HttpProvider)
     assert found.endpoint.at("messages") == "https://gate.example/v1/messages"
@@ -295,7 +297,9 @@ async def test_the_environment_may_move_it_as_the_vendor_s_client_reads_it(addre
 async def test_a_configured_server_with_this_api_is_added() -> None:
     settings = ProviderConfig(npm="@ai-sdk/anthropic", api="https://minimax.example/anthropic/v1")
 
-    found = await register_providers(Config(provider={"minimax": settings}), {})
+    config = Config(provider={"minimax": settings})
+
+    found = await register_providers(config, {}, keys_of(config.provider))
 
     assert [one.id for one in found] == ["anthropic", "minimax"]
 

@@ -7,6 +7,7 @@ import pytest
 
 import gemini_frames as frames
 import model_server as ms
+from keyed import keys_of
 from pegboard.contract.providers import (
     Call,
     Media,
@@ -47,7 +48,7 @@ async def _asked(
     async with ms.ModelServer(ms.in_order(answer)) as server:
         options = {"baseURL": server.url, "apiKey": "AIza-test-key", **facts.pop("options", {})}
         config = Config(provider={"gemini": ProviderConfig(options=options)})
-        provider, _ = await register_providers(config, {})
+        provider, _ = await register_providers(config, {}, keys_of(config.provider))
         assert isinstance(provider, HttpProvider)
         try:
             events = await events_of(

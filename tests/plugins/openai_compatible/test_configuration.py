@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from keyed import keys_of
 from pegboard.contract.providers import Endpoint
 from pegboard.errors import InvalidInputError
 from pegboard.providers.httpprovider import HttpProvider
@@ -27,7 +28,8 @@ LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}
 def _providers(
     environ: Mapping[str, str] | None = None, **providers: ProviderConfig
 ) -> dict[str, HttpProvider]:
-    found = asyncio.run(register_providers(Config(provider=providers), environ or {}))
+    config, env = Config(provider=providers), environ or {}
+    found = asyncio.run(register_providers(config, env, keys_of(config.provider, env)))
     return {one.id: one for one in found if isinstance(one, HttpProvider)}
 
 
@@ -38,7 +40,7 @@ def _endpoints(
 
 
 async def test_the_known_providers_are_registered() -> None:
-    providers = await register_providers(Config(), {})
+    providers = await register_providers(Config(), {}, keys_of())
 
     names = [provider.id for provider in providers]
     assert names[:4] == ["openai", "openrouter", "groq", "deepseek"]
@@ -54,7 +56,6 @@ def test_a_provider_with_a_base_url_is_added() -> None:
         id="mine",
         name="Mine",
         url="http://127.0.0.1:9/v1",
-        key="k",
         headers={"X-A": "1"},
         options={"seed": 1},
         timeout_s=5,
@@ -91,15 +92,6 @@ def test_the_environment_may_move_a_known_provider_and_the_configuration_wins() 
 )
 def test_the_forms_of_ollama_s_host(host: str, url: str) -> None:
     assert _endpoints({"OLLAMA_HOST": host})["ollama"].url == url
-
-
-def test_models_are_listed_only_when_they_can_be_used() -> None:
-    without = _providers()["openai"]
-    with_key = _providers({"OPENAI_API_KEY": "k"})["openai"]
-
-    assert without.models() == ()
-    assert "gpt-5" in [model.id for model in with_key.models()]
-    assert without.resolve("gpt-5") == with_key.resolve("gpt-5")
 
 
 def test_any_model_of_a_provider_without_a_list_and_none_beside_a_list() -> None:
