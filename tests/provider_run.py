@@ -5,7 +5,6 @@ from typing import Any
 
 from keyed import keys_of
 from pegboard.contract.providers import (
-    Endpoint,
     ModelMessage,
     ModelRequest,
     Provider,
@@ -14,6 +13,7 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
+from pegboard.contract.wireformats import Endpoint
 from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model

@@ -20,8 +20,10 @@ def script(body):
 
 async def main(folder):
     from pegboard import App, AppOptions
+    from pegboard.engine.calls import preloading
     from pegboard.schema.prompt import TextInput
 
+    preloading.HEAD_START_S = 600  # on a slow machine the request takes longer than that
     async with ModelServer(script) as server:
         provider = {"openai": {"options": {"baseURL": server.url, "apiKey": "k"}}}
         places = {f"{name}_dir": folder / name for name in ("config", "data", "state", "cache")}

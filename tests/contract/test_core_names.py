@@ -31,6 +31,10 @@ HOMONYMS = {
         "testing/policychecks.py": "a permission of the requests that a policy is tried with",
         "schema/permission.py": "a permission of the protocol's config files, for all that edits",
     },
+    "invalid": {
+        "testing/provider_faults.py": "how a server refuses a request that is not valid",
+        "testing/wireframes.py": "how a server refuses a request that is not valid",
+    },
     "lsp": {
         "config/keys.py": "a table of the configuration",
         "config/project.py": "the plugin of that table",

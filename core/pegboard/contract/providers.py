@@ -4,7 +4,7 @@ A provider yields the events of this module in the order of the model's answer. 
 adds the results of tools and the step's frame; no provider sees the session.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -331,92 +331,3 @@ def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
     option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
     variables = f"set {' or '.join(env)}, or " if env else ""
     return f"`pegboard auth login {provider_id}` keeps one; or {variables}{option}"
-
-
-def _nothing(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - in the place of one that looks
-    return {}
-
-
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A server; a struct, as it stands on the start path.
-
-    `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
-    another address. `strict` is whether `models` are all that it serves, `assumed` what
-    holds of a model of which nothing is said. `timeout_s` is how long it may take to begin an
-    answer, `start` the command that starts it on this machine. `options` go into every request,
-    `npm` is the client that OpenCode has for it.
-    """
-
-    id: str
-    name: str
-    url: str
-    env: tuple[str, ...] = ()
-    url_env: str = ""
-    headers: Mapping[str, str] = {}
-    options: Mapping[str, Any] = {}
-    models: Mapping[str, Mapping[str, Any]] = {}
-    strict: bool = False
-    assumed: Callable[[str], Mapping[str, Any]] = _nothing
-    timeout_s: float = 60.0
-    start: str = ""
-    npm: str = ""
-
-    def at(self, path: str) -> str:
-        """The URL of a path below the server's, whose query stays at the end, as Azure has one."""
-        base, question, query = self.url.partition("?")
-        return f"{base.rstrip('/')}/{path}{question}{query}"
-
-
-class Post(msgspec.Struct, frozen=True):
-    """A request as a wire format has it; headers that every request has are not among these."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
-class ErrorFrameError(Exception):
-    """A frame says that the answer has failed; `error` is what it says, whatever its shape."""
-
-    def __init__(self, error: object) -> None:
-        super().__init__(str(error))
-        self.error = error
-
-
-class AnswerReader(Protocol):
-    """Reads the frames of one answer: the data of server-sent events, or one whole JSON body."""
-
-    @property
-    def finished(self) -> bool:
-        """The model has said that it is at its end; what fails from there on is no failure."""
-        ...
-
-    def read(self, frame: bytes) -> Iterable[StreamEvent]:
-        """The events of the next frame.
-
-        :raises ValueError: when it cannot be read.
-        :raises ErrorFrameError: when it says that the answer has failed.
-        """
-        ...
-
-    def end(self) -> Iterable[StreamEvent]:
-        """The last events, with the `StreamFinish`, once no frame will follow."""
-        ...
-
-
-def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
-    return None
-
-
-class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How a kind of server is spoken to.
-
-    `encode` gives the request, with the key where it belongs; `reader` makes what reads its
-    answer. `go_on` is asked at an answer's end for a further request, whose answer the same reader
-    reads. `meanings` are expressions for the words of its errors, beside those that are known.
-    """
-
-    encode: Callable[[ModelRequest, Endpoint, str], Post]
-    reader: Callable[[ModelRequest], AnswerReader]
-    go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
-    meanings: Mapping[Meaning, str] = {}

@@ -5,17 +5,13 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
-    from pegboard.contract.providers import AnswerReader as AnswerReader
     from pegboard.contract.providers import Call as Call
     from pegboard.contract.providers import Content as Content
-    from pegboard.contract.providers import Endpoint as Endpoint
-    from pegboard.contract.providers import ErrorFrameError as ErrorFrameError
     from pegboard.contract.providers import Key as Key
     from pegboard.contract.providers import Keys as Keys
     from pegboard.contract.providers import Media as Media
     from pegboard.contract.providers import ModelMessage as ModelMessage
     from pegboard.contract.providers import ModelRequest as ModelRequest
-    from pegboard.contract.providers import Post as Post
     from pegboard.contract.providers import Provider as Provider
     from pegboard.contract.providers import Reasoning as Reasoning
     from pegboard.contract.providers import ReasoningDelta as ReasoningDelta
@@ -34,9 +30,13 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import ToolInputEnd as ToolInputEnd
     from pegboard.contract.providers import ToolInputStart as ToolInputStart
     from pegboard.contract.providers import Usage as Usage
-    from pegboard.contract.providers import WireFormat as WireFormat
     from pegboard.contract.providers import key_advice as key_advice
     from pegboard.contract.providers import required_key as required_key
+    from pegboard.contract.wireformats import AnswerReader as AnswerReader
+    from pegboard.contract.wireformats import Endpoint as Endpoint
+    from pegboard.contract.wireformats import ErrorFrameError as ErrorFrameError
+    from pegboard.contract.wireformats import Post as Post
+    from pegboard.contract.wireformats import WireFormat as WireFormat
     from pegboard.providers.encoding import count_in as count_in
     from pegboard.providers.encoding import decode_json as decode_json
     from pegboard.providers.encoding import encode_json as encode_json

@@ -4,17 +4,8 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from urllib.parse import urlsplit
 
-from pegboard.contract.providers import (
-    AnswerReader,
-    Endpoint,
-    ErrorFrameError,
-    Keys,
-    ModelRequest,
-    Post,
-    StreamEvent,
-    WireFormat,
-    required_key,
-)
+from pegboard.contract.providers import Keys, ModelRequest, StreamEvent, required_key
+from pegboard.contract.wireformats import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
 from pegboard.errors import ProviderError
 from pegboard.kit.http.client import Client
 from pegboard.kit.http.connection import Connection

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from pegboard.contract.providers import Endpoint, Keys, ModelRequest, StreamEvent, WireFormat
+from pegboard.contract.providers import Keys, ModelRequest, StreamEvent
+from pegboard.contract.wireformats import Endpoint, WireFormat
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 

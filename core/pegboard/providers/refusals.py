@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.contract.providers import Endpoint, Meaning, key_advice
+from pegboard.contract.providers import Meaning, key_advice
+from pegboard.contract.wireformats import Endpoint
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit.addresses import is_loopback
 

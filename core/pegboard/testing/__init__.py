@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pegboard.testing.hookchecks import check_hooks as check_hooks
     from pegboard.testing.hookchecks import unmarked_hooks as unmarked_hooks
     from pegboard.testing.policychecks import check_policy as check_policy
-    from pegboard.testing.provider_faults import WireFormat as WireFormat
     from pegboard.testing.provider_faults import check_provider_faults as check_provider_faults
     from pegboard.testing.providerchecks import check_answer as check_answer
     from pegboard.testing.providerchecks import check_provider as check_provider
@@ -38,5 +37,6 @@ if TYPE_CHECKING:
     from pegboard.testing.scriptedserver import ScriptedServer as ScriptedServer
     from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
     from pegboard.testing.storagechecks import check_storage as check_storage
+    from pegboard.testing.wireframes import WireFormat as WireFormat
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

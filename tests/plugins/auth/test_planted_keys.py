@@ -105,6 +105,7 @@ def garden(tmp_path):
     return Garden(tmp_path)
 
 
+@pytest.mark.timeout(300)
 async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
     def answers(body):
         return answer(body, server.headers[-1].get("authorization"))
