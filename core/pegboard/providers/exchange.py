@@ -151,11 +151,13 @@ class _Answer:
         return frames
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
-        """The events of a frame; of one that cannot be read none, if the answer is at its end."""
+        """The events of a frame; of one behind the answer's end none, whatever it is."""
+        over = self.reader.finished
         try:
             for event in self.reader.read(frame):
                 self._heard = True
-                yield event
+                if not over:
+                    yield event
         except ErrorFrameError as error:
             raise self.refusals.in_stream(error.error) from error
         except ValueError as error:

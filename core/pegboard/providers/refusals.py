@@ -38,7 +38,10 @@ MEANINGS: Mapping[Meaning, str] = {
         r"|reduce the length of the messages|too many tokens|max_prompt_tokens|token limit exceeded"
         r"|input length .{0,60}exceed|input token count .{0,40}exceed|request_too_large"
     ),
-    "refused-key": r"api[_ ]?key.{0,20}(not valid|invalid|expired)|invalid.{0,10}api[_ ]?key",
+    "refused-key": (
+        r"api[_ ]?key.{0,20}(not valid|invalid|expired)|(invalid|incorrect).{0,10}api[_ -]?key"
+        r"|authentication_error|unauthenticated|unauthorized"
+    ),
     "passing": (
         r"overloaded|rate.?limit|too.?many.?requests|unavailable|timeout|timed out|server.?error"
         r"|internal|exhausted|capacity|try again|api_error"
@@ -104,6 +107,9 @@ class Refusals:
         message = f"{self._id}: {_message(body) or 'the answer broke off'}"
         if self._says(body, "overflow"):
             return ContextOverflowError(message, provider_id=self._id, body=body)
+        if self._says(body, "refused-key"):
+            text = f"{message}. {key_advice(self._id, self._endpoint.env)}"
+            return ProviderAuthError(text, provider_id=self._id, body=body)
         final = self._says(body, "no-money") or self._says(body, "policy")
         passing = self._says(body, "passing") or not self._says(body, "final")
         return ProviderError(

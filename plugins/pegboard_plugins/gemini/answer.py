@@ -1,5 +1,6 @@
 """The chunks of `streamGenerateContent`, turned into Pegboard's stream of events."""
 
+import json
 import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -21,7 +22,6 @@ from pegboard.providers import (
     Usage,
     count_in,
     decode_json,
-    encode_json,
     mapping_in,
 )
 from pegboard_plugins.gemini.request import OWN
@@ -118,7 +118,7 @@ class ContentReader:
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
         kept = {key: value for key, value in own.items() if value}
-        arguments = encode_json(call.get("args") or {}).decode()
+        arguments = json.dumps(call.get("args") or {}, ensure_ascii=False)
         call_id = given or f"call_{secrets.token_hex(8)}"
         self._calls.append(ToolCall(call_id, name, arguments, {OWN: kept} if kept else None))
         yield ToolInputStart(call_id, name)

@@ -334,3 +334,12 @@ async def test_text_before_a_failure_was_seen() -> None:
         assert await anext(stream) == TextDelta("text-1", "Hello")
         with pytest.raises(ProviderError):
             await anext(stream)
+
+
+async def test_a_refused_key_inside_the_stream_says_where_it_belongs() -> None:
+    error = {"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}
+
+    failure = await _failure(ms.text("Hel"), error, env=("TEST_KEY",), key="sk-secret")
+
+    assert isinstance(failure, ProviderAuthError)
+    assert "TEST_KEY" in str(failure)

@@ -215,9 +215,9 @@ async def test_a_whole_answer() -> None:
         TextDelta("text-2", "look."),
         TextEnd("text-2", {"gemini": {"signature": "dGV4dA=="}}),
         ToolInputStart("f1", "read"),
-        ToolInputDelta("f1", '{"a":1}'),
+        ToolInputDelta("f1", '{"a": 1}'),
         ToolInputEnd("f1"),
-        ToolCall("f1", "read", '{"a":1}', {"gemini": {"id": "f1", **SIGNED["gemini"]}}),
+        ToolCall("f1", "read", '{"a": 1}', {"gemini": {"id": "f1", **SIGNED["gemini"]}}),
         StreamFinish("tool-calls", COUNTS),
     ]
 
