@@ -1,5 +1,6 @@
 import asyncio
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -156,8 +157,9 @@ def test_no_variable_is_taken_from_a_project_s_file(tmp_path: Path) -> None:
     )
     arguments = [sys.executable, "-c", code]  # like a notebook: there is no main file
 
+    env = {**os.environ, "LITELLM_MODE": "DEV"}
     done = subprocess.run(
-        arguments, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60
+        arguments, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=60, env=env
     )
 
     assert done.stdout == "None\n"

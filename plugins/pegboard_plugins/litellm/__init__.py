@@ -91,13 +91,14 @@ class LiteLLM:
         from pegboard_plugins.litellm.events import ChunkReader
 
         key = await self._key(request.model.id)  # before the import: a missing one is told at once
-        module = await self._loaded()
+        building = asyncio.to_thread(self._arguments, request, key)
+        module, arguments = await asyncio.gather(self._loaded(), building)
         errors = (module.exceptions.openai.OpenAIError, OSError, ValueError)
         reader = ChunkReader()
         answer: Any = None
         try:
             async with asyncio.timeout(HEADER_TIMEOUT_S):
-                answer = await module.acompletion(**self._arguments(request, key))
+                answer = await module.acompletion(**arguments)
             chunks = aiter(answer)
             while (chunk := await _next(chunks, request.idle_timeout_s)) is not None:
                 for event in reader.read(chunk):

@@ -7,6 +7,14 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+_ENVIRONMENT = {
+    # Else it fetches its price list from the network while it is imported.
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    # Else it takes variables from a `.env`, in a notebook that of the project: addresses, too.
+    "LITELLM_MODE": "PRODUCTION",
+}
+"""Whatever the user's shell says: both hold of what litellm is here."""
+
 
 async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check than to do without
     """The module, ready for use.
@@ -17,10 +25,7 @@ async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check th
 
 
 def _load() -> Any:  # noqa: ANN401 - as above
-    # Without this it fetches its price list from the network while it is imported.
-    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-    # Else it takes variables from a `.env`, in a notebook that of the project: addresses, too.
-    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
+    os.environ.update(_ENVIRONMENT)
     collected = gc.isenabled()
     gc.disable()  # a quarter of the import is garbage collection that finds nothing
     try:
