@@ -1,22 +1,25 @@
-"""A provider: models behind an HTTP API of one's own, which answers in lines of JSON.
+"""A provider: models behind an HTTP API of one's own, which answers in server-sent events.
 
-    {"text": "I look."}
-    {"call": {"id": "c1", "name": "read", "input": {"filePath": "a.txt"}}}
-    {"end": {"input": 120, "output": 9}}
+    data: {"text": "I look."}
+    data: {"call": {"id": "c1", "name": "read", "input": {"filePath": "a.txt"}}}
+    data: {"end": {"input": 120, "output": 9}}
 
-`end` counts the tokens. The address is `provider.lines.options.baseURL`, the key is in the
-variable LINES_API_KEY.
+`end` counts the tokens. The address is `provider.lines.options.baseURL`; the key is looked for as
+those of all providers, in the variable LINES_API_KEY among other places.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from pegboard import hookimpl
-from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.providers import (
+    Endpoint,
+    HttpProvider,
+    Keys,
     ModelRequest,
+    Post,
     Provider,
     StreamEvent,
     StreamFinish,
@@ -26,91 +29,20 @@ from pegboard.providers import (
     ToolCall,
     ToolInputStart,
     Usage,
+    WireFormat,
+    decode_json,
+    encode_json,
+    endpoints,
 )
-from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.config import Config
+from pegboard.schema.model import Model
 
-if TYPE_CHECKING:
-    import httpx
-
-ID, KEY = "lines", "LINES_API_KEY"
-REFUSED, TOO_LONG, TOO_MANY, BROKEN = (401, 403), 413, 429, 500
+LINES = Endpoint(id="lines", name="Lines", url="", env=("LINES_API_KEY",))
 
 
-class Called(msgspec.Struct):
-    """A call of a tool; its arguments stay the JSON that they are."""
-
-    id: str
-    name: str
-    input: msgspec.Raw
-
-
-class Line(msgspec.Struct):
-    """One line of an answer, which has one of the three."""
-
-    text: str = ""
-    call: Called | None = None
-    end: Usage | None = None
-
-
-class Lines:
-    """Asks the server at `url`; every name of a model is passed on."""
-
-    id, name, env = ID, "Lines", (KEY,)
-
-    def __init__(self, url: str, key: str) -> None:
-        self._url, self._key = f"{url.rstrip('/')}/answer", key
-
-    def models(self) -> Sequence[Model]:
-        """None is known without asking the server."""
-        return ()
-
-    def resolve(self, model_id: str) -> Model | None:
-        """A model of this name, of which nothing else is known."""
-        return Model(id=model_id, provider_id=ID, name=model_id, api=ModelApi(id=model_id))
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """The answer as it comes; an answer without its last line has failed."""
-        import httpx  # 0.1 s that only a request pays
-
-        if not self._key:
-            raise ProviderAuthError(f"{KEY} is not set", provider_id=ID)
-        headers = {**request.headers, "Authorization": f"Bearer {self._key}"}
-        try:
-            async with (
-                httpx.AsyncClient(timeout=request.idle_timeout_s, trust_env=False) as client,
-                client.stream("POST", self._url, json=_body(request), headers=headers) as response,
-            ):
-                _check(response)
-                async for event in _events(response.aiter_lines()):
-                    yield event
-        except (httpx.HTTPError, msgspec.DecodeError) as error:
-            text = f"{self._url}: {str(error) or type(error).__name__}"
-            raise ProviderError(text, provider_id=ID, retryable=True) from error
-
-    async def aclose(self) -> None:
-        """Nothing is open between requests."""
-
-
-def _check(response: "httpx.Response") -> None:
-    status, text = response.status_code, f"the server answers with status {response.status_code}"
-    if status in REFUSED:
-        raise ProviderAuthError(f"{text}: {KEY} is refused", provider_id=ID, status=status)
-    if status == TOO_LONG:
-        raise ContextOverflowError(text, provider_id=ID, status=status)
-    if response.is_error:
-        raise ProviderError(
-            text,
-            provider_id=ID,
-            status=status,
-            retryable=status == TOO_MANY or status >= BROKEN,
-            headers=dict(response.headers),  # they may say when to try again
-        )
-
-
-def _body(request: ModelRequest) -> dict[str, Any]:
+def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
     """What the server is asked with: texts, calls and results, each with its kind."""
-    return {
+    body = {
         **request.options,
         "model": request.model.api.id,
         "temperature": request.temperature,
@@ -122,34 +54,54 @@ def _body(request: ModelRequest) -> dict[str, Any]:
         ],
         "tools": [msgspec.to_builtins(tool) for tool in request.tools],
     }
+    return Post(endpoint.at("answer"), {"authorization": f"Bearer {key}"}, encode_json(body))
 
 
 def _content(content: msgspec.Struct) -> dict[str, Any]:
     return {"kind": type(content).__name__.lower(), **msgspec.to_builtins(content)}
 
 
-async def _events(lines: AsyncIterator[str]) -> AsyncIterator[StreamEvent]:
-    has_text = has_calls = False
-    async for written in lines:
-        line = msgspec.json.decode(written, type=Line)
-        if line.text:
-            if not has_text:
+class LineReader:
+    """The events of one answer; `finished` says that the model has come to its end."""
+
+    def __init__(self) -> None:
+        self.finished = False
+        self._has_text = False
+        self._calls: list[ToolCall] = []
+        self._usage: Usage | None = None
+
+    def read(self, frame: bytes) -> Iterator[StreamEvent]:
+        """The events of the next line; an error that is raised here makes the answer a failure."""
+        line = decode_json(frame)
+        if text := line.get("text"):
+            if not self._has_text:
                 yield TextStart("text")
-            has_text = True
-            yield TextDelta("text", line.text)
-        if line.call is not None:
-            has_calls = True
-            yield ToolInputStart(line.call.id, line.call.name)
-            yield ToolCall(line.call.id, line.call.name, bytes(line.call.input).decode())
-        if line.end is not None:
-            if has_text:
-                yield TextEnd("text")
-            yield StreamFinish("tool-calls" if has_calls else "stop", line.end)
+            self._has_text = True
+            yield TextDelta("text", text)
+        if call := line.get("call"):
+            yield ToolInputStart(call["id"], call["name"])
+            arguments = encode_json(call["input"]).decode()
+            self._calls.append(ToolCall(call["id"], call["name"], arguments))
+        if end := line.get("end"):
+            self.finished = True
+            self._usage = Usage(input=end["input"], output=end["output"])
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Behind the last line: calls are made only now, as nothing of them can be cut off."""
+        if self._has_text:
+            yield TextEnd("text")
+        yield from self._calls
+        yield StreamFinish("tool-calls" if self._calls else "stop", self._usage)
+
+
+def _wire(_: Model) -> WireFormat:
+    return WireFormat(encode=encode, reader=lambda _: LineReader())
 
 
 @hookimpl
-async def register_providers(config: Config, env: Mapping[str, str]) -> Sequence[Provider]:
+async def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> Sequence[Provider]:
     """The provider, if the configuration has an address for it."""
-    options = config.provider.get(ID, ProviderConfig()).options
-    url = options.get("baseURL")
-    return (Lines(url, str(options.get("apiKey") or env.get(KEY, ""))),) if url else ()
+    found = endpoints(config, env, known={"lines": LINES}, npm=())
+    return [HttpProvider(endpoint, _wire, environ=env, keys=keys) for endpoint in found]

@@ -63,11 +63,11 @@ def lines_config(url: str) -> dict[str, Any]:
 
 async def test_it_carries_texts_calls_and_results(tmp_path: Path) -> None:
     first_answer = (
-        b'{"text": "I "}\n{"text": "say."}\n'
-        b'{"call": {"id": "c1", "name": "shout", "input": {"words": "two"}}}\n'
-        b'{"end": {"input": 120, "output": 9}}\n'
+        b'data: {"text": "I "}\n\ndata: {"text": "say."}\n\n'
+        b'data: {"call": {"id": "c1", "name": "shout", "input": {"words": "two"}}}\n\n'
+        b'data: {"end": {"input": 120, "output": 9}}\n\n'
     )
-    last_answer = b'{"text": "Said."}\n{"end": {"input": 1, "output": 1}}\n'
+    last_answer = b'data: {"text": "Said."}\n\ndata: {"end": {"input": 1, "output": 1}}\n\n'
 
     with Lines(first_answer, last_answer) as server:
         plugins = (Played(), ToolsPlugin(shout))
@@ -91,11 +91,11 @@ async def test_it_carries_texts_calls_and_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "answer", "failure", "error"),
     [
-        (200, b'{"text": "I say."}\n', APIFailure, "without saying that it is complete"),
-        (200, b'{"text": "I s', APIFailure, "/answer: Input data was truncated"),
-        (404, b"", APIFailure, "status 404', is_retryable=False"),
-        (503, b"", APIFailure, "status 503', is_retryable=True"),
-        (401, b"", ProviderAuthFailure, "LINES_API_KEY is refused"),
+        (200, b'data: {"text": "I say."}\n\n', APIFailure, "the answer broke off before its end"),
+        (200, b'data: {"text": "I s', APIFailure, "the answer cannot be read"),
+        (404, b"", APIFailure, "status 404 (404)', is_retryable=False"),
+        (503, b"", APIFailure, "status 503 (503)', is_retryable=True"),
+        (401, b"", ProviderAuthFailure, "set LINES_API_KEY"),
         (413, b"", ContextOverflowFailure, "status 413"),
     ],
 )
@@ -118,4 +118,4 @@ async def test_a_missing_key_is_named(tmp_path: Path) -> None:
     async with project(tmp_path, "provider", Played(), **options) as app:
         *_, last = await asked(app)
 
-    assert "LINES_API_KEY is not set" in str(assistant(last).error)
+    assert "set LINES_API_KEY" in str(assistant(last).error)
