@@ -32,12 +32,12 @@ TOOLS = {
 
 
 async def _rulesets(name: str, config: Config) -> tuple[Ruleset, ...]:
-    agents = agents_from(config, await register_agents())
+    agents = agents_from(config, await register_agents(Config()))
     return rulesets_for(config, agents[name])
 
 
 async def test_there_are_two_for_the_user_and_two_to_be_called() -> None:
-    agents = await register_agents()
+    agents = await register_agents(Config())
 
     assert [(agent.name, agent.mode) for agent in agents] == [
         ("build", "primary"),

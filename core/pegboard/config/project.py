@@ -116,12 +116,22 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
         for name, entry in found
         if (url := _url(entry)) and _options(entry).get("apiKey")
     ]
-    models = [
-        f"{key} is {value[key]}"
-        for key in ("model", "small_model")
-        if isinstance(value.get(key), str)
-    ]
+    models = [f"{key} is {name}" for key, name in _models(value) if isinstance(name, str)]
     return (*redirections(value), *theirs, *models)
+
+
+def _models(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """Each key that names a model which may get the code."""
+    yield from ((key, value.get(key)) for key in ("model", "small_model"))
+    roles, providers = value.get("models"), value.get("provider")
+    if isinstance(roles, Mapping):
+        yield from ((f"models.{role}", name) for role, name in roles.items())
+    lists = {"fallback": value.get("fallback")}
+    for name, entry in providers.items() if isinstance(providers, Mapping) else ():
+        if isinstance(entry, Mapping):
+            lists[f"provider.{name}.fallback"] = entry.get("fallback")
+    for key, names in lists.items():
+        yield from ((key, name) for name in (names if isinstance(names, list) else ()))
 
 
 def _options(entry: Mapping[str, Any]) -> Mapping[str, Any]:

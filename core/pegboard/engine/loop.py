@@ -22,6 +22,8 @@ from pegboard.engine.run import Run
 from pegboard.engine.step import Step
 from pegboard.policy.agents import find_agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.model import Model
+from pegboard.schema.part import FilePart
 
 
 async def answer(run: Run) -> None:
@@ -109,7 +111,8 @@ class _Turn:
 async def _begin(run: Run, user: UserMessage) -> _Turn:
     engine = run.engine
     agent = find_agent(engine.agents, user.agent)
-    model = await engine.resolve_model(f"{user.model.provider_id}/{user.model.model_id}")
+    run.chosen = await engine.resolve_model(f"{user.model.provider_id}/{user.model.model_id}")
+    model = await _seeing(run, user, run.chosen)
     remind(run)
     run.blocked = False
     run.calls.clear()
@@ -118,13 +121,24 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     return _Turn(user=user, view=view, tools=await offered_tools(engine, view, user))
 
 
+async def _seeing(run: Run, user: UserMessage, model: Model) -> Model:
+    """The model, or the user's one for pictures, if the prompt has some and the model no eyes."""
+    name = run.engine.config.models.vision
+    if name is None or model.capabilities.input.image:
+        return model
+    parts = run.history.get(user.id).parts
+    shown = any(isinstance(part, FilePart) and part.mime.startswith("image/") for part in parts)
+    return await run.engine.resolve_model(name) if shown else model
+
+
 async def _step(run: Run, turn: _Turn) -> None:
     turn.steps += 1
     turn.view = run.view(turn.view.agent, turn.view.model)
 
-    async def request() -> ModelRequest:
+    async def request(view: SessionView) -> ModelRequest:
+        turn.view = view  # another model's, where the one before could not answer
         run.sent = await build_request(
-            run, turn.view, turn.user, tools=turn.tools, last_step=turn.last_step
+            run, view, turn.user, tools=turn.tools, last_step=turn.last_step
         )
         return run.sent
 

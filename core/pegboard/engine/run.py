@@ -78,8 +78,9 @@ class Run:
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
     has the turn's calls by their results, `progress` counts the steps without progress.
     `run_child` runs a subagent. `snapshots` records what the steps change in files, `sent` is the
-    newest request to the model, `width` limits how many subagents work at a time. `session` is
-    the record as this process stored it last; `owed_usd` and `owed_tokens` are not yet in it.
+    newest request to the model, `chosen` the model that the prompt named, `width` limits how many
+    subagents work at a time. `session` is the record as this process stored it last;
+    `owed_usd` and `owed_tokens` are not yet in it.
     """
 
     engine: Engine
@@ -95,6 +96,7 @@ class Run:
     task: Task[None] | None = None
     width: Slots = field(default_factory=lambda: Slots(MAX_WIDTH))
     sent: ModelRequest | None = None
+    chosen: Model | None = None
     status: SessionStatus = field(default_factory=Busy)
     budget: Budget = field(default_factory=Budget)
     run_child: Callable[[ChildRequest], Awaitable[ChildResult]] = no_subagents

@@ -24,6 +24,7 @@ from pegboard.contract.providers import (
 )
 from pegboard.engine.ending.attempts import Attempts
 from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.ending.fallback import next_model
 from pegboard.engine.ending.finish import (
     CUT_OFF,
     MAY_BE_EMPTY,
@@ -54,6 +55,7 @@ from pegboard.schema.part import Instant, RetryPart, StepFinishPart, StepStartPa
 from pegboard.schema.session import Busy, Retry, Tokens
 from pegboard.schema.wire import to_json
 
+MakeRequest = Callable[[SessionView], Awaitable[ModelRequest]]
 Outcome = Literal["ended", "overflow"]
 """`overflow`: the request was too long for the model; nothing of the step is left."""
 
@@ -71,6 +73,7 @@ class Step:
         self._run = run
         self._view = view
         self._said = False
+        self._shown = False
         self._heard: StreamFinish | None = None
         self._paid: tuple[float | None, Tokens] = (0.0, Tokens())
         self._message = AssistantMessage(
@@ -108,9 +111,7 @@ class Step:
         """The message that is made."""
         return self._message.id
 
-    async def play(
-        self, request: Callable[[], Awaitable[ModelRequest]], *, may_overflow: bool = False
-    ) -> Outcome:
+    async def play(self, request: MakeRequest, *, may_overflow: bool = False) -> Outcome:
         """Send the request that `request` builds, run the calls of the answer and store the result.
 
         With `may_overflow` a request that is too long leaves no message but the outcome
@@ -120,7 +121,7 @@ class Step:
             self._run.snapshots.begin(self._message, self._processor)
             self._take_step()
             async with self._run.budget.in_time():
-                return await self._ask(await request(), may_overflow=may_overflow)
+                return await self._ask(request, may_overflow=may_overflow)
         except BudgetError as error:
             await self._end(failure_of(error), STOPPED)
             return "ended"
@@ -142,8 +143,19 @@ class Step:
         session_id = self._message.session_id
         self._run.writer.change(Emit(SessionWarned(session_id=session_id, message=text)))
 
-    async def _ask(self, request: ModelRequest, *, may_overflow: bool) -> Outcome:
-        """Ask the model, and retry as long as that may help.
+    async def _ask(self, make: MakeRequest, *, may_overflow: bool) -> Outcome:
+        """Ask the model, and each that stands in for it at most once."""
+        model = self._view.model
+        tried = {f"{model.provider_id}/{model.id}"}
+        while True:
+            outcome = await self._ask_one(await make(self._view), tried, may_overflow=may_overflow)
+            if outcome is not None:
+                return outcome
+
+    async def _ask_one(
+        self, request: ModelRequest, tried: set[str], *, may_overflow: bool
+    ) -> Outcome | None:
+        """Ask this model, and retry as long as that may help; None when another is to be asked.
 
         After a call there is no retry within the step, since no tool may run twice: the next
         step is the next attempt.
@@ -156,6 +168,11 @@ class Step:
             decision = attempts.failed(error)
             if may_overflow and decision.kind == "overflow" and not caller.started:
                 return self._overflowed()
+            after_s = self._run.engine.config.fallback_after_s
+            hopeless = attempts.is_hopeless(error, decision, after_s=after_s)
+            seen = self._shown or caller.started
+            if hopeless and not seen and await self._fall_back(error, tried):
+                return None
             if decision.wait_s is None:
                 await self._end(failure_of(error, decision.note), CUT_OFF)
                 break
@@ -168,9 +185,26 @@ class Step:
                 break
         return "ended"
 
+    async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
+        """Let the next model of the user's list make this message; False when there is none."""
+        run, before = self._run, self._view.model
+        model = await next_model(run.engine, before, tried)
+        if model is None:
+            return False
+        self._warn(
+            f"{before.provider_id}/{before.id} does not answer ({error}): "
+            f"{model.provider_id}/{model.id} is asked instead"
+        )
+        await self._take_back()
+        self._view = run.view(self._view.agent, model)
+        self._message = replace(self._message, model_id=model.id, provider_id=model.provider_id)
+        run.writer.change(PutMessage(self._message))
+        return True
+
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
         """Ask the model once; the failure, if the answer cannot be used."""
-        self._said, self._heard, self._paid = False, None, (0.0, Tokens())
+        self._said, self._shown, self._heard = False, False, None
+        self._paid = (0.0, Tokens())
         try:
             finish = await run_step(
                 within_bounds(await self._answer(request), caller.refuse, self._blaming(request)),
@@ -243,6 +277,7 @@ class Step:
 
     def _take(self, event: StreamEvent) -> Awaitable[None] | None:
         processor = self._processor
+        self._shown = self._shown or isinstance(event, TextDelta | ReasoningDelta | ToolInputStart)
         match event:
             case TextDelta():
                 self._said = self._said or not event.text.isspace()
@@ -352,5 +387,5 @@ class Step:
         if message.summary:
             run.settle()  # the agent and the model of a summary are not the session's
         else:
-            run.touch(self._view.agent, self._view.model)
+            run.touch(self._view.agent, run.chosen or self._view.model)
         await run.writer.barrier()

@@ -48,7 +48,23 @@ def agents_from(
             agents.pop(name, None)
         elif name in agents or not _only_tightens(settings):
             agents[name] = _changed(agents.get(name) or _new(name, closed), settings)
-    return agents
+    return {name: _in_role(agent, config) for name, agent in agents.items()}
+
+
+def _in_role(agent: Agent, config: Config) -> Agent:
+    """The agent, with the model for its kind of work where it has none of its own."""
+    if agent.model is not None:
+        return agent
+    match agent.serves:
+        case "titles":
+            name = config.models.title or config.models.small
+        case "summaries":
+            name = config.models.compact
+        case None if agent.mode == "subagent":
+            name = config.models.task
+        case _:
+            return agent
+    return msgspec.structs.replace(agent, model=_choice(name, "models")) if name else agent
 
 
 def _only_tightens(settings: AgentConfig) -> bool:

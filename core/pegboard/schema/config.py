@@ -57,6 +57,7 @@ class ProviderConfig(Table, frozen=True):
     `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`; `npm` is read for files made for
     OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
     `key` names which of several kept keys is taken, `key_command` is a program that prints it.
+    `fallback` stands for that of `Config`, for the models of this provider.
     """
 
     name: str | None = None
@@ -67,6 +68,7 @@ class ProviderConfig(Table, frozen=True):
     key_command: tuple[str, ...] = ()
     options: dict[str, Any] = {}
     models: dict[str, dict[str, Any]] = {}
+    fallback: tuple[str, ...] = ()
 
 
 class PluginConfig(Table, frozen=True):
@@ -109,6 +111,23 @@ class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
 
     auto: bool = True
     prune: bool = True
+
+
+class RoleModels(Table, frozen=True, forbid_unknown_fields=True):
+    """The models for work of a kind, each as `provider/model`.
+
+    `small` is for short questions beside the work, `title` for titles alone, `compact` for
+    summaries of long sessions, `task` for subagents, `plan` for the agent that plans, `vision`
+    for prompts with pictures where the chosen model takes none. An agent's own `model` counts
+    before them.
+    """
+
+    small: str | None = None
+    title: str | None = None
+    compact: str | None = None
+    task: str | None = None
+    plan: str | None = None
+    vision: str | None = None
 
 
 class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
@@ -196,6 +215,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
     `sandbox` says how far the processes of tools may reach, `sandbox_network` whether the network
     is among it, or which hosts of it, `limits` how much they may take.
+    `fallback` are models that are asked in turn when the chosen one is gone, refuses the key, or
+    cannot be asked within `fallback_after_s` seconds; never behind text that was shown.
     `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
@@ -205,6 +226,9 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
 
     model: str | None = None
     small_model: str | None = None
+    models: RoleModels = RoleModels()
+    fallback: tuple[str, ...] = ()
+    fallback_after_s: Annotated[float, msgspec.Meta(ge=0)] = 30.0
     title: Literal["off", "small", "model"] = "small"
     default_agent: str | None = None
     username: str | None = None

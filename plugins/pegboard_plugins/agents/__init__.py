@@ -5,7 +5,9 @@ from importlib import import_module
 from pegboard import SessionView, hookimpl, rules_from_config
 from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
 from pegboard.schema.model import Model
+from pegboard.schema.part import ModelChoice
 from pegboard_plugins.agents.families import Family, family
 from pegboard_plugins.agents.pieces import (
     EXPLORE,
@@ -30,7 +32,7 @@ _ONLY_LOOKING = {
 
 
 @hookimpl
-async def register_agents() -> tuple[Agent, ...]:
+async def register_agents(config: Config) -> tuple[Agent, ...]:
     """Two agents for the user, build and plan, and two that they can call."""
     return (
         Agent(
@@ -53,6 +55,7 @@ async def register_agents() -> tuple[Agent, ...]:
             ),
             options={},
             native=True,
+            model=_choice(config.models.plan),
         ),
         Agent(
             name="general",
@@ -77,6 +80,11 @@ async def register_agents() -> tuple[Agent, ...]:
             native=True,
         ),
     )
+
+
+def _choice(name: str | None) -> ModelChoice | None:
+    provider_id, _, model_id = (name or "").partition("/")
+    return ModelChoice(provider_id=provider_id, model_id=model_id) if model_id else None
 
 
 @hookimpl(tryfirst=True)

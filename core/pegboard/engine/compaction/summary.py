@@ -165,7 +165,7 @@ class Compacting:
     async def _ask(self, text: str) -> str:
         assert isinstance(self.request.info, UserMessage)
         step = Step(self.run, self.view, self.request.info, summary=True)
-        request = partial(plain_request, self.run.engine, self.view, text)
+        request = partial(plain_request, self.run.engine, text=text)
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
             raise ContextOverflowError("the text to be summarised is too long for the model")

@@ -4,6 +4,7 @@ import asyncio
 import random
 from datetime import UTC, datetime
 
+from pegboard.engine.ending.fallback import is_hopeless
 from pegboard.engine.ending.retry import EmptyAnswerError, RetryDecision, decide, fault_of
 from pegboard.errors import ProviderError
 from pegboard.schema.config import RetryConfig
@@ -24,6 +25,14 @@ class Attempts:
         self._limits = limits
         self._empty = 0
         self._failed_at: float | None = None
+
+    def is_hopeless(self, error: ProviderError, decision: RetryDecision, *, after_s: float) -> bool:
+        """Whether another model shall be asked, as this one cannot answer within that time."""
+        fault = fault_of(error, now=datetime.now(UTC))
+        began_at = self._failed_at
+        assert began_at is not None
+        left_s = after_s - (asyncio.get_running_loop().time() - began_at)
+        return is_hopeless(error, fault.kind, decision, left_s=left_s)
 
     def failed(self, error: ProviderError) -> RetryDecision:
         """What follows from one more failure."""

@@ -9,6 +9,7 @@ from pegboard import tool
 from pegboard.contract.providers import ModelRequest, StreamEvent, StreamFinish, Text
 from pegboard.engine.input.reminders import MARK
 from pegboard.schema.agent import Agent
+from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.permission import Rule
@@ -66,7 +67,7 @@ async def test_a_change_of_mode_is_said_once_and_stays(tmp_path: Path) -> None:
 
 
 def test_the_built_in_agents_say_what_planning_is_and_that_it_is_over() -> None:
-    [plan] = [agent for agent in asyncio.run(register_agents()) if agent.name == "plan"]
+    [plan] = [agent for agent in asyncio.run(register_agents(Config())) if agent.name == "plan"]
 
     assert plan.on_enter == (
         "From here on you are planning: change nothing in the project until the user says so, "
