@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.providers import Provider
     from pegboard.schema.model import Model
-    from pegboard_plugins.catalogue.asking import Outcome
+    from pegboard_plugins.catalogue.asking import Outcome, Server
 
 UNKNOWN = "unknown"
 _THOUSAND, _MILLION = 1_000, 1_000_000
@@ -107,7 +107,8 @@ async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, .
     url = str((settings.options if settings else {}).get("url") or asking.PRICES_URL)
     cache = Places.of(os.environ).cache
     told: tuple[asking.Outcome, ...] = ()
-    near, far = _servers(app)
+    near, far, failed = await _servers(app)
+    told += tuple(failed)
     if refresh:
         told += (await asking.refresh(url, cache),)
         told += await asking.ask_servers(far, cache, local=False)
@@ -116,14 +117,15 @@ async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, .
     return told
 
 
-def _servers(app: "App") -> "tuple[list[Any], list[Any]]":
-    """The servers on this machine, and those elsewhere that there is a key for."""
+async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcome]]":
+    """The servers on this machine, those elsewhere with a key, and those whose key fails."""
     from urllib.parse import urlsplit
 
+    from pegboard.errors import ProviderAuthError
     from pegboard.kit import is_loopback
-    from pegboard_plugins.catalogue.asking import LOCAL_S, Server
+    from pegboard_plugins.catalogue.asking import LOCAL_S, Outcome, Server
 
-    near, far = [], []
+    near, far, failed = [], [], []
     for name, provider in app.providers.items():
         settings = app.config.provider.get(name)
         named = next(iter(settings.models if settings else ()), "any")
@@ -131,24 +133,23 @@ def _servers(app: "App") -> "tuple[list[Any], list[Any]]":
         url = model.api.url if model is not None else ""
         if not url:
             continue
-        key = _key(app, provider)
+        try:
+            found = await app.keys.find(name, provider.env)
+        except ProviderAuthError as error:
+            failed.append(Outcome(who=name, error=str(error)))
+            continue
+        key = found.value if found else ""
         if is_loopback(urlsplit(url).hostname or ""):
             near.append(Server(provider=name, url=url, key=key, timeout_s=LOCAL_S))
         elif key:
             far.append(Server(provider=name, url=url, key=key))
-    return near, far
+    return near, far, failed
 
 
 def _key_state(app: "App", provider: "Provider") -> str:
-    if _key(app, provider):
+    if app.keys.source(provider.id, provider.env) is not None:
         return "set"
     return "missing" if provider.env else "none needed"
-
-
-def _key(app: "App", provider: "Provider") -> str:
-    settings = app.config.provider.get(provider.id)
-    option = settings.options.get("apiKey") if settings else None
-    return str(option or next(filter(None, map(os.environ.get, provider.env)), ""))
 
 
 def _name(model: "Model") -> str:

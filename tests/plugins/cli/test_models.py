@@ -138,3 +138,16 @@ async def test_a_server_that_does_not_answer_is_named_and_what_was_known_stays(
     assert "/prices: status 404" in done.err
     assert "mine: status 404" in done.err
     assert done.out.splitlines()[1].startswith("mine/m ")
+
+
+async def test_a_key_command_that_fails_is_told_and_the_others_are_asked(
+    pegboard: CommandLine,
+) -> None:
+    with serving(models={"data": [{"id": "tiny"}]}) as (url, _):
+        failing = {"options": {"baseURL": "https://a.example/v1"}, "key_command": ["false"]}
+        pegboard.configure(provider={"bad": failing, "mine": {"options": {"baseURL": url}}})
+        done = await pegboard("models", "mine", "--local")
+
+    assert done.code == 0
+    assert "mine: 1 model" in done.err
+    assert any(line.startswith("bad: ") for line in done.err.splitlines())
