@@ -1,0 +1,140 @@
+"""`pegboard doctor`: what works here, what does not, and what to do about it."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard.cli import Exit, Group
+from pegboard.embedding import run_async
+from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.modelprobe import Finding
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+_PROGRAMS = {
+    "git": "without it nothing is undone, and no file is known to be the project's",
+    "rg": "without it searches are slower",
+}
+
+
+@click.group(cls=Group, invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
+@click.pass_context
+def doctor(ctx: click.Context, *, as_json: bool) -> None:
+    """Say what works here and what does not: install, configuration, keys, models, plugins."""
+    if ctx.invoked_subcommand is None:
+        _report(run_async(_health(ctx.obj)), as_json=as_json)
+
+
+@doctor.command("model")
+@click.argument("name")
+@click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
+@click.pass_obj
+def model(directory: Path, name: str, *, as_json: bool) -> None:
+    """Ask a model for a text, a tool call and a look at a picture; some cents at the most."""
+    _report(run_async(_probed(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
+
+
+def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
+    """Show the findings; the process ends with `failed` if something does not work."""
+    from pegboard.cli import visible
+
+    if as_json:
+        click.echo(schema_json(findings))
+    else:
+        width = max(len(each.what) for each in findings)
+        for each in findings:
+            click.echo(visible(f"{each.state:5}  {each.what:{width}}  {each.text}"))
+    if any(each.state == "fails" for each in findings):
+        sys.exit(failed)
+
+
+async def _probed(directory: Path, name: str) -> tuple[Finding, ...]:
+    from pegboard import App
+    from pegboard_plugins.cli.modelprobe import probe
+
+    async with await App.open(directory) as app:
+        return await probe(app, name)
+
+
+async def _health(directory: Path) -> tuple[Finding, ...]:
+    from pegboard import App
+
+    async with await App.open(directory) as app:
+        chosen = await _chosen_model(app)
+        return (*_install(), *_configuration(app), *_providers(app), chosen, *_plugins(app))
+
+
+def _install() -> Iterator[Finding]:
+    from shutil import which
+
+    from pegboard import __version__
+
+    version = ".".join(map(str, sys.version_info[:3]))
+    text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"
+    yield Finding(what="install", state="ok", text=text)
+    for program, lack in _PROGRAMS.items():
+        found = which(program)
+        yield Finding(what=program, state="ok" if found else "warns", text=found or lack)
+
+
+def _configuration(app: "App") -> Iterator[Finding]:
+    files = ", ".join(str(file) for file in app.loaded.files) or "no file"
+    yield Finding(what="configuration", state="ok", text=files)
+    for warning in app.loaded.warnings:
+        yield Finding(what="configuration", state="warns", text=warning)
+    for path in app.untrusted:
+        text = f"{path} is not run: `pegboard trust allow` shows what it is"
+        yield Finding(what="trust", state="warns", text=text)
+
+
+def _providers(app: "App") -> Iterator[Finding]:
+    sources = {
+        name: app.keys.source(name, each.env) for name, each in app.providers.items() if each.env
+    }
+    for name, source in sources.items():
+        if source is not None:
+            yield Finding(what="key", state="ok", text=f"{name}: {source}")
+    if not any(sources.values()):
+        text = "none is set; `pegboard models` says what each would open"
+        yield Finding(what="key", state="warns", text=text)
+
+
+async def _chosen_model(app: "App") -> Finding:
+    from pegboard.errors import PegboardError
+
+    name = app.config.model
+    if name is None:
+        text = 'none is chosen; `model = "provider/model"` in pegboard.toml chooses one'
+        return Finding(what="model", state="warns", text=text)
+    try:
+        found = await app.resolve_model(name)
+    except PegboardError as error:
+        return Finding(what="model", state="fails", text=str(error))
+    lacks = [
+        what
+        for what, value in (("window", found.limit.context), ("price", found.cost))
+        if value is None
+    ]
+    if lacks:
+        text = (
+            f"{name}: its {' and '.join(lacks)} are unknown"
+            if len(lacks) > 1
+            else (f"{name}: its {lacks[0]} is unknown")
+        )
+        return Finding(what="model", state="warns", text=text)
+    return Finding(what="model", state="ok", text=f"{name}; `pegboard doctor model {name}` asks it")
+
+
+def _plugins(app: "App") -> Iterator[Finding]:
+    problems = [f"{each.plugin}: {each.text}" for each in app.register.problems]
+    problems += [f"{each.plugin}: {each.message}" for each in app.failures]
+    for text in problems:
+        yield Finding(what="plugin", state="fails", text=text)
+    if not problems:
+        text = f"{len(app.register.infos)} are loaded, and nothing is wrong with them"
+        yield Finding(what="plugins", state="ok", text=text)

@@ -1,0 +1,178 @@
+"""What a model can do, found out by asking it."""
+
+import asyncio
+import json
+import struct
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+if TYPE_CHECKING:
+    from pegboard import App
+    from pegboard.providers import StreamEvent
+    from pegboard.schema.model import Model
+
+LIMIT_S = 120.0
+"""How long an answer may take."""
+_ANSWER_TOKENS = 2_000
+"""Room for thoughts as well."""
+_RED = (255, 0, 0)
+_SIDE = 32
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at: `fails` will not work, `warns` works less well."""
+
+    what: str
+    state: Literal["ok", "warns", "fails"]
+    text: str
+
+
+async def probe(app: "App", name: str) -> tuple[Finding, ...]:
+    """Ask the model for a text, a call and a look at a picture, and judge what is known of it.
+
+    :raises ModelNotFoundError: when no provider serves it.
+    :raises ProviderError: when it cannot be asked at all.
+    """
+    model = await app.resolve_model(name)
+    findings = [await _text(app, model), await _call(app, model), await _picture(app, model)]
+    return (*findings, *_known(model))
+
+
+async def _text(app: "App", model: "Model") -> Finding:
+    began = monotonic()
+    events = await _asked(app, model, "Answer with the one word: ready")
+    text, usage = _said(events), _usage(events)
+    seconds = monotonic() - began
+    if not text:
+        return Finding(what="text", state="fails", text="the answer has no text")
+    told = "" if usage else "; it does not say how many tokens it used, so they are estimated"
+    state: Literal["ok", "warns"] = "ok" if usage else "warns"
+    return Finding(what="text", state=state, text=f"answered in {seconds:.1f} s{told}")
+
+
+async def _call(app: "App", model: "Model") -> Finding:
+    from pegboard.errors import ProviderError
+    from pegboard.providers import ToolCall, ToolDefinition
+
+    numbers = {name: {"type": "integer"} for name in ("a", "b")}
+    tool = ToolDefinition(
+        name="add",
+        description="Add two numbers.",
+        parameters={"type": "object", "properties": numbers, "required": ["a", "b"]},
+        permission="add",
+    )
+    question = "Call the tool `add` with a = 2 and b = 3. Do not work it out yourself."
+    try:
+        events = await _asked(app, model, question, tools=(tool,))
+    except ProviderError as error:
+        return Finding(what="tools", state="fails", text=f"refused with tools: {error}")
+    calls = [event for event in events if isinstance(event, ToolCall)]
+    if not calls:
+        text = "it called no tool, so it can answer and do nothing else"
+        return Finding(what="tools", state="fails", text=text)
+    if calls[0].name != "add" or _object(calls[0].input) != {"a": 2, "b": 3}:
+        text = f"it called {calls[0].name} with {calls[0].input:.80}"
+        return Finding(what="tools", state="warns", text=text)
+    return Finding(what="tools", state="ok", text="called a tool with the right arguments")
+
+
+async def _picture(app: "App", model: "Model") -> Finding:
+    from pegboard.errors import ProviderError
+    from pegboard.providers import Media
+
+    if not model.capabilities.input.image:
+        text = "nothing says that it sees, so a note stands where a picture was"
+        return Finding(what="pictures", state="warns", text=text)
+    url = f"data:image/png;base64,{b64encode(_square()).decode()}"
+    media = Media(mime="image/png", url=url, filename="square.png")
+    question = "Which colour is the square? Answer with one word."
+    try:
+        text = _said(await _asked(app, model, question, media=(media,)))
+    except ProviderError as error:
+        return Finding(what="pictures", state="fails", text=f"refused with a picture: {error}")
+    if "red" not in text.lower():
+        return Finding(what="pictures", state="warns", text=f"it took red for {text:.40}")
+    return Finding(what="pictures", state="ok", text="saw the colour of a square")
+
+
+def _known(model: "Model") -> Iterator[Finding]:
+    limit = model.limit
+    window = limit.input or limit.context
+    if window is None:
+        text = "unknown: a session is compacted only once a request was too long"
+        yield Finding(what="window", state="warns", text=text)
+    else:
+        yield Finding(what="window", state="ok", text=f"{window:,} tokens")
+    if model.cost is None:
+        text = "unknown: costs are not counted, and a budget in dollars refuses it"
+        yield Finding(what="price", state="warns", text=text)
+    else:
+        text = f"${model.cost.input:g} in, ${model.cost.output:g} out for a million tokens"
+        yield Finding(what="price", state="ok", text=text)
+    if model.status == "deprecated":
+        yield Finding(what="status", state="warns", text="its provider will take it away")
+
+
+async def _asked(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
+    """The events of an answer.
+
+    :raises ProviderError: when there is none.
+    """
+    from pegboard.errors import ProviderError
+    from pegboard.providers import ModelMessage, ModelRequest, Text
+
+    content = (Text(text=text), *more.pop("media", ()))
+    request: ModelRequest = ModelRequest(
+        model=model,
+        system=("You are asked whether you work. Do what you are told, in few words.",),
+        messages=(ModelMessage(role="user", content=content),),
+        max_output_tokens=min(model.limit.output or _ANSWER_TOKENS, _ANSWER_TOKENS),
+        options=model.options,
+        headers=model.headers,
+        session_id="doctor",
+        **more,
+    )
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            return [event async for event in app.providers[model.provider_id].stream(request)]
+    except TimeoutError as error:
+        raise ProviderError(
+            f"no answer within {LIMIT_S:g} s", provider_id=model.provider_id
+        ) from error
+
+
+def _said(events: "list[StreamEvent]") -> str:
+    from pegboard.providers import TextDelta
+
+    return "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
+
+
+def _usage(events: "list[StreamEvent]") -> bool:
+    from pegboard.providers import StreamFinish
+
+    return any(isinstance(event, StreamFinish) and event.usage is not None for event in events)
+
+
+def _object(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _square() -> bytes:
+    """A red square as a PNG."""
+    line = b"\0" + bytes(_RED) * _SIDE
+    header = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
+    pieces = ((b"IHDR", header), (b"IDAT", zlib.compress(line * _SIDE)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*piece) for piece in pieces)
+
+
+def _chunk(kind: bytes, content: bytes) -> bytes:
+    check = struct.pack(">I", zlib.crc32(kind + content))
+    return struct.pack(">I", len(content)) + kind + content + check
