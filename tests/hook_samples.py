@@ -68,6 +68,12 @@ WORKSPACE = Workspace(
 SAMPLES: dict[str, dict[str, Any]] = {
     "register_tools": {"config": Config(), "hooks": object()},
     "register_providers": {"config": Config(), "env": {}, "keys": object()},
+    "wrap_providers": {
+        "providers": {},
+        "config": Config(),
+        "keys": object(),
+        "workspace": WORKSPACE,
+    },
     "register_agents": {"config": Config()},
     "register_commands": {
         "config": Config(),

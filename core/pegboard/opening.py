@@ -160,7 +160,7 @@ class _Assembly:
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
         keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
-        providers = await _providers(hooks, config, self._env, keys)
+        providers = await _providers(hooks, config, self._env, keys, workspace)
         commands = await self._commands(workspace, config)
         engine = Engine(
             workspace=workspace,
@@ -343,7 +343,7 @@ async def _as_plugins_say(hooks: Hooks, said: Config) -> Config:
 
 
 async def _providers(
-    hooks: Hooks, config: Config, env: Mapping[str, str], keys: KeyLookup
+    hooks: Hooks, config: Config, env: Mapping[str, str], keys: KeyLookup, workspace: Workspace
 ) -> dict[str, Provider]:
     """The providers by id, without those that the user has switched off."""
     spec = hookspecs.register_providers
@@ -351,11 +351,14 @@ async def _providers(
     found = {answer.value.id: answer.value for answer in answers}
     keys.note(name for provider in found.values() for name in provider.env)
     wanted = config.enabled_providers
-    return {
+    left = {
         name: provider
         for name, provider in found.items()
         if name not in config.disabled_providers and (wanted is None or name in wanted)
     }
+    wrap = hookspecs.wrap_providers
+    wrapped = await hooks.fold(wrap, providers=left, config=config, keys=keys, workspace=workspace)
+    return dict(wrapped)
 
 
 async def _agents(hooks: Hooks, config: Config, tools: Iterable[Tool]) -> Mapping[str, Agent]:

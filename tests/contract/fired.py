@@ -11,6 +11,9 @@ FIRED_BY = {
     "register_hooks": "tests/core/loading/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
     "register_tools": _RUN,
     "register_providers": _RUN,
+    "wrap_providers": (
+        "tests/plugins/cassette/test_cassette.py::test_what_was_recorded_is_played_without_a_model"
+    ),
     "register_agents": _RUN,
     "register_commands": _RUN,
     "register_compactors": _COMPACTION,

@@ -28,6 +28,7 @@ from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
+from pegboard.contract.providerhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.providers import Keys, ModelRequest, Provider, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots

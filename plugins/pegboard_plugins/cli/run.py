@@ -3,12 +3,12 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Literal, TextIO, get_args
 
 import click
 import msgspec
@@ -30,6 +30,9 @@ from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, take_turn
 from pegboard_plugins.cli.views import JsonView, Result, TextView, View
 
+if TYPE_CHECKING:
+    from pegboard import App
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """What the user said on the command line."""
@@ -50,11 +53,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: str | None
     attach: str | None
     password: str | None
+    tape: Mapping[str, str]
 
 
+_FILE = click.Path(path_type=Path, dir_okay=False)
 AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
 LEVELS = get_args(SandboxLevel)
-LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto"})
+LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto", "record", "replay"})
 """What a server decides for itself."""
 
 
@@ -102,10 +107,13 @@ LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto"})
     "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
 )
 @click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
+@click.option("--record", type=_FILE, metavar="FILE", help="Keep the answers of models in FILE.")
+@click.option("--replay", type=_FILE, metavar="FILE", help="Ask no model: FILE has the answers.")
 @click.argument("words", metavar="MESSAGE...", nargs=-1)
 @click.pass_context
 def run(  # noqa: PLR0913 - click gives every option by keyword
     ctx: click.Context,
+    /,
     *,
     words: tuple[str, ...],
     model: str | None,
@@ -122,6 +130,7 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
     sandbox: str | None,
     attach: str | None,
     password: str | None,
+    **tape: Path | None,
 ) -> int:
     """Send one prompt and show what the agent does.
 
@@ -153,9 +162,18 @@ def run(  # noqa: PLR0913 - click gives every option by keyword
         sandbox=sandbox,
         attach=attach,
         password=password,
+        tape=_tape(**tape),
     )
     with answer_stream() as out:
         return run_async(_report(options, out))
+
+
+def _tape(**files: Path | None) -> Mapping[str, str]:
+    """The options of the plugin that records and replays, by the mode that has a file."""
+    tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
+    if len(tapes) > 1:
+        raise click.UsageError("--record and --replay exclude each other")
+    return tapes[0] if tapes else {}
 
 
 def _check_attached(ctx: click.Context, attach: str | None, password: str | None) -> None:
@@ -269,11 +287,19 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
     trust, config = True if options.trust else None, _config(options)
     settings = AppOptions(interactive=asks, trust=trust, config=config)
     async with await App.open(options.directory, settings) as app:
+        _check_tape(app, options)
         if app.config.auto_approve:
             sys.stderr.write(AUTO)
         if app.policy.sandbox:
             sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
         yield LocalEngine(app)
+
+
+def _check_tape(app: "App", options: Options) -> None:
+    """An answer that is to come from a file comes from nowhere else."""
+    on = {info.name for info in app.register.infos if not info.blocked}
+    if options.tape and "cassette" not in on:
+        raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
 
 
 def _config(options: Options) -> dict[str, object]:
@@ -285,6 +311,8 @@ def _config(options: Options) -> dict[str, object]:
         said["auto_approve"] = True
     if options.sandbox is not None:
         said["sandbox"] = options.sandbox
+    if options.tape:
+        said["plugins"] = {"cassette": {"options": options.tape}}
     return said
 
 

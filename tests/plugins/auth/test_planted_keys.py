@@ -117,6 +117,8 @@ async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
             await garden.line("run", "--format", "json", "-m", f"{name}/m", "look around")
             for name in ("acme", *names, "company", "headed")
         ]
+        tape = str(garden.line.home / "tape.jsonl")
+        runs.append(await garden.line("run", "--format", "json", "--record", tape, "look around"))
         shown = [
             await garden.line(*words)
             for words in (

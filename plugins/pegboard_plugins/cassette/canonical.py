@@ -1,0 +1,155 @@
+"""A request in the form by which it is known again: without what differs from run to run.
+
+Ids, dates, times, durations and names of temporary files become words such as `<date>`, folders
+`<project>` and `<home>`; keys, and what looks like one, are hidden before anything is written.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.embedding import redacted, secret_values
+from pegboard.providers import Keys, ModelRequest
+
+HIDDEN = "[secret]"
+_CLOCK = r"\d{2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?: ?(?:[AP]M|Z|[+-]\d{2}:?\d{2}))?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_DAY = r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?"
+_DATE = (
+    rf"\d{{4}}-\d{{2}}-\d{{2}}|{_DAY}{_MONTH} \d{{1,2}},? \d{{4}}|{_DAY}\d{{1,2}} {_MONTH} \d{{4}}"
+)
+_PASSING = (
+    (rf"(?:{_DATE})(?:[T ]{_CLOCK})?", "<date>"),
+    (rf"\b{_CLOCK}", "<time>"),
+    (r"\b\d+(?:\.\d+)? ?(?:ms|s|seconds)\b", "<duration>"),
+    (r"\b1[6-9]\d{8}(?:\d{3})?\b", "<instant>"),
+)
+_ID = re.compile(r"\b(ses|msg|prt|per|que|evt|run)_[0-9a-zA-Z]{12,}\b")
+_UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+
+
+class Wording:
+    """How texts are written to a tape and read from it, in this project and for this user."""
+
+    def __init__(self, keys: Keys, directory: Path) -> None:
+        self._keys = keys
+        places = (("<project>", str(directory)), ("<home>", str(Path.home())))
+        self._places = [(word, place) for word, place in places if place != "/"]
+        temporary = re.escape(tempfile.gettempdir())
+        self._passing = [(re.compile(rf"{temporary}/[\w.-]+"), "<tmp>")]
+        self._passing += [(re.compile(shape), word) for shape, word in _PASSING]
+
+    def stored(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        """JSON as it may be written: no key in it, and folders as words."""
+        secrets = self._keys.values()
+        hidden = _without_secrets(value)
+        return _mapped(hidden, lambda text: self._without_places(redacted(text, secrets)))
+
+    def stored_json(self, text: str) -> str:
+        """A text that is JSON, or may be, as `stored`; JSON stays JSON."""
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return str(self.stored(text))
+        return json.dumps(self.stored(value), ensure_ascii=False)
+
+    def played(self, value: Any) -> Any:  # noqa: ANN401 - JSON
+        """What was stored, with the folders of here."""
+        return _mapped(value, self._with_places)
+
+    def canonical(self, request: ModelRequest) -> dict[str, Any]:
+        """The request as it is stored, and compared by."""
+        numbered: dict[str, str] = {}
+
+        def number(found: re.Match[str]) -> str:
+            kind = found[1] if found.re is _ID else "uuid"
+            return numbered.setdefault(found[0], f"<{kind} {len(numbered) + 1}>")
+
+        def lasting(text: str) -> str:
+            for shape, word in self._passing:
+                text = shape.sub(word, text)
+            return _UUID.sub(number, _ID.sub(number, text))
+
+        told: dict[str, Any] = _mapped(self.stored(_plain(request)), lasting)
+        return told
+
+    def _without_places(self, text: str) -> str:
+        for word, place in self._places:
+            text = re.sub(rf"{re.escape(place)}(?![\w-])", word, text)
+        return text
+
+    def _with_places(self, text: str) -> str:
+        for word, place in self._places:
+            text = text.replace(word, place)
+        return text
+
+
+def digest(canonical: Mapping[str, Any]) -> str:
+    """What two requests have in common that are the same."""
+    content = json.dumps(canonical, sort_keys=True, ensure_ascii=False)
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
+    """The value line by line, each with its place, for people and for a comparison."""
+    if isinstance(value, dict):
+        for name in sorted(value):
+            yield from lines_of(value[name], f"{at}.{name}" if at else name)
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from lines_of(each, f"{at}.{index}")
+    else:
+        yield from (f"{at}: {line}" for line in str(value).splitlines() or [""])
+
+
+def _plain(request: ModelRequest) -> dict[str, Any]:
+    return {
+        "model": f"{request.model.provider_id}/{request.model.id}",
+        "system": list(request.system),
+        "messages": [
+            {
+                "role": message.role,
+                "content": [
+                    {"kind": type(each).__name__.lower(), **msgspec.to_builtins(each)}
+                    for each in message.content
+                ],
+            }
+            for message in request.messages
+        ],
+        "tools": [msgspec.to_builtins(tool) for tool in request.tools],
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "max_output_tokens": request.max_output_tokens,
+        "options": msgspec.to_builtins(request.options),
+    }
+
+
+def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """JSON without the texts whose name says that they are secret."""
+    if isinstance(value, dict):
+        return {
+            name: HIDDEN
+            if isinstance(each, str) and secret_values({name: each})
+            else each
+            if isinstance(each, str)
+            else _without_secrets(each)
+            for name, each in value.items()
+        }
+    return [_without_secrets(each) for each in value] if isinstance(value, list) else value
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+    """JSON with every text changed, the names in tables too."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(name): _mapped(each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_mapped(each, change) for each in value]
+    return value

@@ -1,0 +1,23 @@
+"""The fixture `cassette` of pytest: the answers of models of each test, kept beside its file."""
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MODE = "PEGBOARD_CASSETTE"
+"""The variable that says how tests use their tapes; on a build server it is `replay`."""
+
+
+@pytest.fixture
+def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A configuration for `AppOptions.config` by which the test's App is on a tape of its own.
+
+    The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or what PEGBOARD_CASSETTE says.
+    """
+    name = re.sub(r"[^\w.-]+", "-", f"{request.path.stem}.{request.node.name}")
+    file = Path(request.path).parent / "cassettes" / f"{name}.jsonl"
+    options = {"file": str(file), "mode": os.environ.get(MODE, "auto")}
+    return {"plugins": {"cassette": {"options": options}}}

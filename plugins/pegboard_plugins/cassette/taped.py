@@ -1,0 +1,240 @@
+"""A provider over a tape: what was asked before is answered from the file."""
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from difflib import unified_diff
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard import InvalidInputError
+from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
+from pegboard.providers import (
+    ModelRequest,
+    Provider,
+    ReasoningDelta,
+    StreamEvent,
+    StreamFinish,
+    TextDelta,
+    ToolInputDelta,
+)
+from pegboard.schema.model import Model
+from pegboard_plugins.cassette.canonical import Wording, digest, lines_of
+
+_log = logging.getLogger("pegboard.cassette")
+_DELTAS = (TextDelta, ReasoningDelta, ToolInputDelta)
+_EVENTS = {each.__name__: each for each in StreamEvent.__args__}
+_ERRORS = {each.__name__: each for each in (ProviderError, ProviderAuthError, ContextOverflowError)}
+_JSON_FIELDS = {"ToolCall": "input", "ToolInputDelta": "text"}
+"""Texts that a tool is called with."""
+_DIFF_LINES = 40
+_LINE_LENGTH = 200
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the file: a request in its canonical form, and what came of it."""
+
+    key: str
+    request: dict[str, Any]
+    events: list[dict[str, Any]]
+    error: dict[str, Any] | None = None
+
+
+class Tape:
+    """The records of a file, in their order; each is played once, and the last of a request again.
+
+    In the mode `replay` nothing is written, in `record` nothing is played.
+    """
+
+    def __init__(self, file: Path, mode: str, records: Sequence[Record]) -> None:
+        self.file = file
+        self.mode = mode
+        self._records = list(records)
+        self._waiting: dict[str, list[Record]] = {}
+        self._writing = asyncio.Lock()
+        for record in records:
+            self._waiting.setdefault(record.key, []).append(record)
+
+    def find(self, key: str) -> Record | None:
+        """What is played for a request, None if it is to be asked."""
+        known = self._waiting.get(key) if self.mode != "record" else None
+        if not known:
+            return None
+        return known.pop(0) if len(known) > 1 else known[0]
+
+    def miss(self, canonical: Mapping[str, Any]) -> ProviderError:
+        """The error for a request that is not on the tape; the log has how the nearest differs."""
+        wanted = list(lines_of(canonical))
+        at, nearest = max(
+            enumerate(self._records, 1),
+            key=lambda found: len({*lines_of(found[1].request)} & {*wanted}),
+            default=(0, None),
+        )
+        text = f"this request is not on {self.file}"
+        if nearest is None:
+            return ProviderError(f"{text}, which is empty")
+        known = list(lines_of(nearest.request))
+        diff = list(unified_diff(known, wanted, f"line {at}", "this request", n=1, lineterm=""))
+        shown = "\n".join(line[:_LINE_LENGTH] for line in diff[:_DIFF_LINES])
+        more = f"\n({len(diff) - _DIFF_LINES} lines more)" if len(diff) > _DIFF_LINES else ""
+        _log.error("a request is not on the tape; what it has for the nearest:\n%s%s", shown, more)
+        return ProviderError(
+            f"{text}; the nearest is its line {at}, and the log has the difference"
+        )
+
+    async def add(self, record: Record) -> None:
+        """Write a record at the end of the file."""
+        self._records.append(record)
+        async with self._writing:
+            await asyncio.to_thread(self._append, msgspec.json.encode(record) + b"\n")
+
+    def _append(self, line: bytes) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        with os.fdopen(os.open(self.file, flags, 0o600), "wb") as file:
+            file.write(line)
+
+
+async def open_tape(file: Path, mode: str) -> Tape:
+    """The tape of this file.
+
+    :raises InvalidInputError: when it cannot be read, or is none.
+    """
+    return await asyncio.to_thread(_opened, file, mode)
+
+
+def _opened(file: Path, mode: str) -> Tape:
+    try:
+        if mode == "record":
+            file.unlink(missing_ok=True)
+        lines = [] if mode != "replay" and not file.exists() else file.read_bytes().splitlines()
+    except OSError as error:
+        text = f"the cassette {file} cannot be used: {error.strerror}"
+        raise InvalidInputError(text) from error
+    try:
+        records = [msgspec.json.decode(line, type=Record) for line in lines]
+    except msgspec.DecodeError as error:
+        raise InvalidInputError(f"{file} is no cassette: {error}") from error
+    return Tape(file, mode, records)
+
+
+class Taped:
+    """A provider whose answers come from the tape where it has them."""
+
+    def __init__(self, provider: Provider, tape: Tape, wording: Wording) -> None:
+        self._provider = provider
+        self._tape = tape
+        self._wording = wording
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the provider has beyond the protocol
+        return getattr(self._provider, name)
+
+    @property
+    def id(self) -> str:
+        """The provider's."""
+        return self._provider.id
+
+    @property
+    def name(self) -> str:
+        """The provider's."""
+        return self._provider.name
+
+    @property
+    def env(self) -> Sequence[str]:
+        """The provider's."""
+        return self._provider.env
+
+    def models(self) -> Sequence[Model]:
+        """The provider's."""
+        return self._provider.models()
+
+    def resolve(self, model_id: str) -> Model | None:
+        """The provider's."""
+        return self._provider.resolve(model_id)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer that is on the tape; where there is none, that of the provider.
+
+        :raises ProviderError: when a tape that is only replayed does not have it.
+        """
+        canonical = self._wording.canonical(request)
+        key = digest(canonical)
+        if record := self._tape.find(key):
+            for event in self._wording.played(record.events):
+                kind = _EVENTS[event.pop("event")]
+                yield msgspec.convert(event, kind)
+            if record.error is not None:
+                raise _error_of(record.error, self.id)
+            return
+        if self._tape.mode == "replay":
+            raise self._tape.miss(canonical)
+        answer = _Answer()
+        try:
+            async for event in self._provider.stream(request):
+                answer.hear(event)
+                yield event
+        except ProviderError as error:
+            await self._keep(key, canonical, answer, error)
+            raise
+        if answer.finished:
+            await self._keep(key, canonical, answer, None)
+
+    async def aclose(self) -> None:
+        """Close the provider."""
+        await self._provider.aclose()
+
+    async def _keep(
+        self, key: str, canonical: dict[str, Any], answer: "_Answer", error: ProviderError | None
+    ) -> None:
+        record = Record(
+            key=key,
+            request=canonical,
+            events=[self._stored(event) for event in answer.events],
+            error=self._wording.stored(_facts_of(error)) if error else None,
+        )
+        await self._tape.add(record)
+
+    def _stored(self, event: dict[str, Any]) -> dict[str, Any]:
+        told: dict[str, Any] = self._wording.stored(event)
+        field = _JSON_FIELDS.get(event["event"])
+        return {**told, field: self._wording.stored_json(event[field])} if field else told
+
+
+class _Answer:
+    """What is heard of an answer; each block's text in one, so that no key is cut in two."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self._blocks: dict[tuple[str, str], dict[str, Any]] = {}
+        self.finished = False
+
+    def hear(self, event: StreamEvent) -> None:
+        kind = type(event).__name__
+        told = {"event": kind, **msgspec.to_builtins(event)}
+        self.finished |= isinstance(event, StreamFinish)
+        if isinstance(event, _DELTAS):
+            block = self._blocks.get((kind, event.id))
+            if block is not None:
+                block["text"] += event.text
+                return
+            self._blocks[kind, event.id] = told
+        self.events.append(told)
+
+
+def _facts_of(error: ProviderError) -> dict[str, Any]:
+    kind = type(error).__name__
+    return {
+        "kind": kind if kind in _ERRORS else ProviderError.__name__,
+        "text": str(error),
+        "status": error.status,
+        "retryable": error.retryable,
+    }
+
+
+def _error_of(facts: Mapping[str, Any], provider_id: str) -> ProviderError:
+    kind = _ERRORS[facts["kind"]]
+    status, retryable = facts["status"], facts["retryable"]
+    return kind(facts["text"], provider_id=provider_id, status=status, retryable=retryable)

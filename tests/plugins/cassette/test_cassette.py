@@ -1,0 +1,125 @@
+"""Cassettes: what was recorded is played without a model, in another place and on another day."""
+
+import json
+import stat
+
+import pytest
+
+import model_server as ms
+from plugins.cli.commands import CommandLine
+
+KEY = "tape-0123456789-key"
+
+
+def look(body):
+    """A model that looks at a file, whose name it gives with the folder that it was told."""
+    step = ms.step_of(body)
+    if step == 0:
+        folder = str(body["messages"]).partition("Working directory: ")[2].split("\\n")[0]
+        return ms.call("read", {"filePath": f"{folder}/a.txt"})
+    return ms.say(f"It says {body['messages'][-1]['content'][:60]!r} and {KEY}.")
+
+
+@pytest.fixture
+def line(tmp_path):
+    def made(name):
+        folder = tmp_path / name
+        (folder / "project").mkdir(parents=True)
+        (folder / "project" / "a.txt").write_text("pear\n")
+        return CommandLine(folder, folder / "project")
+
+    return made
+
+
+def records(tape):
+    return [json.loads(each) for each in tape.read_text().splitlines()]
+
+
+async def recorded(line, tape, prompt="look"):
+    async with ms.ModelServer(look) as server:
+        line.use_model(server.url, small_model="fake/model")
+        line.env["ACME_API_KEY"] = KEY
+        done = await line("run", "--record", str(tape), "--title", "t", prompt)
+    assert (done.code, done.err) == (0, done.err)
+    return done
+
+
+async def test_what_was_recorded_is_played_without_a_model(line, tmp_path):
+    tape, first, second = tmp_path / "tape.jsonl", line("one"), line("two")
+    done = await recorded(first, tape)
+    second.use_model("http://127.0.0.1:9/v1")
+
+    again = await second("run", "--replay", str(tape), "--title", "t", "look")
+
+    assert (again.code, again.out) == (0, done.out.replace(KEY, "[secret]"))
+    assert "pear" in again.out
+    assert [len(each["events"]) > 1 for each in records(tape)] == [True, True]
+    assert stat.S_IMODE(tape.stat().st_mode) == 0o600
+
+
+async def test_a_tape_has_no_key_and_no_folder_of_its_user(line, tmp_path):
+    tape, one = tmp_path / "tape.jsonl", line("one")
+    await recorded(one, tape, f"look, the token is sk-{'a' * 30} and {KEY}")
+
+    content = tape.read_text()
+    assert KEY not in content
+    assert "sk-aaaa" not in content
+    assert str(one.project) not in content
+    assert "<project>/a.txt" in content
+
+
+async def test_a_miss_ends_with_the_nearest_request_and_the_difference(line, tmp_path):
+    tape, one = tmp_path / "tape.jsonl", line("one")
+    await recorded(one, tape)
+
+    other = await one("run", "--replay", str(tape), "--title", "t", "look elsewhere")
+
+    assert other.code == 4
+    assert f"is not on {tape}; the nearest is its line 1, " in other.err
+    assert "-messages.0.content.0.text: look\n" in other.err
+    assert "+messages.0.content.0.text: look elsewhere\n" in other.err
+    assert len(records(tape)) == 2
+
+
+async def test_a_tape_that_is_not_there_or_none_asks_no_model(line, tmp_path):
+    wrong, one = tmp_path / "wrong.jsonl", line("one")
+    wrong.write_text("{}\n")
+    async with ms.ModelServer(look) as server:
+        one.use_model(server.url)
+        missing = await one("run", "--replay", str(tmp_path / "no"), "look")
+        none = await one("run", "--replay", str(wrong), "look")
+        off = {"PEGBOARD_DISABLE_PLUGINS": "litellm,cassette"}
+        one.env |= off
+        blocked = await one("run", "--replay", str(wrong), "look")
+
+    assert [done.code for done in (missing, none, blocked)] == [2, 2, 2]
+    assert "cannot be used" in missing.err
+    assert "is no cassette" in none.err
+    assert "which is off" in blocked.err
+    assert server.requests == []
+
+
+async def test_auto_asks_only_for_what_is_new(line, tmp_path):
+    tape, one = tmp_path / "tape.jsonl", line("one")
+    await recorded(one, tape)
+    options = {"plugins": {"cassette": {"options": {"file": str(tape), "mode": "auto"}}}}
+    async with ms.ModelServer(look) as server:
+        one.use_model(server.url, **options)
+        known = await one("run", "--title", "t", "look")
+        asked = len(server.requests)
+        new = await one("run", "--title", "t", "look again")
+
+    assert (known.code, asked, new.code, len(server.requests)) == (0, 0, 0, 2)
+    assert len(records(tape)) == 4
+
+
+async def test_a_failure_is_recorded_as_one(line, tmp_path):
+    tape, one = tmp_path / "tape.jsonl", line("one")
+    async with ms.ModelServer(ms.in_order(ms.failure(401, "no"))) as server:
+        one.use_model(server.url)
+        failed = await one("run", "--record", str(tape), "--title", "t", "look")
+
+    again = await one("run", "--replay", str(tape), "--title", "t", "look")
+
+    assert (failed.code, again.code) == (4, 4)
+    assert again.err.splitlines()[1:] == failed.err.splitlines()[1:]
