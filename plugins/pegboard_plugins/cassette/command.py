@@ -1,0 +1,86 @@
+"""`pegboard replay`: what was asked in a session is asked again, of another model."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.part import FilePart, TextPart
+from pegboard.schema.prompt import FileInput, PartInput, TextInput
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+
+@click.command()
+@click.argument("session")
+@click.option("-m", "--model", metavar="PROVIDER/MODEL", required=True, help="The model to ask.")
+@click.option(
+    "--from",
+    "first",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The prompt to begin with; what came before stays as it was.",
+)
+@click.pass_obj
+def replay(directory: Path, session: str, *, model: str, first: int) -> int:
+    """Ask what was asked in SESSION again, of another model, in a session of its own.
+
+    Tools run again, on the files as they are; what would be asked is denied.
+    """
+    return run_async(_replayed(directory, session, model, first))
+
+
+async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
+    from pegboard import App
+    from pegboard.cli import exit_of_answer
+
+    async with await App.open(directory) as app:
+        await app.resolve_model(model)  # before there is a session for it
+        prompts = [turn for turn in await app.turns(session_id) if _is_prompt(turn)]
+        if first > len(prompts):
+            text = f"{session_id} has {len(prompts)} prompts, and no number {first}"
+            raise InvalidInputError(text)
+        begun = prompts[first - 1 :]
+        copy = await app.fork(session_id, begun[0].info.id)
+        click.echo(f"session {copy.id}", err=True)
+        for turn in begun:
+            answer = await _asked_again(app, copy.id, turn, model)
+            if code := exit_of_answer(answer, denied=False):
+                return int(code)
+    return 0
+
+
+async def _asked_again(app: "App", session_id: str, turn: Turn, model: str) -> AssistantMessage:
+    from pegboard.cli import visible
+
+    parts = tuple(_inputs(turn))
+    texts = (part.text for part in parts if isinstance(part, TextInput))
+    click.echo(visible(f"> {' '.join(texts)}"), err=True)
+    answer = await app.prompt(session_id, parts, agent=turn.info.agent, model=model)
+    for part in answer.parts:
+        if isinstance(part, TextPart) and part.text:
+            click.echo(visible(part.text))
+    assert isinstance(answer.info, AssistantMessage)
+    if answer.info.error is not None:
+        click.echo(visible(f"error: {answer.info.error.data.message}"), err=True)
+    return answer.info
+
+
+def _is_prompt(turn: Turn) -> bool:
+    return isinstance(turn.info, UserMessage) and any(_inputs(turn))
+
+
+def _inputs(turn: Turn) -> Iterator[PartInput]:
+    """What the user sent: the words and files, without what the engine made of them."""
+    for part in turn.parts:
+        if isinstance(part, TextPart) and not part.synthetic:
+            yield TextInput(text=part.text)
+        elif isinstance(part, FilePart):
+            yield FileInput(mime=part.mime, url=part.url, filename=part.filename)
