@@ -18,6 +18,7 @@ from docs.pages import PAGES, ROOT, Block, blocks, links
 from model_server import ModelServer, by_step, say
 from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
+from pegboard.hooks.isolation import CALL
 from pegboard.loading.registration import PLUGIN
 from pegboard.schema.part import TextPart
 from pegboard.schema.prompt import TextInput
@@ -26,6 +27,8 @@ from tool_context import Context
 
 PROGRAMS = {"ask.py", "client.py", "watch.py"}
 """Blocks that are programs of their own; they are run by tests of what they use."""
+BESIDE = {PLUGIN, CALL}
+"""The arguments that an implementation can have beside the hook's."""
 HOOKS = {hook.name: {each.arg for each in hook.args.args} for hook, _ in hooks()}
 
 
@@ -61,7 +64,7 @@ def test_python_code_loads_and_gives_a_tool_or_hooks(block: Block, tmp_path: Pat
 
     assert tools or marked or block.file in PROGRAMS
     assert all(each.description and each.parameters["type"] == "object" for each in tools)
-    assert {name: args - HOOKS[name] - {PLUGIN} for name, args in marked.items()} == {
+    assert {name: args - HOOKS[name] - BESIDE for name, args in marked.items()} == {
         name: set() for name in marked
     }
 

@@ -1,6 +1,6 @@
 """The marks of hooks: that a function specifies one, or implements one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Literal, TypeVar, overload
 
 import msgspec
@@ -26,6 +26,14 @@ class Answer(msgspec.Struct, Generic[_T], frozen=True):
     origin: Origin
     value: _T
     key: str = ""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What an implementation says of other plugins: who comes later, earlier, and must be there."""
+
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
 
 
 class HookMark(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +92,10 @@ def hookimpl(
     optionalhook: bool = ...,
     timeout_s: float | None = ...,
     required: bool = ...,
+    wrapper: bool = ...,
+    before: Sequence[str] = ...,
+    after: Sequence[str] = ...,
+    requires: Sequence[str] = ...,
 ) -> Callable[[_Function], _Function]: ...
 
 
@@ -95,6 +107,10 @@ def hookimpl(  # noqa: PLR0913 - what can be said of a hook, all keyword-only
     optionalhook: bool = False,
     timeout_s: float | None = None,
     required: bool = False,
+    wrapper: bool = False,
+    before: Sequence[str] = (),
+    after: Sequence[str] = (),
+    requires: Sequence[str] = (),
 ) -> Any:
     """Marks a function as an implementation of the hook that it is named after.
 
@@ -102,12 +118,20 @@ def hookimpl(  # noqa: PLR0913 - what can be said of a hook, all keyword-only
     With `optionalhook` it is no error if the plugin that brings the hook is not there. A fold that
     is `required` is never left out: when it fails, or cannot be called, what it was asked about
     ends with a `RequiredHookError`, and so it stays once it is quarantined.
+
+    `before`, `after` and `requires` are names of plugins: those that are asked later, those that
+    are asked earlier, and those without which this one is left out. A `wrapper` is an async
+    function around the whole of a fold, or of a hook whose first answer counts: `await call()`, its
+    argument, gives what the others come to, with `call(name=value)` about other arguments.
     """
 
     def mark(function: _Function) -> _Function:
         marked = _impl(function, tryfirst=tryfirst, trylast=trylast, optionalhook=optionalhook)
         marked.pegboard_timeout_s = timeout_s  # type: ignore[attr-defined]  # read by registration
         marked.pegboard_required = required  # type: ignore[attr-defined]  # read by registration
+        place = Place(before=tuple(before), after=tuple(after), requires=tuple(requires))
+        marked.pegboard_place = place  # type: ignore[attr-defined]  # read by registration
+        marked.pegboard_wrapper = wrapper  # type: ignore[attr-defined]  # read by registration
         return marked
 
     return mark if function is None else mark(function)

@@ -6,7 +6,8 @@ with the plugin's name, and what it is handed it cannot change.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -14,8 +15,9 @@ import msgspec
 from pegboard.contract.marks import Answer
 from pegboard.errors import RequiredHookError
 from pegboard.hooks.health import Timing
-from pegboard.hooks.isolation import Check, Implementation, Isolation
+from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation
 from pegboard.hooks.listeners import Listener
+from pegboard.hooks.order import ordered
 from pegboard.hooks.trace import Step, Trace
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
@@ -40,10 +42,15 @@ class Dispatch:
         on_failure: Callable[[PluginFailed], None],
         trace: bool = False,
     ) -> None:
-        self._oldest_first = {
-            hook: tuple(sorted(found, key=lambda each: each.position))
-            for hook, found in implementations.items()
-        }
+        self._oldest_first: dict[str, tuple[Implementation, ...]] = {}
+        self._newest_first: dict[str, tuple[Implementation, ...]] = {}
+        self._wrappers: dict[str, tuple[Implementation, ...]] = {}
+        for hook, found in implementations.items():
+            plain = [each for each in found if not each.wrapper]
+            self._oldest_first[hook] = ordered(plain)
+            self._newest_first[hook] = ordered(plain[::-1])
+            if wrappers := [each for each in found if each.wrapper]:
+                self._wrappers[hook] = _with_time(ordered(wrappers), plain)
         self._trace = Trace(on=trace)
         self.isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
@@ -90,6 +97,25 @@ class Dispatch:
 
         :raises RequiredHookError: when an implementation that is required fails.
         """
+        if hook not in self._wrappers:
+            return await self._folded(hook, subject, arguments, check, passing)
+
+        async def inner(changed: Mapping[str, object]) -> _T:
+            return await self._folded(hook, subject, changed, check, passing)
+
+        def fits(answer: object) -> _T:
+            return check(answer, arguments[subject])  # type: ignore[arg-type]  # the check's own type
+
+        return await self._surrounded(hook, arguments, inner, fits, passing)
+
+    async def _folded(
+        self,
+        hook: str,
+        subject: str,
+        arguments: Mapping[str, object],
+        check: _FoldCheck[_T],
+        passing: tuple[type[Exception], ...],
+    ) -> _T:
         value: _T = arguments[subject]  # type: ignore[assignment]  # the check's own type
         for each in self.implementations(hook):
             if not self._is_active(each):
@@ -113,13 +139,73 @@ class Dispatch:
         self, hook: str, arguments: Mapping[str, object], check: Check[_T]
     ) -> _T | None:
         """The first answer, newest plugin first."""
-        newest_first = list(reversed(self._active(hook)))
-        newest_first.sort(key=lambda each: each.position)
-        for each in newest_first:
+
+        async def inner(changed: Mapping[str, object]) -> _T | None:
+            return await self._first(hook, changed, check)
+
+        if hook not in self._wrappers:
+            return await inner(arguments)
+        return await self._surrounded(hook, arguments, inner, check, ())
+
+    async def _first(
+        self, hook: str, arguments: Mapping[str, object], check: Check[_T]
+    ) -> _T | None:
+        for each in filter(self._is_active, self._newest_first.get(hook, ())):
             reply = await self.isolation.ask(each, arguments, check)
             if reply.value is not None:
                 return reply.value
         return None
+
+    async def _surrounded(
+        self,
+        hook: str,
+        arguments: Mapping[str, object],
+        inner: Callable[[Mapping[str, object]], Awaitable[_T]],
+        fits: Check[_T],
+        passing: tuple[type[Exception], ...],
+    ) -> _T:
+        """What the wrappers make of the inner call, the first of them outermost."""
+        run = inner
+        for each in reversed(self._wrappers[hook]):
+            if self._is_active(each):
+                run = partial(self._around, each, run, fits, (RequiredHookError, *passing))
+            else:
+                _insist(each, QUARANTINED)
+        return await run(arguments)
+
+    async def _around(
+        self,
+        each: Implementation,
+        inner: Callable[[Mapping[str, object]], Awaitable[_T]],
+        fits: Check[_T],
+        passing: tuple[type[Exception], ...],
+        arguments: Mapping[str, object],
+    ) -> _T:
+        """What one wrapper makes of it; who fails, or has no answer, changes nothing.
+
+        No wrapper can undo that a call was refused.
+        """
+        answers: list[_T] = []
+        refusals: list[Exception] = []
+
+        async def call(**changes: object) -> _T:
+            if strange := changes.keys() - arguments.keys():
+                raise TypeError(f"the hook {each.hook} has no argument {', '.join(strange)}")
+            try:
+                answers.append(await inner({**arguments, **changes}))
+            except passing as error:
+                refusals.append(error)
+                raise
+            return answers[-1]
+
+        reply = await self.isolation.ask(each, {**arguments, CALL: call}, fits, passing=passing)
+        if refusals:
+            raise refusals[0]
+        if reply.failure:
+            _insist(each, reply.failure)
+        if reply.value is not None:
+            return reply.value
+        return answers[-1] if answers else await inner(arguments)
 
     async def opinions(
         self, hook: str, arguments: Mapping[str, object], check: Check[Verdict]
@@ -199,6 +285,18 @@ class Dispatch:
                 after=values[1],
                 elapsed_ms=elapsed_ms,
             )
+
+
+def _with_time(
+    wrappers: Sequence[Implementation], inner: Sequence[Implementation]
+) -> tuple[Implementation, ...]:
+    """The wrappers, each with the time of all that it is around, and its own."""
+    inside_s = sum(each.timeout_s for each in inner)
+    found = []
+    for each in reversed(wrappers):
+        inside_s += each.timeout_s
+        found.append(msgspec.structs.replace(each, timeout_s=inside_s))
+    return tuple(reversed(found))
 
 
 def _insist(each: Implementation, failure: str) -> None:

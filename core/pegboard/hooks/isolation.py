@@ -30,6 +30,8 @@ MOST_NAMED = 3
 GRACE_S = 1.0
 """How long a call that is given up may take to end when the App closes."""
 
+CALL = "call"
+"""The argument of a wrapper with which it asks the others."""
 _T = TypeVar("_T")
 Check = Callable[[object], _T]
 Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
@@ -41,7 +43,8 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
     for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
-    `given` are values that it gets in each call as they are.
+    `before` and `after` name plugins that are asked later, or earlier; a `wrapper` is around all
+    the others. `given` are values that it gets in each call as they are.
     """
 
     key: str
@@ -53,6 +56,9 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     timeout_s: float
     position: int = 0
     required: bool = False
+    wrapper: bool = False
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
     given: Mapping[str, object] = {}
 
     @cached_property

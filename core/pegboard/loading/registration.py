@@ -6,7 +6,7 @@ equal plugins stay apart and nothing else of a plugin is ever touched.
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Literal
 
@@ -15,10 +15,11 @@ import pluggy
 
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
-from pegboard.contract.marks import PROJECT, Kind, Origin, mark_of
+from pegboard.contract.marks import PROJECT, Kind, Origin, Place, mark_of
 from pegboard.contract.plugin import Plugin
 from pegboard.errors import RequiredHookError
-from pegboard.hooks.isolation import Implementation
+from pegboard.hooks.isolation import CALL, Implementation
+from pegboard.hooks.order import circle
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.discovery import LoadFailure, attempt
 from pegboard.schema.config import Config
@@ -27,18 +28,22 @@ _MARK = f"{PROJECT}_impl"
 _SPEC = f"{PROJECT}_spec"
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
+WRAPPED: tuple[Kind, ...] = ("fold", "first")
+"""The kinds that can be wrapped: a policy can only tighten, and nobody waits for news."""
 PLUGIN = "plugin"
 """The argument that every implementation can have: what is its plugin's own."""
 
-ProblemKind = Literal["import", "name", "clash", "signature", "hook", "options", "replaced"]
+ProblemKind = Literal[
+    "import", "name", "clash", "signature", "hook", "options", "order", "replaced"
+]
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """Something about a plugin that its user should know; `text` is one line.
 
     `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
-    settings of a plugin, or settings of none. All other kinds mean that something is missing.
-    `detail` has the traceback where there is one.
+    settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
+    All other kinds mean that something is missing. `detail` has the traceback where there is one.
     """
 
     kind: ProblemKind
@@ -133,8 +138,29 @@ class Registry:
             kept = getattr(self._pluggy.hook, hook).get_hookimpls()
             if kept:
                 kept.sort(key=lambda each: place[each.plugin_name])
-                found[hook] = tuple(self._implementation(hook, each) for each in kept)
-        return found
+                each_one = [self._implementation(hook, each) for each in kept]
+                found[hook] = tuple(each for each in each_one if self._has_what_it_requires(each))
+                self._note_circle(hook, found[hook])
+        return {hook: each for hook, each in found.items() if each}
+
+    def _has_what_it_requires(self, each: Implementation) -> bool:
+        names = {registrant.name for registrant in self._plugins.values()}
+        missing = [name for name in _place(each.function).requires if name not in names]
+        if not missing:
+            return True
+        text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
+        nearest = nearest_names(missing[0], names, limit=1)
+        hint = f"; did you mean {nearest[0]}?" if nearest else ""
+        self.problems.append(Problem(kind="order", plugin=each.plugin, text=f"{text}{hint}"))
+        if each.required:
+            raise RequiredHookError(each.plugin, f"{text}{hint}")
+        return False
+
+    def _note_circle(self, hook: str, found: Sequence[Implementation]) -> None:
+        if plugins := circle(found):
+            names = ", ".join(plugins)
+            text = f"the hook {hook}: {names} want to be before one another; the usual order holds"
+            self.problems.append(Problem(kind="order", plugin=plugins[0], text=text))
 
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
@@ -148,7 +174,10 @@ class Registry:
             origin=registrant.origin,
             hook=hook,
             function=function,
-            arguments=_wanted(function, self._specs[hook]),
+            arguments=_wanted(function, _known(function, self._specs[hook])),
+            wrapper=_wraps(function),
+            before=_place(function).before,
+            after=_place(function).after,
             given=_given(function, registrant.handle),
             timeout_s=next(limit for limit in limits if limit is not None),
             position=kept.trylast - kept.tryfirst,
@@ -181,7 +210,9 @@ class Registry:
                 plugin=plugin,
                 text=f"there is no hook {hook}{_hint(hook, self._specs)}",
             )
-        wrong = _misfit(function, known)
+        wrong = _misfit(function, _known(function, known))
+        if not wrong and _wraps(function) and self._kinds[hook] not in WRAPPED:
+            wrong = f"cannot be wrapped: it is no {' or '.join(WRAPPED)}"
         if not wrong and is_required(function) and self._kinds[hook] != "fold":
             wrong = "cannot be required: only a fold changes what goes on"
         if not wrong:
@@ -199,6 +230,20 @@ def _specs_of(module: object) -> dict[str, Callable[..., object]]:
     if inspect.isfunction(module):
         return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}
+
+
+def _place(function: Callable[..., object]) -> Place:
+    found: Place = getattr(function, "pegboard_place", Place())
+    return found
+
+
+def _wraps(function: Callable[..., object]) -> bool:
+    return bool(getattr(function, "pegboard_wrapper", False))
+
+
+def _known(function: Callable[..., object], arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """The arguments that the implementation can have: a wrapper has one more."""
+    return (CALL, *arguments) if _wraps(function) else arguments
 
 
 def _kinds(module: object) -> dict[str, Kind]:
@@ -261,7 +306,9 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
     """Why an implementation cannot be called with these arguments, "" if it can."""
     options = getattr(function, _MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
-        return "is a wrapper, which Pegboard does not have: return a changed value instead"
+        return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"
+    if _wraps(function) and not inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return "is a wrapper, which has to be async: it awaits call()"
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         return "yields: it has to return its answer"
     for name, parameter in inspect.signature(function).parameters.items():
