@@ -1,7 +1,7 @@
 """Plugins before they are imported: where they come from, and who forbids which."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.marks import Origin
-from pegboard.loading.discovery import entry_points, load_entry_point, load_file, load_module
+from pegboard.loading.discovery import OWN, entry_points, load_entry_point, load_file, load_module
 from pegboard.loading.toolset import ORIGINS
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import Decision
@@ -17,19 +17,24 @@ from pegboard.trust.projectcode import CodeFile, plugin_files, user_code
 
 DISABLING = "PEGBOARD_DISABLE_PLUGINS"
 """The variable with the names of plugins that are not loaded, between commas."""
-_OWN = "pegboard"
 _INSTALLED = ("site-packages", "dist-packages")
 """The names of folders into which programs install distributions."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin before it is imported; `file` is the file that it is made from, if any."""
+    """A plugin before it is imported; `file` is the file that it is made from, if any.
+
+    `table` is the name of its settings: its own, or behind its distribution or origin and a slash
+    where a built-in plugin has that name, or the user has written it so.
+    """
 
     name: str
     origin: Origin
     location: str
     load: Callable[[], object]
     version: str = ""
+    distribution: str = ""
+    table: str = ""
     file: CodeFile | None = None
     forbidden: str = ""
 
@@ -50,20 +55,36 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
         *_from_files(directory, config_dir, config, decision),
         *(_embedded(plugin) for plugin in extra),
     ]
+    names = {each.name for each in found if each.origin == "builtin"}
+    found = [replace(each, table=_table(each, config, names)) for each in found]
     return sorted(found, key=lambda each: ORIGINS.index(each.origin))
+
+
+def _table(candidate: Candidate, config: Config, builtin: Collection[str]) -> str:
+    is_shadowed = candidate.origin != "builtin" and candidate.name in builtin
+    full = full_name(candidate)
+    return full if is_shadowed or full in config.plugins else candidate.name
+
+
+def full_name(candidate: Candidate) -> str:
+    """The name with which it is told from others of its name: `house-plugins/guard`."""
+    return f"{candidate.distribution or candidate.origin}/{candidate.name}"
 
 
 def _from_distributions(root: Path, *, builtins: bool, installed: bool) -> Iterator[Candidate]:
     brought = cache(partial(_brought, root))
-    for entry in entry_points():
-        own = entry.distribution == _OWN
+    points = entry_points()
+    host = next((entry.version for entry in points if entry.distribution == OWN), "")
+    for entry in points:
+        own = entry.distribution == OWN
         if builtins if own else installed:
             yield Candidate(
                 name=entry.name,
                 origin="builtin" if own else "installed",
                 location=entry.value,
                 version=entry.version,
-                load=partial(load_entry_point, entry),
+                distribution=entry.distribution,
+                load=partial(load_entry_point, entry, "" if own else host),
                 forbidden=brought(entry.folder),
             )
 
@@ -139,11 +160,11 @@ def _embedded(plugin: object) -> Candidate:
 
 def allowed(candidate: Candidate, config: Config, env: Mapping[str, str]) -> Candidate:
     """The candidate, forbidden if the user has switched it off."""
-    said = config.plugins.get(candidate.name)
+    said = config.plugins.get(candidate.table)
     disabled = {name.strip() for name in env.get(DISABLING, "").split(",")}
     reason = candidate.forbidden
     if said is not None and not said.enabled:
-        reason = f"switched off by plugins.{candidate.name}.enabled in the configuration"
-    elif candidate.name in disabled:
+        reason = f"switched off by plugins.{candidate.table}.enabled in the configuration"
+    elif disabled & {candidate.table, full_name(candidate)}:
         reason = f"switched off by {DISABLING}"
     return replace(candidate, forbidden=reason)

@@ -16,6 +16,8 @@ from pegboard.errors import SignatureError
 from pegboard.trust.projectcode import CodeFile, read_bounded
 
 GROUP = "pegboard"
+OWN = "pegboard"
+"""The distribution of Pegboard itself."""
 _METADATA = (".dist-info", ".egg-info")
 _T = TypeVar("_T")
 
@@ -25,7 +27,7 @@ class EntryPoint:
     """A name that a distribution gives to one of its objects, as `module` or `module:attribute`.
 
     `version` is the distribution's, "" where its metadata does not say; `folder` is the entry of
-    `sys.path` that it was found in.
+    `sys.path` that it was found in, `metadata` the distribution's own folder, "" where it has none.
     """
 
     name: str
@@ -33,12 +35,13 @@ class EntryPoint:
     distribution: str
     version: str
     folder: str = field(default="", compare=False)
+    metadata: str = field(default="", compare=False)
 
 
 class LoadFailure(msgspec.Struct, frozen=True, kw_only=True):
     """Why a plugin could not be imported; `text` is one line, `traceback` is all of it."""
 
-    kind: Literal["import", "signature", "clash"]
+    kind: Literal["import", "signature", "clash", "version"]
     text: str
     traceback: str
 
@@ -52,12 +55,12 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     seen: set[str] = set()
     found: list[EntryPoint] = []
     for entry in dict.fromkeys(sys.path if path is None else path):
-        for name, version, text in _distributions(entry or "."):
+        for name, version, text, metadata in _distributions(entry or "."):
             if name in seen:
                 continue
             seen.add(name)
             found.extend(
-                EntryPoint(point, value, name, version, entry)
+                EntryPoint(point, value, name, version, entry, metadata)
                 for point, value in _parsed(text, group)
             )
     return tuple(sorted(found))
@@ -75,10 +78,25 @@ def attempt(load: Callable[[], _T], where: str = "") -> _T | LoadFailure:
         return _failure("import", where, f"{type(error).__name__}: {error}")
 
 
-def load_entry_point(entry: EntryPoint) -> object | LoadFailure:
-    """The plugin that an entry point names, or why there is none."""
+def load_entry_point(entry: EntryPoint, host: str = "") -> object | LoadFailure:
+    """The plugin that an entry point names, or why there is none.
+
+    What its distribution requires of Pegboard has to be so, which has the version `host` if that is
+    given: nobody else may have looked.
+    """
+    if host and entry.metadata and (clause := _unmet(entry, host)):
+        who = f"{entry.distribution} {entry.version}"
+        text = f"{who} needs pegboard{clause}, and this is {host}"
+        return LoadFailure(kind="version", text=text, traceback="")
     module, _, attribute = entry.value.partition(":")
     return attempt(lambda: _attribute(importlib.import_module(module.strip()), attribute.strip()))
+
+
+def _unmet(entry: EntryPoint, host: str) -> str:
+    from pegboard.loading.versions import unmet  # only who has foreign plugins needs it
+
+    folder = Path(entry.metadata)
+    return unmet(folder / ("PKG-INFO" if folder.suffix == ".egg-info" else "METADATA"), host)
 
 
 def load_module(name: str) -> object | LoadFailure:
@@ -132,8 +150,8 @@ def _failure(kind: Literal["import", "signature"], where: str, text: str) -> Loa
     )
 
 
-def _distributions(entry: str) -> Iterator[tuple[str, str, str]]:
-    """Each distribution of a path entry: normalised name, version, text of its entry points."""
+def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
+    """Of each distribution of a path entry: name, version, text of its entry points, folder."""
     folder = Path(entry)
     if not folder.is_dir():
         if folder.exists():
@@ -147,12 +165,12 @@ def _distributions(entry: str) -> Iterator[tuple[str, str, str]]:
         yield _described(path)
 
 
-def _described(folder: Path) -> tuple[str, str, str]:
+def _described(folder: Path) -> tuple[str, str, str, str]:
     """A distribution by its metadata folder; an `.egg-info` may say its version only inside."""
     name, _, version = folder.stem.partition("-")
     if folder.suffix == ".egg-info":
         version = _written_version(folder) or version.partition("-py")[0]
-    return _normalised(name), version, _text(folder / "entry_points.txt")
+    return _normalised(name), version, _text(folder / "entry_points.txt"), str(folder)
 
 
 def _written_version(folder: Path) -> str:
@@ -166,12 +184,13 @@ def _text(path: Path) -> str:
     return read_bounded(path)[0].decode("utf-8", "replace")
 
 
-def _elsewhere(entry: str) -> Iterator[tuple[str, str, str]]:
+def _elsewhere(entry: str) -> Iterator[tuple[str, str, str, str]]:
     """The distributions of what is no folder."""
     from importlib_metadata import distributions  # 45 ms that only such an entry pays
 
     for found in distributions(path=[entry]):
-        yield _normalised(found.name), found.version, found.read_text("entry_points.txt") or ""
+        points = found.read_text("entry_points.txt") or ""
+        yield _normalised(found.name), found.version, points, ""
 
 
 def _normalised(name: str) -> str:

@@ -15,7 +15,7 @@ from pegboard.contract.tools import Tool
 from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.candidates import Candidate, allowed, candidates
+from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
 from pegboard.loading.discovery import LoadFailure, entry_points, forget
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.options import declared, judged
@@ -31,16 +31,17 @@ from pegboard.trust.projectcode import CodeFile
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin as a user sees it.
 
-    `location` is its file, or its import name. `blocked` ones were not imported: `error` says
-    by whose word. `load_ms` is what the import took, `quarantined` are its hooks that failed three
-    times in a row and are not called any more. `options` is the class of its options, if it
-    declares one.
+    `location` is its file, or its import name, `distribution` what has installed it. `blocked` ones
+    were not imported: `error` says by whose word. `load_ms` is what the import took, `quarantined`
+    are its hooks that failed three times in a row and are not called any more. `options` is the
+    class of its options, if it declares one.
     """
 
     name: str
     version: str
     origin: Origin
     location: str
+    distribution: str = ""
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     load_ms: float = 0.0
@@ -74,6 +75,7 @@ class _Loaded:
             name=named.name,
             origin=named.origin,
             plugin=self.plugin,
+            table=named.table,
             handle=self.handle,
         )
 
@@ -151,6 +153,7 @@ class Register:
             version=each.candidate.version,
             origin=each.candidate.origin,
             location=each.candidate.location,
+            distribution=each.candidate.distribution,
             hooks=each.hooks,
             tools=tuple(each.tools),
             load_ms=each.load_ms,
@@ -222,9 +225,17 @@ def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> Non
     plugin = candidate.load()
     PRINTING.reset(printing)
     loaded.load_ms = (perf_counter() - started) * 1000
+    twin = _twin(loaded, others)
     same = next((each for each in others if each.plugin is plugin), None)
     if isinstance(plugin, LoadFailure):
         _fail(loaded, plugin.kind, plugin.text, registry, plugin.traceback)
+    elif twin is not None:
+        first, second = (each.candidate.distribution for each in (twin, loaded))
+        text = (
+            f"{first} and {second} both have a plugin {candidate.name}, and that of {first} is"
+            f' loaded; uninstall one, or write [plugins."{full_name(candidate)}"] enabled = false'
+        )
+        _fail(loaded, "clash", text, registry)
     elif same is not None:
         text = f"it is the very object that is loaded as {same.candidate.name} already"
         _fail(loaded, "clash", text, registry)
@@ -232,11 +243,20 @@ def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> Non
         loaded.plugin = plugin
 
 
+def _twin(loaded: _Loaded, others: Sequence[_Loaded]) -> _Loaded | None:
+    """The plugin of this name that another installed distribution has brought already."""
+    if loaded.candidate.origin != "installed":
+        return None
+    name = loaded.candidate.name
+    same = (each for each in others if each.candidate.origin == "installed" and each.plugin)
+    return next((each for each in same if each.candidate.name == name), None)
+
+
 def _judge(
     loaded: _Loaded, config: Config, locate: Callable[[str], str], registry: Registry
 ) -> None:
     """Give the plugin its options; one whose options are wrong is left out."""
-    name = loaded.candidate.name
+    name = loaded.candidate.table
     said = config.plugins.get(name)
     loaded.model = declared(loaded.plugin)
     loaded.handle.options, flaws = judged(loaded.model, said.options if said else {})
@@ -249,9 +269,12 @@ def _tables_of_none(
     config: Config, found: Sequence[Candidate], locate: Callable[[str], str]
 ) -> Iterator[Problem]:
     """The settings that are of no plugin that there is."""
-    if not (strange := config.plugins.keys() - {each.name for each in found}):
+    if not (strange := config.plugins.keys() - {each.table for each in found}):
         return
-    known = {*(each.name for each in found), *(each.name for each in entry_points())}
+    known = {
+        *(name for each in found for name in (each.name, each.table)),
+        *(each.name for each in entry_points()),
+    }
     for name in sorted(strange - known):
         nearest = nearest_names(name, known, limit=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""

@@ -34,7 +34,7 @@ PLUGIN = "plugin"
 """The argument that every implementation can have: what is its plugin's own."""
 
 ProblemKind = Literal[
-    "import", "name", "clash", "signature", "hook", "options", "order", "replaced"
+    "import", "name", "clash", "signature", "hook", "options", "order", "version", "replaced"
 ]
 
 
@@ -71,13 +71,15 @@ def _stub(function: Callable[..., object]) -> Callable[..., object]:
 class Registrant(msgspec.Struct, frozen=True, kw_only=True):
     """A plugin that is about to be registered; `key` tells plugins of one name apart.
 
-    `handle` is what its functions get that ask for `plugin`.
+    `table` is the name of its settings, if not its own. `handle` is what its functions get that ask
+    for `plugin`.
     """
 
     key: str
     name: str
     origin: Origin
     plugin: object
+    table: str = ""
     handle: Plugin | None = None
 
 
@@ -165,7 +167,7 @@ class Registry:
     def _implementation(self, hook: str, kept: pluggy.HookImpl) -> Implementation:
         registrant = self._plugins[kept.plugin_name]
         function = self._functions[registrant.key, hook]
-        said = self._config.plugins.get(registrant.name)
+        said = self._config.plugins.get(registrant.table or registrant.name)
         wish = getattr(function, "pegboard_timeout_s", None)
         limits = (said.timeout_s if said else None, wish, self._config.hook_timeout_s)
         return Implementation(
