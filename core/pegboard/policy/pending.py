@@ -9,11 +9,20 @@ from typing import Literal
 
 from pegboard.errors import NotFoundError, PermissionDeniedError
 from pegboard.policy.clock import asking
-from pegboard.schema.permission import PermissionRequest, Reply, Scope, Verdict
+from pegboard.schema.permission import PermissionRequest, Reply, Rule, Scope, Verdict
 
 _ANYTHING = ("*",)
 _SHOWN_CHARACTERS = 200
 _OF_THE_USER = "config"
+_ASKING = {
+    "": "a plugin",
+    "config": "another rule of yours",
+    "agent": "a rule of the agent",
+    "project": "a rule of the project",
+    "session": "a rule of the session",
+    "parent": "a rule of the session that it works for",
+}
+"""Who asks, by the source of a verdict that is no plugin's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +144,32 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """How the user can allow the request, "" where no rule of theirs does."""
+    """How the user can allow the request, or that no rule of theirs does."""
     if because and (because.firm or because.source not in ("", _OF_THE_USER)):
-        return ""
-    # Never advise `*`, which allows everything, where one thing was wanted.
-    patterns = request.patterns or _ANYTHING
-    narrow = patterns if "*" in request.always else request.always or patterns
-    lines = ", ".join(f'{_key(pattern)} = "allow"' for pattern in dict.fromkeys(narrow))
+        return no_rule(because)
+    rules = advised_rules(request)
+    lines = ", ".join(f'{_key(rule.pattern)} = "allow"' for rule in rules)
     return (
         "to allow it, add to your pegboard.toml: "
         f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
     )
+
+
+def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
+    """The rules that the advice is about: never `*`, which allows everything, for one thing."""
+    patterns = request.patterns or _ANYTHING
+    narrow = patterns if "*" in request.always else request.always or patterns
+    return tuple(Rule(request.permission, each, "allow") for each in dict.fromkeys(narrow))
+
+
+def no_rule(because: Verdict) -> str:
+    """That no rule of the user's allows what is asked, with who asks and what does."""
+    who = _ASKING.get(because.source) or f"the plugin {because.source}"
+    if because.action == "deny":
+        return f"no rule allows it: {who} denies it"
+    if because.firm:
+        return f"no rule allows it: {who} wants it asked every time"
+    return f"no rule allows it: {who} asks; --auto allows what is asked"
 
 
 def _key(text: str) -> str:

@@ -129,7 +129,9 @@ async def test_an_answer_for_good_says_how_far_it_goes_and_for_whom() -> None:
 def test_no_rule_is_offered_for_what_a_plugin_wants_asked_every_time() -> None:
     firm = Verdict(action="ask", reason="it is protected", firm=True)
 
-    assert advice(_request(1), because=firm) == ""
+    assert advice(_request(1), because=firm) == (
+        "no rule allows it: a plugin wants it asked every time"
+    )
     assert nobody(_request(1), because=firm).startswith(
         'bash "git push" needs a permission (it is protected) and nobody is there to be asked.'
     )

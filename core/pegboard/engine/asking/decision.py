@@ -14,7 +14,7 @@ from pegboard.engine.parts import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.kit.cancellation import shielded
-from pegboard.policy.pending import PermissionAnswer, advice, nobody
+from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
 from pegboard.schema.permission import (
@@ -33,6 +33,7 @@ _ASK = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
 AUTO = "auto"
+_OF_THE_USER = "config"
 HEADLESS = "headless"
 REJECTED = "The user rejected permission to use this specific tool call."
 
@@ -91,10 +92,32 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
         known = engine.requests.rechecks
         verdict = await judged(engine, view, request)
         if not engine.requests.interactive:
-            verdict = unattended(request, verdict)
+            verdict = await _advised(engine, view, request, verdict)
         await record(engine, view, request, verdict)
         if verdict.action != "ask" or known == engine.requests.rechecks:
             return verdict
+
+
+async def _advised(
+    engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
+) -> Verdict:
+    """The verdict where nobody is there; what it advises is tried before it is said."""
+    said = unattended(request, verdict)
+    if said is not verdict and said.advice == advice(request):
+        allowing = as_if(view, advised_rules(request))
+        after = await judged(engine, allowing, request)
+        if after.action != "allow":
+            return replace(said, advice=no_rule(after))
+    return said
+
+
+def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
+    """The session as if the user's list of rules ended with these."""
+    rulesets = tuple(
+        replace(each, rules=each.rules + rules) if each.source == _OF_THE_USER else each
+        for each in view.rulesets
+    )
+    return replace(view, rulesets=rulesets)
 
 
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.engine.asking.decision import as_asked, judged, make_request, unattended
+from pegboard.engine.asking.decision import as_asked, as_if, judged, make_request, unattended
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.parts import Engine
@@ -24,7 +23,6 @@ from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 from pegboard.schema.session import Session, SessionTime
 
-_OF_THE_USER = "config"
 """The source of the rules that are the user's own."""
 _NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
 
@@ -228,20 +226,11 @@ async def _to_allow(
             continue
         patterns = request.always or request.patterns
         rules = tuple(Rule(request.permission, pattern, "allow") for pattern in patterns)
-        after = await judged(engine, _with(view, rules), request)
+        after = await judged(engine, as_if(view, rules), request)
         if verdict.action == "deny" or after.action != "allow":
             return ()
         found += rules
     return tuple(found)
-
-
-def _with(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
-    """The session as if the user's list of rules ended with these."""
-    rulesets = tuple(
-        replace(each, rules=each.rules + rules) if each.source == _OF_THE_USER else each
-        for each in view.rulesets
-    )
-    return replace(view, rulesets=rulesets)
 
 
 def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
