@@ -74,6 +74,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "keys": object(),
         "workspace": WORKSPACE,
     },
+    "register_permissions": {},
     "register_agents": {"config": Config()},
     "register_commands": {
         "config": Config(),

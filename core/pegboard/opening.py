@@ -159,6 +159,7 @@ class _Assembly:
         hooks = register.hooks
         config = await _as_plugins_say(hooks, loaded.config)
         tools = await register.collect_tools(config)
+        config = await register.with_permissions(config, loaded.config.permission)
         keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
         providers = await _providers(hooks, config, self._env, keys, workspace)
         commands = await self._commands(workspace, config)

@@ -14,6 +14,10 @@ FIRED_BY = {
     "wrap_providers": (
         "tests/plugins/cassette/test_cassette.py::test_what_was_recorded_is_played_without_a_model"
     ),
+    "register_permissions": (
+        "tests/core/loading/test_permissions.py"
+        "::test_a_plugin_s_rules_hold_until_the_user_says_otherwise"
+    ),
     "register_agents": _RUN,
     "register_commands": _RUN,
     "register_compactors": _COMPACTION,

@@ -43,7 +43,7 @@ from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, TextPart
-from pegboard.schema.permission import Decided, PermissionRequest, Verdict
+from pegboard.schema.permission import Decided, PermissionRequest, Rule, Verdict
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -92,6 +92,19 @@ def register_providers(
     - config: the merged configuration, with the user's `provider` table.
     - env: the App's environment, with proxies and addresses; it may not be the process's own.
     - keys: where a provider gets its key, when it is asked and not before.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_permissions() -> Sequence[Rule] | None:
+    """Rules for the plugin's own permission names, for users who have none about them.
+
+    Called once when the App opens. The rules stand behind the built-in `*` and before all that
+    the user has written, so that the user has the last word. Collect: a plugin that raises is
+    reported and left out; so is a rule about more than one name, or about a name that is that of
+    another plugin's tool.
 
     Since 0.1.
     """

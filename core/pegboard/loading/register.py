@@ -24,6 +24,7 @@ from pegboard.loading.toolset import Offer, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
+from pegboard.schema.permission import Rule
 from pegboard.trust.decisions import Decision
 from pegboard.trust.projectcode import CodeFile
 
@@ -138,6 +139,18 @@ class Register:
         )
         self.tools = {name: offer.tool for name, offer in chosen.offers.items()}
         return self.tools
+
+    async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
+        """The configuration with the plugins' rules before those that the user has `written`."""
+        answers = await self.hooks.collect(hookspecs.register_permissions)
+        if not answers:
+            return config
+        from pegboard.loading.defaults import with_defaults  # few plugins have rules of their own
+
+        names = {tool.permission: self.hooks.owner(name).name for name, tool in self.tools.items()}
+        config, problems = with_defaults(config, written, answers, names)
+        self._problems.extend(problems)
+        return config
 
     async def aclose(self) -> None:
         """End what plugins still do and let go of modules that were made from files."""
