@@ -191,6 +191,8 @@ CALLS: dict[str, tuple[dict[str, Any], re.Pattern[str]]] = {
     "hello": ({"name": "Ada"}, re.compile("Hello, Ada!")),
     "ticket": ({"number": 7}, re.compile("a cent short")),
     "close": ({"number": 9}, re.compile(r"Closed ticket 9\.")),
+    "greet": ({"name": "Ada"}, re.compile("Good day, Ada!")),
+    "count": ({}, re.compile("1 times")),
     "sink": ({"ship": "Argo"}, re.compile(r"Argo is gone\.")),
 }
 """For each tool that a page shows: arguments, and what it answers."""
