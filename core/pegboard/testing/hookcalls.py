@@ -57,33 +57,38 @@ def calls(
     hook: str, *, config: Config, hooks: HookCalls, project: Path
 ) -> Iterator[Mapping[str, Any]]:
     """The arguments of calls of a hook of the core's, in a project; `hooks` calls the plugin's."""
-    workspace = Workspace(directory=project, worktree=project, project_id="0", git_dir=None)
     view = session_view(config, project)
-    match hook:
-        case "event":
-            yield from ({"event": each} for each in _events())
-        case "register_commands":
-            folders = {"home": project.parent, "config_dir": project.parent}
-            yield {"config": config, "workspace": workspace, **folders}
-        case "register_snapshots":
-            yield {
-                "config": config,
-                "workspace": workspace,
-                "places": Places.of({}, **dict.fromkeys(_FOLDERS, project.parent)),
-                "env": {},
-            }
-        case "register_providers":
-            yield {"config": config, "env": {}}
-        case "register_tools":
-            yield {"config": config, "hooks": hooks}
-        case "register_agents" | "config_load":
-            yield {"config": config}
-        case "register_storage" | "register_compactors" | "register_sandboxes":
-            yield {}
-        case "model_resolve":
-            yield from ({"name": name} for name in ("fast", "", "a/b/c", "ünï"))
-        case _:
-            yield from ({"session": view, **each} for each in _in_a_session(view).get(hook, ()))
+    alone = _without_a_session(config=config, hooks=hooks, project=project)
+    if hook in alone:
+        yield from alone[hook]
+    elif hook == "event":
+        yield from ({"event": each} for each in _events())
+    else:
+        yield from ({"session": view, **each} for each in _in_a_session(view).get(hook, ()))
+
+
+def _without_a_session(
+    *, config: Config, hooks: HookCalls, project: Path
+) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+    """For each hook that is called while the App opens, or for a model, what it is called with."""
+    folder = project.parent
+    workspace = Workspace(directory=project, worktree=project, project_id="0", git_dir=None)
+    places = Places.of({}, **dict.fromkeys(_FOLDERS, folder))
+    here = {"config": config, "workspace": workspace}
+    return {
+        "register_tools": [{"config": config, "hooks": hooks}],
+        "register_providers": [{"config": config, "env": {}}],
+        "register_agents": [{"config": config}],
+        "register_commands": [{**here, "home": folder, "config_dir": folder}],
+        "register_snapshots": [{**here, "places": places, "env": {}}],
+        "register_storage": [{}],
+        "register_compactors": [{}],
+        "register_sandboxes": [{}],
+        "config_load": [{"config": config}],
+        "model_facts": [{"provider": "test", "model": "model", "places": places}],
+        "model_names": [{"provider": "test", "places": places}],
+        "model_resolve": [{"name": name} for name in ("fast", "", "a/b/c", "ünï")],
+    }
 
 
 def specifications() -> Mapping[str, Any]:

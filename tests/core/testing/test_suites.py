@@ -27,11 +27,13 @@ from pegboard.contract.providers import (
     Usage,
 )
 from pegboard.errors import ProviderError
+from pegboard.hooks.callers import Hooks
 from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Verdict
 from pegboard.testing import check_answer, check_hooks, check_policy, check_provider
+from pegboard.testing.hookcalls import calls, specifications
 
 DENY = Verdict(action="deny", reason="no")
 SAID: list[StreamEvent] = [TextStart("0"), TextDelta("0", "hi"), TextEnd("0")]
@@ -54,6 +56,17 @@ async def test_a_plugin_whose_hooks_are_right_has_no_findings() -> None:
         assert event.type
 
     assert await check_hooks(plugin(text_complete=text_complete, event=event)) == ()
+
+
+def test_every_hook_of_the_core_is_called(tmp_path: Path) -> None:
+    config = Config()
+    uncalled = {
+        hook
+        for hook in specifications()
+        if not list(calls(hook, config=config, hooks=Hooks({}, on_failure=print), project=tmp_path))
+    }
+
+    assert uncalled == set()
 
 
 def raises(text: str) -> str:
