@@ -20,6 +20,7 @@ from pegboard.contract.changes import PutState as PutState
 from pegboard.contract.changes import PutTodos as PutTodos
 from pegboard.contract.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.contract.changes import Tell as Tell
+from pegboard.contract.changes import changed as changed
 from pegboard.contract.snapshots import Left as Left
 from pegboard.contract.snapshots import Restored as Restored
 from pegboard.contract.snapshots import Snapshots as Snapshots

@@ -1,0 +1,310 @@
+"""A storage: all sessions in one file, to which each commit adds a line; opening reads it again.
+
+`PEGBOARD_DATABASE=lines:///home/ada/sessions.jsonl` opens one. It is for one process at a time and
+holds everything in memory. `pegboard.testing.check_storage` says whether it keeps what it must. A
+distribution names it in its entry point:
+
+    [project.entry-points.pegboard]
+    lines = "pegboard_lines"
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, get_args
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard import hookimpl
+from pegboard.embedding import IdSource
+from pegboard.errors import NotFoundError, SessionBusyError, StorageError
+from pegboard.kit import shielded
+from pegboard.schema import event as events
+from pegboard.schema.event import Event
+from pegboard.schema.message import Turn
+from pegboard.schema.part import Failed, Pending, Running, Span, TextPart, ToolPart
+from pegboard.schema.permission import Approval
+from pegboard.schema.session import Project, Session, Todo
+from pegboard.storage import (
+    Change,
+    Emit,
+    Fence,
+    Hit,
+    LastIds,
+    OnCommit,
+    OpenStorage,
+    PutPart,
+    SessionSize,
+    Storage,
+    Tell,
+)
+from pegboard_lines.tables import Tables, parts_of
+
+KINDS = {kind.__name__: kind for kind in get_args(Change)}
+PROPERTIES = {name: kind for kind, name in events.TYPES.items()}
+
+
+class LineStorage:
+    """`Storage` over a file of lines; each is a commit."""
+
+    def __init__(self, path: Path, ids: IdSource, on_commit: OnCommit | None) -> None:
+        self.ids = ids
+        self.warnings: tuple[str, ...] = ()
+        self._on_commit = on_commit
+        self._tables = Tables()
+        self._fences: dict[str, Fence] = {}
+        self._epoch = 0
+        self._writing = asyncio.Lock()
+        self._file = _locked(path)
+        for line in self._lines():
+            draft = self._tables.copy()
+            for change in map(_decoded, line["changes"]):
+                list(draft.apply(change, line["at"]))
+            self._tables = draft
+
+    def _lines(self) -> Iterator[Any]:
+        """What is written; a line that a crash has cut off was acknowledged to nobody."""
+        whole = 0
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            whole += len(line)
+            yield json.loads(line)
+        self._file.truncate(whole)
+        self._file.seek(whole)
+
+    async def recover(self) -> None:
+        """Mark what an earlier process has left unfinished."""
+        left = [
+            PutPart(_ended(part))
+            for kept in self._tables.sessions.values()
+            for part in parts_of(kept)
+            if isinstance(part, ToolPart) and isinstance(part.state, Pending | Running)
+        ]
+        if left:
+            await self.commit(*left)
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """Write all changes, or none; a caller that is cancelled does not stop it."""
+        return await shielded(self._commit(changes, fence))
+
+    async def _commit(self, changes: tuple[Change, ...], fence: Fence | None) -> tuple[Event, ...]:
+        async with self._writing:
+            if fence is not None and self._fences.get(fence.session_id) != fence:
+                raise SessionBusyError(fence.session_id)
+            draft, at = self._tables.copy(), time.time_ns() // 1_000_000
+            told = tuple(event for change in changes for event in draft.apply(change, at))
+            line = {"at": at, "changes": [_encoded(change) for change in changes]}
+            await asyncio.to_thread(self._write, msgspec.json.encode(line) + b"\n")
+            self._tables = draft
+            if told and self._on_commit is not None:
+                self._on_commit(told)
+            return told
+
+    def _write(self, line: bytes) -> None:
+        try:
+            self._file.write(line)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise StorageError(f"{self._file.name} cannot be written: {error}") from error
+
+    async def session(self, session_id: str) -> Session:
+        return self._tables.kept(session_id).session
+
+    async def sessions(  # noqa: PLR0913 - the protocol's filters
+        self,
+        project_id: str | None = None,
+        *,
+        limit: int | None = None,
+        search: str | None = None,
+        roots: bool = False,
+        since: int | None = None,
+        directory: str | None = None,
+    ) -> tuple[Session, ...]:
+        found = [
+            each
+            for each in (kept.session for kept in self._tables.sessions.values())
+            if project_id in (None, each.project_id)
+            and (search is None or search.casefold() in each.title.casefold())
+            and not (roots and each.parent_id)
+            and (since is None or each.time.updated >= since)
+            and directory in (None, each.directory)
+        ]
+        found.sort(key=lambda each: (each.time.updated, each.id), reverse=True)
+        return tuple(found[:limit])
+
+    async def sessions_json(
+        self,
+        project_id: str | None = None,
+        **filters: Any,  # noqa: ANN401 - as `sessions` has them
+    ) -> bytes:
+        return msgspec.json.encode(await self.sessions(project_id, **filters))
+
+    async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
+        sessions, wanted = await self.sessions(project_id), text.casefold()
+        titled = [Hit(session=each) for each in sessions if wanted in each.title.casefold()]
+        seen = {hit.session.id for hit in titled}
+        spoken = [
+            hit
+            for each in sessions
+            if each.id not in seen and (hit := self._spoken(each, wanted)) is not None
+        ]
+        return tuple([*titled, *spoken][:limit])
+
+    def _spoken(self, session: Session, wanted: str) -> Hit | None:
+        for part in parts_of(self._tables.kept(session.id)):
+            if isinstance(part, TextPart) and wanted in part.text.casefold():
+                return Hit(session=session, message_id=part.message_id, excerpt=part.text[:200])
+        return None
+
+    async def children(self, session_id: str) -> tuple[Session, ...]:
+        every = (kept.session for kept in self._tables.sessions.values())
+        return tuple(each for each in every if each.parent_id == session_id)
+
+    async def projects(self) -> tuple[Project, ...]:
+        return tuple(self._tables.projects.values())
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
+        kept = self._tables.sessions.get(session_id)
+        turns = tuple(kept.turns.values()) if kept else ()
+        return turns if limit is None else turns[len(turns) - limit :]
+
+    async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
+        return msgspec.json.encode(await self.turns(session_id, limit=limit))
+
+    async def turn(self, session_id: str, message_id: str) -> Turn:
+        kept = self._tables.sessions.get(session_id)
+        if kept is None or message_id not in kept.turns:
+            raise NotFoundError("message", message_id)
+        return kept.turns[message_id]
+
+    async def todos(self, session_id: str) -> tuple[Todo, ...]:
+        kept = self._tables.sessions.get(session_id)
+        return kept.todos if kept else ()
+
+    async def state(self, session_id: str, key: str) -> object:
+        kept = self._tables.sessions.get(session_id)
+        return kept.state.get(key) if kept else None
+
+    async def approvals(self, *keys: str) -> tuple[Approval, ...]:
+        return tuple(each for each in self._tables.approvals if each.key in keys)
+
+    async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
+        own = {each.id for each in await self.sessions(project_id)}
+        return tuple(each for each in self._tables.approvals if each.key in own)
+
+    async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
+        later = tuple(each for each in self._tables.events if each.seq > after)
+        return later[:limit]
+
+    async def last_ids(self, session_id: str) -> LastIds:
+        turns = await self.turns(session_id)
+        parts = [part.id for turn in turns for part in turn.parts]
+        messages = [turn.info.id for turn in turns]
+        return LastIds(max(messages, default=None), max(parts, default=None))
+
+    async def sizes(self) -> tuple[SessionSize, ...]:
+        found = [
+            SessionSize(
+                each.id,
+                each.project_id,
+                each.title,
+                each.directory,
+                len(await self.turns_json(each.id)),
+            )
+            for each in await self.sessions()
+        ]
+        return tuple(sorted(found, key=lambda each: each.size_bytes, reverse=True))
+
+    async def problems(self) -> tuple[str, ...]:
+        return ()
+
+    async def vacuum(self) -> int:
+        return 0  # the file is a log, and stays as long as it is
+
+    async def claim(self, session_id: str) -> Fence:
+        self._tables.kept(session_id)
+        if session_id in self._fences:
+            raise SessionBusyError(session_id)
+        self._epoch += 1
+        self._fences[session_id] = Fence(session_id, str(os.getpid()), self._epoch)
+        return self._fences[session_id]
+
+    async def is_claimed_elsewhere(self, session_id: str) -> bool:  # noqa: ARG002 - the protocol's
+        return False  # the file is locked: there is no other process
+
+    async def release(self, fence: Fence) -> None:
+        if self._fences.get(fence.session_id) == fence:
+            del self._fences[fence.session_id]
+
+    async def aclose(self) -> None:
+        async with self._writing:
+            self._fences.clear()
+            self._file.close()
+
+
+def _locked(path: Path) -> BinaryIO:
+    """The file, open for this process alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+b")
+    except OSError as error:
+        raise StorageError(f"{path} cannot be opened: {error}") from error
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        raise StorageError(f"{path} is open in another process") from error
+    file.seek(0)
+    return file
+
+
+def _ended(part: ToolPart) -> ToolPart:
+    started = part.state.time.start if isinstance(part.state, Running) else 0
+    error = "interrupted: the program ended while this call was running"
+    span = Span(start=started, end=time.time_ns() // 1_000_000)
+    return replace(part, state=Failed(input=part.state.input, error=error, time=span))
+
+
+def _encoded(change: Change) -> tuple[str, Any]:
+    if isinstance(change, Emit | Tell):
+        name = (
+            ""
+            if isinstance(change.properties, events.Custom)
+            else events.TYPES[type(change.properties)]
+        )
+        return type(change).__name__, (name, msgspec.to_builtins(change.properties))
+    return type(change).__name__, msgspec.to_builtins(change)
+
+
+def _decoded(written: tuple[str, Any]) -> Change:
+    name, fields = written
+    kind = KINDS[name]
+    if kind in (Emit, Tell):
+        properties = PROPERTIES[fields[0]] if fields[0] else events.Custom
+        found: Change = kind(msgspec.convert(fields[1], properties))
+    else:
+        found = msgspec.convert(fields, kind)
+    return found
+
+
+async def open_lines(
+    url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+) -> Storage:
+    """The storage at `lines:///path`."""
+    path = Path(str(url).removeprefix("lines://"))
+    storage = await asyncio.to_thread(LineStorage, path, ids, on_commit)
+    await storage.recover()
+    return storage
+
+
+@hookimpl
+async def register_storage() -> dict[str, OpenStorage]:
+    """The one scheme."""
+    return {"lines": open_lines}
