@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -226,20 +225,6 @@ def wheel(folder: Path) -> Path:
         file.writestr(f"{info}/entry_points.txt", "[pegboard]\nsailor = pegboard_sailor\n")
         file.writestr(f"{info}/RECORD", "")
     return path
-
-
-@pytest.fixture
-def environment(tmp_path: Path) -> Path:
-    """The Python of an environment of its own, in which Pegboard is there too."""
-    subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")], check=True
-    )
-    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
-    ours = sysconfig.get_path("purelib")
-    linked = [line for path in Path(ours).glob("*.pth") for line in path.read_text().splitlines()]
-    folders = [line for line in linked if Path(line).is_dir()]
-    (site / "pegboard-here.pth").write_text("\n".join([ours, *folders]))
-    return tmp_path / "env" / "bin" / "python"
 
 
 def test_a_wheel_is_installed_listed_and_removed(environment: Path, tmp_path: Path) -> None:

@@ -1,0 +1,110 @@
+"""`pegboard plugins new`: a package with a plugin that works before the first edit."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from pegboard import __version__
+from pegboard_plugins.cli.jsontext import as_json
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_TEMPLATES = Path(__file__).parent / "templates"
+KINDS: Mapping[str, tuple[str, str]] = {
+    "tool": (
+        "A tool for Pegboard.",
+        'The model has the tool `FUNCTION`; `permission = { FUNCTION = "ask" }` has it asked for.',
+    ),
+    "provider": (
+        "A provider of models for Pegboard.",
+        "Set `VARIABLE_API_KEY`, then `-m NAME/echo`.",
+    ),
+    "policy": (
+        "A permission policy for Pegboard.",
+        "`plugins.NAME.options.frozen` in `pegboard.toml` names the folders that nobody writes in.",
+    ),
+    "hooks": (
+        "Hooks for Pegboard: a piece of the prompt and a text filter.",
+        "Nothing is to be set.",
+    ),
+    "command": ("A command for Pegboard.", "It is `pegboard NAME`."),
+    "storage": ("A kind of database for Pegboard.", "Set `PEGBOARD_DATABASE=NAME:///path/to/it`."),
+}
+"""For each kind what the package is, and how it is used."""
+
+
+@click.command()
+@click.argument("name")
+@click.option("--kind", type=click.Choice(list(KINDS)), default="tool", show_default=True)
+@click.option(
+    "--into",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The folder to make it in, instead of the one that is worked in.",
+)
+@click.option(
+    "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_obj
+def new(
+    directory: Path, name: str, kind: str, into: Path | None, style: Literal["text", "json"]
+) -> None:
+    """Make the package pegboard-NAME with a plugin, its tests, a README and a CI workflow.
+
+    It works as it is: `pip install -e '.[test]' && pytest`.
+    """
+    name = name.removeprefix("pegboard-")
+    if not _NAME.fullmatch(name):
+        raise click.UsageError(f"{name!r} is no name of a package: use a-z, 0-9 and single dashes")
+    folder = (into or directory) / f"pegboard-{name}"
+    if folder.exists():
+        raise click.UsageError(f"{folder} is there already")
+    files = written(name, kind)
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
+    if style == "json":
+        click.echo(as_json({"folder": str(folder), "files": sorted(files)}, indent=2))
+        return
+    for path in sorted(files):
+        click.echo(folder / path)
+
+
+def written(name: str, kind: str) -> dict[str, str]:
+    """The files of a package, by their paths in its folder."""
+    summary, usage = KINDS[kind]
+    module = f"pegboard_{name.replace('-', '_')}"
+    function = name.replace("-", "_")
+    is_command = kind == "command"
+    words = {
+        "SUMMARY": summary,
+        "USAGE": usage,
+        "VERSION": __version__,
+        "GROUP": "pegboard.commands" if is_command else "pegboard",
+        "ENTRY": f"{module}:{function}" if is_command else module,
+        "MODULE": module,
+        "FUNCTION": function,
+        "NAMED": function,
+        "VARIABLE": function.upper(),
+        "CLASS": "".join(part.capitalize() for part in name.split("-")),
+        "TITLE": name.replace("-", " ").capitalize(),
+        "NAME": name,
+    }
+    sources = {
+        "pyproject.toml": "pyproject.toml",
+        "README.md": "README.md",
+        ".github/workflows/test.yml": "ci.yml",
+        f"{module}/__init__.py": f"{kind}.py",
+        f"tests/test_{function}.py": f"test_{kind}.py",
+    }
+    files = {path: _filled(source, words) for path, source in sources.items()}
+    return {**files, f"{module}/py.typed": ""}
+
+
+def _filled(source: str, words: Mapping[str, str]) -> str:
+    text = (_TEMPLATES / f"{source}.txt").read_text(encoding="utf-8")
+    pattern = re.compile("|".join(words))
+    while (filled := pattern.sub(lambda found: words[found[0]], text)) != text:
+        text = filled  # a summary may have words of its own
+    return text

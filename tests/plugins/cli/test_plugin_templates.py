@@ -1,0 +1,111 @@
+"""A package that `pegboard plugins new` makes works before the first edit."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pegboard_plugins.cli.pluginnew import KINDS, written
+from plugins.cli.commands import CommandLine
+
+
+def run(folder: Path, *words: str | Path, **env: str) -> "subprocess.CompletedProcess[str]":
+    outer = {
+        name: text for name, text in os.environ.items() if not name.startswith(("PYTEST", "COV"))
+    }
+    return subprocess.run(
+        words, cwd=folder, env={**outer, **env}, capture_output=True, text=True, check=False
+    )
+
+
+def points(folder: Path) -> dict[str, dict[str, str]]:
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    found: dict[str, dict[str, str]] = project["entry-points"]
+    return found
+
+
+def installed(folder: Path) -> None:
+    """The distribution's metadata beside its module, as an installer writes them."""
+    info = folder / f"{folder.name.replace('-', '_')}-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {folder.name}\nVersion: 0.1\nRequires-Dist: pegboard>=0.1\n"
+    )
+    sections = (
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in named.items())
+        for group, named in points(folder).items()
+    )
+    (info / "entry_points.txt").write_text("\n".join(sections))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_new_package_passes_its_tests_and_the_doctor(
+    kind: str, pegboard: CommandLine
+) -> None:
+    made = await pegboard("plugins", "new", f"my-{kind}", "--kind", kind, "--format", "json")
+    folder = Path(json.loads(made.out)["folder"])
+    assert folder == pegboard.project / f"pegboard-my-{kind}"
+    installed(folder)
+
+    tested = run(
+        folder,
+        *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist"),
+        f"--basetemp={pegboard.home / 'given'}",
+        PYTHONPATH=str(folder),
+    )
+    pegboard.env["PYTHONPATH"] = str(folder)
+    doctor = await pegboard("plugins", "doctor", "--format", "json")
+
+    assert tested.returncode == 0, tested.stdout
+    assert json.loads(doctor.out)["faults"] == []
+    assert (folder / f"pegboard_my_{kind}" / "py.typed").is_file()
+
+
+def test_a_new_package_is_installed_by_pip_and_loaded(environment: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "pegboard-dice"
+    for path, text in written("dice", "tool").items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    places = {f"PEGBOARD_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "STATE")}
+    offline = ("--no-build-isolation", "--no-deps", "--no-index")
+
+    done = run(tmp_path, environment, "-m", "pip", "install", *offline, folder)
+    program = "from pegboard.cli.main import main; main()"
+    listed = run(tmp_path, environment, "-c", program, "tool", "schema", "dice", **places)
+
+    assert done.returncode == 0, done.stderr
+    assert "Repeat a text." in listed.stdout, listed.stderr
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_files_of_a_new_package_are_whole(kind: str) -> None:
+    files = written("two-words", kind)
+
+    left = {
+        word for text in files.values() for word in ("NAME", "MODULE", "SUMMARY") if word in text
+    }
+    trees = [ast.parse(text) for path, text in files.items() if path.endswith(".py")]
+    workflow: Any = yaml.safe_load(files[".github/workflows/test.yml"])
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    functions = [each.name for each in nodes if isinstance(each, ast.FunctionDef)]
+    assert left == set()
+    assert workflow["jobs"]["test"]["steps"][-1] == {"run": "pegboard plugins doctor"}
+    assert tomllib.loads(files["pyproject.toml"])["project"]["name"] == "pegboard-two-words"
+    assert any(each.startswith("test_") for each in functions)
+
+
+async def test_a_name_that_is_taken_or_none_is_refused(pegboard: CommandLine) -> None:
+    first = await pegboard("plugins", "new", "pegboard-dice")
+    again = await pegboard("plugins", "new", "dice")
+    wrong = await pegboard("plugins", "new", "Dice_")
+
+    assert first.code == 0
+    assert (again.code, "is there already" in again.err) == (2, True)
+    assert (wrong.code, "no name of a package" in wrong.err) == (2, True)
