@@ -28,8 +28,9 @@ from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.modelhooks import model_facts as model_facts  # noqa: PLC0414 - a hook too
 from pegboard.contract.modelhooks import model_names as model_names  # noqa: PLC0414 - likewise
 from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa: PLC0414 - likewise
+from pegboard.contract.providerhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.providerhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
-from pegboard.contract.providers import Keys, ModelRequest, Provider, ToolDefinition
+from pegboard.contract.providers import ModelRequest, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
@@ -74,24 +75,6 @@ def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool] | None:
 
     - config: the merged configuration; the plugin's own is under `config.plugins[name]`.
     - hooks: calls the hooks that the plugin brings, as `register_hooks` says.
-
-    Since 0.1.
-    """
-
-
-@_hookspec("collect")
-def register_providers(
-    config: Config, env: Mapping[str, str], keys: Keys
-) -> Sequence[Provider] | None:
-    """The plugin's providers of models.
-
-    Called once when the App opens, before any model is named. `provider/model` then asks the
-    provider with that id. Collect: a plugin that raises is reported and left out; of two
-    providers with one id the later replaces the earlier.
-
-    - config: the merged configuration, with the user's `provider` table.
-    - env: the App's environment, with proxies and addresses; it may not be the process's own.
-    - keys: where a provider gets its key, when it is asked and not before.
 
     Since 0.1.
     """

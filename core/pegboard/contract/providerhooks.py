@@ -1,6 +1,6 @@
-"""The hook between a provider and whoever asks it; `hookspecs` has it."""
+"""The hooks that give providers, and stand between them and who asks; `hookspecs` has them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pegboard.contract.marks import hookspec as _hookspec
 from pegboard.contract.providers import Keys, Provider
@@ -21,6 +21,24 @@ def wrap_providers(
 
     - keys: what of a request or an answer must not be stored is in `keys.values()`.
     - workspace: the directory that the App is of.
+
+    Since 0.1.
+    """
+
+
+@_hookspec("collect")
+def register_providers(
+    config: Config, env: Mapping[str, str], keys: Keys
+) -> Sequence[Provider] | None:
+    """The plugin's providers of models.
+
+    Called once when the App opens, before any model is named. `provider/model` then asks the
+    provider with that id. Collect: a plugin that raises is reported and left out; of two
+    providers with one id the later replaces the earlier.
+
+    - config: the merged configuration, with the user's `provider` table.
+    - env: the App's environment, with proxies and addresses; it may not be the process's own.
+    - keys: where a provider gets its key, when it is asked and not before.
 
     Since 0.1.
     """

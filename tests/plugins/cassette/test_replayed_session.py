@@ -15,7 +15,7 @@ def pegboard(tmp_path):
 
 
 def use(pegboard, url):
-    models = {"model": {}, "other": {}}
+    models: dict[str, dict[str, object]] = {"model": {}, "other": {}}
     fake = {"options": {"baseURL": url, "apiKey": "k"}, "models": models}
     pegboard.configure(model="fake/model", small_model="fake/model", provider={"fake": fake})
 
