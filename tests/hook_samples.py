@@ -20,10 +20,10 @@ from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
 from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.workspace import Workspace
-from pegboard_plugins import auth, server, websearch
+from pegboard_plugins import auth, sandbox, server, websearch
 from session_views import MODEL, view
 
-BRINGING = (auth, server, websearch)
+BRINGING = (auth, sandbox, server, websearch)
 """The built-in plugins that bring hooks."""
 _BROUGHT = [module for plugin in BRINGING for module in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {
@@ -86,6 +86,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_storage": {},
     "register_compactors": {},
     "register_sandboxes": {},
+    "register_encloser": {"hooks": object()},
     "register_snapshots": {
         "config": Config(),
         "workspace": WORKSPACE,

@@ -27,7 +27,7 @@ from pegboard.engine.models import Models
 from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
 from pegboard.engine.tracking.fileledger import FileLedger
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
@@ -45,7 +45,7 @@ from pegboard.trust.decisions import Decision, TrustStore
 from pegboard.workspace import Workspace, open_workspace
 
 if TYPE_CHECKING:
-    from pegboard.sandboxing.enclosure import Enclosure
+    from pegboard.contract.sandbox import Enclosure
 
 _FAILURES_KEPT = 100
 _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_DATABASE", "PEGBOARD_TRUST_LOCK")
@@ -229,9 +229,12 @@ class _Assembly:
         """Where processes are enclosed, None where the user has not asked for it."""
         if config.sandbox == "off":
             return None
-        from pegboard.sandboxing.enclosure import Site, enclosure_for  # nobody else pays for it
-
         assert self._hooks is not None
+        from pegboard.contract.sandbox import Site  # nobody else pays for it
+
+        encloser = await self._hooks.first(hookspecs.register_encloser, hooks=self._hooks)
+        if encloser is None:
+            raise ConfigError(f'"{config.sandbox}" needs a plugin that encloses', key="sandbox")
         site = Site(
             config=config,
             workspace=workspace,
@@ -239,7 +242,7 @@ class _Assembly:
             home=self._home,
             private=self._private(workspace),
         )
-        return await enclosure_for(site, self._hooks)
+        return await encloser.open(site)
 
     def _private(self, workspace: Workspace) -> tuple[Path, ...]:
         """What no tool may change unasked, wherever this App has it."""

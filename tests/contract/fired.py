@@ -7,6 +7,10 @@ _COMPACTION = (
 )
 _MODELS = "tests/core/engine/test_models.py::test_facts_fill_what_a_provider_leaves_unsaid"
 
+_ENCLOSED = (
+    "tests/plugins/sandbox/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
+)
+
 FIRED_BY = {
     "register_hooks": "tests/core/loading/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
     "register_tools": _RUN,
@@ -22,9 +26,8 @@ FIRED_BY = {
     "register_commands": _RUN,
     "register_compactors": _COMPACTION,
     "session_compacting": _COMPACTION,
-    "register_sandboxes": (
-        "tests/core/sandboxing/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
-    ),
+    "register_sandboxes": _ENCLOSED,
+    "register_encloser": _ENCLOSED,
     "register_snapshots": _RUN,
     "register_logins": (
         "tests/docs/test_sign_in.py::test_a_sign_in_opens_its_provider_and_is_renewed"

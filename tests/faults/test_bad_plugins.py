@@ -12,7 +12,7 @@ from pegboard import SandboxPolicy, ToolContext, hookimpl, tool
 from pegboard.contract import hookspecs
 from pegboard.schema.part import Failed, ToolPart
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins import server
+from pegboard_plugins import sandbox, server
 from pegboard_plugins.server.hookspecs import services
 from played import Played, ToolsPlugin, call, calls, opened, text
 
@@ -66,7 +66,7 @@ PASSED = sorted(
     {name for name, spec in vars(hookspecs).items() if hasattr(spec, "pegboard_hook")}
     - {
         "register_hooks",  # called before the others are known
-        "register_sandboxes",  # only when the user wants one
+        "register_encloser",  # only when the user wants one
         "register_storage",  # only for a database by URL
         "register_compactors",  # only when a history is too long
         "session_compacting",
@@ -138,7 +138,8 @@ async def test_a_run_uses_the_next_sandbox_and_names_the_bad_plugin(
     provider = Played(calls(call("echo", '{"words": "aha"}')), text("done"))
     bad = plugin("register_sandboxes", behave)
     settings = {"model": "played/m", "sandbox": "workspace"}
-    async with opened(tmp_path, provider, Open(), bad, ToolsPlugin(echo), config=settings) as app:
+    tools = ToolsPlugin(echo)
+    async with opened(tmp_path, provider, sandbox, Open(), bad, tools, config=settings) as app:
         session = await app.create_session()
         turn = await app.prompt(session.id, (TextInput(text="hi"),))
         failures = app.failures

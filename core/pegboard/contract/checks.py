@@ -159,11 +159,11 @@ _TOOLS = _check_for(tuple[ToolDefinition, ...])
 _HEADERS = _check_for(Mapping[str, str])
 
 
-def sandboxes(answer: object, _: object) -> object:
-    """The sandboxes, whose protocol is loaded only where the configuration wants one."""
-    from pegboard.contract.sandbox import Sandbox
+def encloser(answer: object, _: object) -> object:
+    """The encloser, whose protocol is loaded only where the configuration wants one."""
+    from pegboard.contract.sandbox import Encloser
 
-    return _sequence_of(_check_for(Sandbox))(answer, ())
+    return _instance(answer, Encloser)
 
 
 def same_message(answer: object, before: object) -> Turn:

@@ -48,7 +48,7 @@ from pegboard.schema.permission import Decided, PermissionRequest, Rule, Verdict
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.contract.sandbox import Sandbox
+    from pegboard.contract.sandbox import Encloser
 
 
 @_hookspec("collect")
@@ -142,12 +142,12 @@ def register_compactors() -> Sequence[Compactor] | None:
     """
 
 
-@_hookspec("collect", check=_answers.sandboxes)
-def register_sandboxes() -> "Sequence[Sandbox] | None":
-    """Ways to enclose the processes that tools start.
+@_hookspec("first", check=_answers.encloser)
+def register_encloser(hooks: HookCalls) -> "Encloser | None":
+    """What encloses the processes that tools start, and says how far they may reach.
 
-    Called when an App opens with a `sandbox` in its configuration. The first that can hold it
-    acts; without one the App does not open. Collect: a plugin that raises is left out.
+    Called when an App opens with a `sandbox` in its configuration; without an answer it does not
+    open. First: a plugin that raises is reported and the next is asked.
 
     Since 0.1.
     """

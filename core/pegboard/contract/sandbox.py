@@ -1,18 +1,23 @@
 """What encloses the processes of tools: how far they may reach, and who holds them to it.
 
-The core decides what a process may reach; a sandbox that a plugin brings turns that into a
-command line. One that cannot hold all of it says so, and is not used.
+The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
+decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
+line. One that cannot hold all of it says so, and is not used.
 """
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import Literal, Protocol
 
 import msgspec
 
+from pegboard.paths import Places
+from pegboard.schema.config import Config
+from pegboard.workspace import Workspace
+
 Enclosing = Literal["workspace", "strict"]
-"""The levels at which processes are enclosed; see `SandboxPolicy`."""
+"""The levels at which processes are enclosed, from the loosest to the strictest."""
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,5 +80,61 @@ class Sandbox(Protocol):
         allows that.
 
         :raises ToolError: when the policy cannot be held for this command; it is not run.
+        """
+        ...
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """Where processes are to be enclosed; `private` is what no tool may change unasked."""
+
+    config: Config
+    workspace: Workspace
+    places: Places
+    home: Path
+    private: tuple[Path, ...]
+
+
+class Enclosure(Protocol):
+    """What encloses the processes of one App's tools."""
+
+    @property
+    def level(self) -> Enclosing:
+        """How far it reaches."""
+        ...
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that it lets through; none where it lets through all, or nothing."""
+        ...
+
+    @property
+    def described(self) -> str:
+        """The level with who holds it and what it means for the network, on one line."""
+        ...
+
+    def around(
+        self, argv: Sequence[str], *, cwd: Path, search: str, reads: Iterable[Path] = ()
+    ) -> AbstractAsyncContextManager[Sequence[str]]:
+        """The command line that runs `argv` enclosed; the context lasts as long as the process.
+
+        `search` is the PATH on which the program is looked for. `reads` are files and folders
+        that it has to see wherever they are; what is missing is made as a folder.
+
+        :raises ToolError: when there is no such program, or the policy cannot be held.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End what goes to the network, and remove the processes' temporary files."""
+        ...
+
+
+class Encloser(Protocol):
+    """What encloses the processes of Apps whose configuration has a `sandbox`."""
+
+    async def open(self, site: Site) -> Enclosure:
+        """What holds the processes of this App to the level of `site.config.sandbox`.
+
+        :raises ConfigError: when nothing can hold it; the App does not open.
         """
         ...

@@ -35,7 +35,7 @@ from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
 if TYPE_CHECKING:
-    from pegboard.sandboxing.enclosure import Enclosure
+    from pegboard.contract.sandbox import Enclosure
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path
+    from pegboard.contract.sandbox import Encloser as Encloser
+    from pegboard.contract.sandbox import Enclosing as Enclosing
+    from pegboard.contract.sandbox import Enclosure as Enclosure
+    from pegboard.contract.sandbox import Site as Site
     from pegboard.contract.stash import Stash as Stash
     from pegboard.contract.stash import StashKey as StashKey
     from pegboard.kit.addresses import ip_address_of as ip_address_of
@@ -19,6 +23,10 @@ if TYPE_CHECKING:
     from pegboard.kit.expressions import LineExpression as LineExpression
     from pegboard.kit.expressions import line_expression as line_expression
     from pegboard.kit.globs import glob_expression as glob_expression
+    from pegboard.kit.hosts import host_pattern as host_pattern
+    from pegboard.kit.hosts import is_literal as is_literal
+    from pegboard.kit.hosts import known_host as known_host
+    from pegboard.kit.hosts import split_port as split_port
     from pegboard.kit.ignores import IgnoreRules as IgnoreRules
     from pegboard.kit.openat import TEMPORARY as TEMPORARY
     from pegboard.kit.openat import is_resolved as is_resolved
@@ -38,13 +46,16 @@ if TYPE_CHECKING:
     from pegboard.kit.textfile import line_text as line_text
     from pegboard.kit.textfile import marked_encoding as marked_encoding
     from pegboard.kit.textfile import new_text as new_text
+    from pegboard.kit.threads import Threads as Threads
     from pegboard.kit.walk import printable_name as printable_name
     from pegboard.kit.walk import ripgrep as ripgrep
     from pegboard.kit.walk import ripgrep_names as ripgrep_names
     from pegboard.kit.walk import walk_files as walk_files
+    from pegboard.policy.autorun import autorun_files as autorun_files
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import may_name as may_name
     from pegboard.policy.permissions import may_read as may_read
+    from pegboard.policy.sensitive import home_secrets as home_secrets
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path
     from pegboard.policy.sensitive import secret_path as secret_path
@@ -55,6 +66,7 @@ if TYPE_CHECKING:
     from pegboard.processes.run_until import run_until as run_until
     from pegboard.trust.gitconfig import running_settings as running_settings
     from pegboard.trust.projectcode import read_bounded as read_bounded
+    from pegboard.trust.projectcode import way_down as way_down
     from pegboard.workspace import branch as branch
     from pegboard.workspace import open_workspace as open_workspace
 else:

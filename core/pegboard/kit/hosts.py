@@ -1,7 +1,6 @@
 """Lists of hosts: what one allows, and what two of them have in common."""
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -132,11 +131,6 @@ def known_host(text: str) -> str:
 def is_literal(host: str) -> bool:
     """Whether a host in the form of `known_host` is an address."""
     return ":" in host or host.rpartition(".")[2].isdigit()
-
-
-def is_allowed(patterns: Iterable[HostPattern], host: str, port: int) -> bool:
-    """Whether one of the patterns means this host, in the form of `known_host`, at this port."""
-    return any(pattern.allows(host, port) for pattern in patterns)
 
 
 def tightened(said: Network, limit: Network) -> Network:

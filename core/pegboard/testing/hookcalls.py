@@ -10,13 +10,14 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.host import HookCalls
 from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.contract.results import PendingCall, ToolResult
+from pegboard.contract.stash import Stash
 from pegboard.paths import Places
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import ModelChoice, TextPart
-from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.schema.session import Session, SessionTime
 from pegboard.testing.samples import minimal
 from pegboard.testing.scriptedmodel import MODEL
@@ -83,7 +84,15 @@ def _without_a_session(
         "register_snapshots": [{**here, "places": places, "env": {}}],
         "register_storage": [{}],
         "register_compactors": [{}],
-        "register_sandboxes": [{}],
+        "register_encloser": [{"hooks": hooks}],
+        "permission_decided": [
+            {
+                "decided": Decided(kind="call", facts={"by": "model"}),
+                "stash": Stash(),
+                "places": places,
+                "secrets": (),
+            }
+        ],
         "config_load": [{"config": config}],
         "model_facts": [{"provider": "test", "model": "model", "places": places}],
         "model_names": [{"provider": "test", "places": places}],

@@ -1,18 +1,25 @@
-"""The built-in sandboxes: bubblewrap where it is installed, else what Landlock can hold."""
+"""The walls around the processes of tools: how far they may reach, and who holds them to it."""
 
+from collections.abc import Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from pegboard import hookimpl
+from pegboard import HookCalls, hookimpl
+from pegboard_plugins.sandbox import hookspecs
 
 if TYPE_CHECKING:
-    from pegboard import Sandbox
+    from pegboard_plugins.sandbox.enclosure import Builder
 
 
 @hookimpl
-async def register_sandboxes() -> "list[Sandbox]":
-    """Bubblewrap, which can hold everything, before Landlock."""
-    # Only who asks for a sandbox pays for these.
-    from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
-    from pegboard_plugins.sandbox.landlock import Landlock
+def register_hooks() -> Sequence[ModuleType]:
+    """`register_sandboxes`, for the ways to hold processes."""
+    return (hookspecs,)
 
-    return [Bubblewrap(), Landlock()]
+
+@hookimpl
+async def register_encloser(hooks: HookCalls) -> "Builder":
+    """What encloses processes by the first sandbox that can hold the level."""
+    from pegboard_plugins.sandbox.enclosure import Builder  # only who asks for it pays for it
+
+    return Builder(hooks)

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from enclosed import BOXES, KINDS, SECRET
-from pegboard import App, ToolContext, hookimpl, tool
-from pegboard.contract.sandbox import Sandbox
+from pegboard import App, Sandbox, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
-from pegboard_plugins import audit, guard, rules, secrets
+from pegboard_plugins import audit, guard, rules, sandbox, secrets
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import glob as glob_plugin
 from pegboard_plugins import grep as grep_plugin
@@ -67,7 +66,7 @@ async def engine(
     """An App with one sandbox; skipped where the machine does not have it."""
     said = {"model": "played/m", "sandbox": "workspace", **(config or {})}
     try:
-        context = opened(folder, provider, Only(box), *plugins, config=said, **options)
+        context = opened(folder, provider, sandbox, Only(box), *plugins, config=said, **options)
         app = await context.__aenter__()
     except ConfigError as error:
         pytest.skip(str(error))

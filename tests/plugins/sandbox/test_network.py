@@ -17,14 +17,14 @@ import msgspec
 import pytest
 
 from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user, site
-from pegboard import ToolContext, hookimpl, tool
-from pegboard.contract.sandbox import Sandbox
+from pegboard import Sandbox, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.processes.process import child_env, run_process
-from pegboard.sandboxing.enclosure import Enclosure
-from pegboard.sandboxing.proxy import Proxy
 from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.part import Completed
+from pegboard_plugins import sandbox
+from pegboard_plugins.sandbox.enclosure import Walls
+from pegboard_plugins.sandbox.proxy import Proxy
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import alive
 
@@ -66,7 +66,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 @asynccontextmanager
 async def listed(
     place: Surroundings, hosts: tuple[str, ...], level: SandboxLevel = "workspace"
-) -> AsyncIterator[tuple[Enclosure, dict[str, str]]]:
+) -> AsyncIterator[tuple[Walls, dict[str, str]]]:
     """An enclosure with a list, in which `PORT` is a web server's, and its environment.
 
     Without hosts there is no network, and no proxy.
@@ -79,7 +79,7 @@ async def listed(
     if proxy is not None:
         policy = msgspec.structs.replace(policy, proxy=await proxy.open())
     box = KINDS["bubblewrap"]()
-    found = Enclosure(box, policy, proxy=proxy)
+    found = Walls(box, policy, proxy=proxy)
     own = {"WEB_PORT": port, "PYTHON": sys.executable}
     plain = {name: each for name, each in os.environ.items() if name[:3] not in ("LC_", "LAN")}
     env = child_env({**plain, **place.variables(), **own})
@@ -309,7 +309,9 @@ async def test_a_run_of_the_engine_has_its_list_and_leaves_nothing(tmp_path: Pat
 
     try:
         async with (
-            opened(tmp_path, provider, Fetching(), ToolsPlugin(fetch), config=config) as app,
+            opened(
+                tmp_path, provider, sandbox, Fetching(), ToolsPlugin(fetch), config=config
+            ) as app,
             server,
         ):
             described, hosts = app.policy.sandbox, app.policy.hosts
@@ -334,7 +336,7 @@ async def test_an_app_that_does_not_open_leaves_nothing(tmp_path: Path) -> None:
     config = {"model": "played/m", "sandbox": "workspace", "sandbox_network": ["pypi.org"]}
 
     with pytest.raises(ConfigError, match="`apt-get install bubblewrap` lets it be"):
-        async with opened(tmp_path, Played(), Unable(), config=config):
+        async with opened(tmp_path, Played(), sandbox, Unable(), config=config):
             pass
 
     assert _own_sockets() == []

@@ -11,8 +11,8 @@ import pytest
 from enclosed import BOXES, KINDS, LIMIT_S, SECRET, USERS, Surroundings, attempt, site
 from pegboard import ToolError
 from pegboard.processes.process import child_env, run_process
-from pegboard.sandboxing.enclosure import Enclosure
 from pegboard.schema.config import Config
+from pegboard_plugins.sandbox.enclosure import Walls
 from processes import alive
 
 WORKSPACE = Config(sandbox="workspace")
@@ -30,7 +30,7 @@ def box(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def enclosure(box: str, config: Config = WORKSPACE) -> AsyncIterator[tuple[Enclosure, Path]]:
+async def enclosure(box: str, config: Config = WORKSPACE) -> AsyncIterator[tuple[Walls, Path]]:
     """An enclosure of the user who runs the tests, and its project."""
     with site(USERS[0]) as place:
         policy = place.policy(config)
@@ -38,13 +38,13 @@ async def enclosure(box: str, config: Config = WORKSPACE) -> AsyncIterator[tuple
         why_not = await asyncio.to_thread(sandbox.why_not, policy)
         if why_not is not None:
             pytest.skip(f"{box}: {why_not}")
-        found = Enclosure(sandbox, policy)
+        found = Walls(sandbox, policy)
         yield found, place.project
         await found.aclose()
         assert not policy.temp.exists()
 
 
-async def ran(found: Enclosure, cwd: Path, script: str, *, timeout_s: float = LIMIT_S) -> str:
+async def ran(found: Walls, cwd: Path, script: str, *, timeout_s: float = LIMIT_S) -> str:
     env = child_env(os.environ)
     async with found.around(["bash", "-c", script], cwd=cwd, search=env["PATH"]) as command:
         result = await run_process(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigError
-from pegboard.sandboxing.proxy import MOST_CONNECTIONS, Proxy
-from pegboard.sandboxing.proxyrequest import HEAD_LIMIT_BYTES
+from pegboard_plugins.sandbox.proxy import MOST_CONNECTIONS, Proxy
+from pegboard_plugins.sandbox.proxyrequest import HEAD_LIMIT_BYTES
 
 LIMIT_S = 30.0
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"

@@ -14,12 +14,17 @@ import tempfile
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from pegboard.kit.addresses import is_public_address
-from pegboard.kit.hosts import KEY, host_pattern, is_allowed, is_literal
-from pegboard.kit.threads import Threads
-from pegboard.sandboxing.flow import Carrying, Line
-from pegboard.sandboxing.proxyrequest import HEAD_LIMIT_BYTES, RefusedError, Request, read_request
+from pegboard.kit import Threads, host_pattern, is_literal, is_public_address
+from pegboard_plugins.sandbox.flow import Carrying, Line
+from pegboard_plugins.sandbox.proxyrequest import (
+    HEAD_LIMIT_BYTES,
+    RefusedError,
+    Request,
+    read_request,
+)
 
+KEY = "sandbox_network"
+"""The setting with the list of hosts."""
 MOST_CONNECTIONS = 64
 HEAD_S = 10.0
 LOOKUP_S = 20.0
@@ -126,7 +131,7 @@ class Proxy:
         """
         host, port = request.host, request.port
         place = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
-        if not is_allowed(self._hosts, host, port):
+        if not self._allows(host, port):
             raise RefusedError(403, f"{place} is not in {KEY}; the user can add it to the list")
         failure = "no address"
         for address in (await self._addresses(host, port, place))[:MOST_ADDRESSES]:
@@ -136,6 +141,9 @@ class Proxy:
             except OSError as error:
                 failure = str(error) or f"no answer within {CONNECT_S:g} s"
         raise RefusedError(502, f"{place} cannot be reached: {failure}")
+
+    def _allows(self, host: str, port: int) -> bool:
+        return any(pattern.allows(host, port) for pattern in self._hosts)
 
     async def _addresses(self, host: str, port: int, place: str) -> Sequence[str]:
         if is_literal(host):
@@ -147,7 +155,7 @@ class Proxy:
             why = str(error) or f"no answer within {LOOKUP_S:g} s"
             raise RefusedError(502, f"{place} cannot be resolved: {why}") from error
         for each in found:
-            if not is_public_address(each) and not is_allowed(self._hosts, each, port):
+            if not is_public_address(each) and not self._allows(each, port):
                 raise RefusedError(
                     403,
                     f"{place} has the address {each}, which is not on the public internet:"

@@ -12,18 +12,19 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.contract import hookspecs
-from pegboard.contract.sandbox import Enclosing, Sandbox, SandboxPolicy
-from pegboard.errors import ConfigError, ToolError
-from pegboard.hooks.callers import Hooks
-from pegboard.kit.cancellation import shielded
-from pegboard.paths import Places
-from pegboard.policy.autorun import autorun_files
-from pegboard.policy.sensitive import home_secrets
-from pegboard.sandboxing.proxy import Proxy
-from pegboard.schema.config import Config
-from pegboard.trust.projectcode import read_bounded, way_down
-from pegboard.workspace import Workspace
+from pegboard import HookCalls, Sandbox, SandboxPolicy, ToolError
+from pegboard.errors import ConfigError
+from pegboard.kit import (
+    Enclosing,
+    Site,
+    autorun_files,
+    home_secrets,
+    read_bounded,
+    shielded,
+    way_down,
+)
+from pegboard_plugins.sandbox.hookspecs import register_sandboxes
+from pegboard_plugins.sandbox.proxy import Proxy
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
 _PROTECTED = (".pegboard", ".opencode", "pegboard.toml", "opencode.json", "opencode.jsonc")
@@ -34,8 +35,8 @@ _MACHINE_SECRETS = ("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow
 _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
 
 
-class Enclosure:
-    """Where the processes of an App's tools run; made by `enclosure_for`."""
+class Walls:
+    """Where the processes of an App's tools run; made by a `Builder`."""
 
     def __init__(
         self,
@@ -118,44 +119,40 @@ def _made(path: Path) -> Path:
     return path.resolve()
 
 
-async def enclosure_for(site: "Site", hooks: Hooks) -> Enclosure:
-    """The first sandbox of the plugins that can hold the level which the configuration names.
+class Builder:
+    """What encloses the processes of Apps, each by the first sandbox that can hold its level."""
 
-    :raises ConfigError: when none can.
-    """
-    policy = await asyncio.to_thread(policy_of, site)
-    proxy = Proxy(policy.hosts) if policy.hosts else None
-    try:
-        if proxy is not None:
-            policy = msgspec.structs.replace(policy, proxy=await proxy.open())
-        box = await _able(hooks, policy)
-        return Enclosure(box, policy, secrets=_secrets(site, site.home.resolve()), proxy=proxy)
-    except BaseException:
-        if proxy is not None:
-            await proxy.aclose()
-        shutil.rmtree(policy.temp, ignore_errors=True)
-        raise
+    def __init__(self, hooks: HookCalls) -> None:
+        self._hooks = hooks
 
+    async def open(self, site: Site) -> Walls:
+        """The walls around the processes of this App.
 
-async def _able(hooks: Hooks, policy: SandboxPolicy) -> Sandbox:
-    reasons = []
-    for answer in await hooks.collect(hookspecs.register_sandboxes):
-        reason = await asyncio.to_thread(answer.value.why_not, policy)
-        if reason is None:
-            return answer.value
-        reasons.append(f"{answer.value.name}: {reason}")
-    why = "; ".join(reasons) or "no plugin brings a sandbox"
-    raise ConfigError(f'"{policy.level}" cannot be held here ({why}): {WAY_OUT}', key="sandbox")
+        :raises ConfigError: when no sandbox can hold the level that the configuration names.
+        """
+        policy = await asyncio.to_thread(policy_of, site)
+        proxy = Proxy(policy.hosts) if policy.hosts else None
+        try:
+            if proxy is not None:
+                policy = msgspec.structs.replace(policy, proxy=await proxy.open())
+            box = await self._able(policy)
+            return Walls(box, policy, secrets=_secrets(site, site.home.resolve()), proxy=proxy)
+        except BaseException:
+            if proxy is not None:
+                await proxy.aclose()
+            shutil.rmtree(policy.temp, ignore_errors=True)
+            raise
 
-
-class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy is made of; `private` is what no tool may change unasked."""
-
-    config: Config
-    workspace: Workspace
-    places: Places
-    home: Path
-    private: tuple[Path, ...]
+    async def _able(self, policy: SandboxPolicy) -> Sandbox:
+        reasons = []
+        for answer in await self._hooks.collect(register_sandboxes):
+            box = answer.value
+            reason = await asyncio.to_thread(box.why_not, policy)
+            if reason is None:
+                return box
+            reasons.append(f"{box.name}: {reason}")
+        why = "; ".join(reasons) or "no plugin brings a sandbox"
+        raise ConfigError(f'"{policy.level}" cannot be held here ({why}): {WAY_OUT}', key="sandbox")
 
 
 def policy_of(site: Site) -> SandboxPolicy:

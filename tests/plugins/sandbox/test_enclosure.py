@@ -15,8 +15,8 @@ from pegboard import SandboxPolicy, ToolContext, ToolError, hookimpl, tool
 from pegboard.app import CommandOrder, ShellOrder
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError
+from pegboard.kit import Site
 from pegboard.paths import Places
-from pegboard.sandboxing.enclosure import Site, policy_of
 from pegboard.schema.agent import Command
 from pegboard.schema.config import Config
 from pegboard.schema.part import Completed
@@ -24,10 +24,19 @@ from pegboard.workspace import open_workspace
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as lsp_plugin
+from pegboard_plugins import sandbox
 from pegboard_plugins import write as write_plugin
+from pegboard_plugins.sandbox.enclosure import policy_of
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
+SMALL = (
+    "pegboard.contract.sandbox",
+    "pegboard_plugins.sandbox",
+    "pegboard_plugins.sandbox.boxes",
+    "pegboard_plugins.sandbox.hookspecs",
+)
+"""What is loaded where nothing is to be enclosed."""
 SANDBOXED: Mapping[str, object] = {"model": "played/m", "sandbox": "workspace"}
 
 
@@ -75,7 +84,7 @@ async def test_the_first_sandbox_that_can_hold_the_level_acts(tmp_path: Path) ->
     provider = Played(calls(call("ask_the_shell", "{}")), text("done"))
 
     plugins = (*boxes, ToolsPlugin(ask_the_shell))
-    async with opened(tmp_path, provider, *plugins, config=SANDBOXED) as app:
+    async with opened(tmp_path, provider, sandbox, *plugins, config=SANDBOXED) as app:
         described = app.policy.sandbox
         session = await app.create_session()
         await app.prompt(session.id, HI)
@@ -94,7 +103,9 @@ async def test_where_none_can_the_app_does_not_open_and_says_why(tmp_path: Path)
     box = Marking("paper", "it tears")
 
     with pytest.raises(ConfigError) as caught:
-        async with opened(tmp_path, Played(), box, config={**SANDBOXED, "sandbox": "strict"}):
+        async with opened(
+            tmp_path, Played(), sandbox, box, config={**SANDBOXED, "sandbox": "strict"}
+        ):
             pass
 
     assert caught.value.exit_code == 3
@@ -104,6 +115,12 @@ async def test_where_none_can_the_app_does_not_open_and_says_why(tmp_path: Path)
     )
     assert box.policy
     assert not box.policy.temp.exists()
+
+
+async def test_where_no_plugin_encloses_processes_the_app_does_not_open(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match='"workspace" needs a plugin that encloses'):
+        async with opened(tmp_path, Played(), config=SANDBOXED):
+            pass
 
 
 async def test_every_kind_of_process_runs_inside(tmp_path: Path) -> None:
@@ -126,7 +143,7 @@ async def test_every_kind_of_process_runs_inside(tmp_path: Path) -> None:
     )
     snippet = Snippet("!`echo b $WALLS`")
     plugins = (box, bash_plugin, write_plugin, format_plugin, lsp_plugin, snippet)
-    async with opened(tmp_path, provider, *plugins, config=config) as app:
+    async with opened(tmp_path, provider, sandbox, *plugins, config=config) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         shell = await app.shell(session.id, ShellOrder(command="echo c $WALLS"))
@@ -169,7 +186,7 @@ async def test_a_program_or_a_folder_that_is_not_there_is_an_error_for_the_model
     provider = Played(calls(call("missing", "{}")), text("done"))
     plugin = ToolsPlugin(Tool.raw("missing", "Try.", {"type": "object"}, missing))
 
-    async with opened(tmp_path, provider, Marking(), plugin, config=SANDBOXED) as app:
+    async with opened(tmp_path, provider, sandbox, Marking(), plugin, config=SANDBOXED) as app:
         session = await app.create_session()
         await app.prompt(session.id, HI)
         [part] = tools_of(await app.turns(session.id))
@@ -192,7 +209,7 @@ class Loosening:
 async def test_no_plugin_makes_it_looser(tmp_path: Path) -> None:
     box = Marking()
 
-    async with opened(tmp_path, Played(), box, Loosening(), config=SANDBOXED) as app:
+    async with opened(tmp_path, Played(), sandbox, box, Loosening(), config=SANDBOXED) as app:
         assert app.config.sandbox == "workspace"
         assert not app.config.sandbox_allow_commands
 
@@ -320,4 +337,5 @@ print(*(name for name in sys.modules if "sandbox" in name or "enclosure" in name
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
 
-    assert done.stdout == "off\npegboard_plugins.sandbox\n"
+    off, loaded = done.stdout.splitlines()
+    assert (off, sorted(loaded.split())) == ("off", sorted(SMALL))

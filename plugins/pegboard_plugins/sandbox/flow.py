@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from pegboard.sandboxing.proxyrequest import Body, RefusedError
+from pegboard_plugins.sandbox.proxyrequest import Body, RefusedError
 
 CHUNK_BYTES = 64 << 10
 CLOSE_S = 10.0
