@@ -13,7 +13,8 @@ from pegboard import App
 from pegboard.contract.changes import DropApproval, PutApproval
 from pegboard.contract.context import Ruleset
 from pegboard.engine.asking.decision import judged, make_request, unattended
-from pegboard.engine.asking.explained import _view
+from pegboard.engine.toolcontext import unstored_view
+from pegboard.policy.agents import default_agent
 from pegboard.policy.permissions import UNCLEAR, judge
 from pegboard.schema.permission import Action, Rule
 from pegboard_plugins import rules as rules_plugin
@@ -50,7 +51,8 @@ async def _verdicts(
     app: App, sources: Sequence[Ruleset], asked: Sequence[str], approved: Sequence[Rule]
 ) -> tuple[Action, Action, Action]:
     engine = app._engine
-    view = replace(_view(engine, None), rulesets=tuple(sources))
+    agent = default_agent(engine.config, engine.agents)
+    view = replace(unstored_view(engine, agent), rulesets=tuple(sources))
     request = make_request(
         engine,
         session_id=view.id,

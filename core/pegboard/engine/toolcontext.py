@@ -41,6 +41,7 @@ from pegboard.processes.process import (
     service_process,
     without_secrets,
 )
+from pegboard.schema.agent import Agent
 from pegboard.schema.event import FileEdited
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import ToolReference
@@ -60,7 +61,15 @@ async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
 
 
 async def user_env(engine: Engine) -> Mapping[str, str]:
-    """What a program finds in its environment that the user works with: no keys either."""
+    """The environment of a program that the user works with: no keys in it either."""
+    env = without_secrets(engine.env, engine.keys.variables())
+    view = unstored_view(engine, default_agent(engine.config, engine.agents))
+    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
+    return {**folded, **engine.lifeline.hold()}
+
+
+def unstored_view(engine: Engine, agent: Agent) -> SessionView:
+    """A session that is not there, as its first prompt would see it."""
     now = engine.now()
     session = Session(
         id=engine.ids.new("session"),
@@ -71,10 +80,7 @@ async def user_env(engine: Engine) -> Mapping[str, str]:
         version="",
         time=SessionTime(created=now, updated=now),
     )
-    view = make_view(engine, session, default_agent(engine.config, engine.agents), _NO_MODEL)
-    env = without_secrets(engine.env, engine.keys.variables())
-    folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
-    return {**folded, **engine.lifeline.hold()}
+    return make_view(engine, session, agent, _NO_MODEL)
 
 
 class CallContext:

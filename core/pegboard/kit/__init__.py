@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pegboard.kit.walk import walk_files as walk_files
     from pegboard.policy.autorun import autorun_files as autorun_files
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
+    from pegboard.policy.permissions import deciding as deciding
     from pegboard.policy.permissions import may_name as may_name
     from pegboard.policy.permissions import may_read as may_read
     from pegboard.policy.sensitive import home_secrets as home_secrets

@@ -83,14 +83,16 @@ async def _explained(
 
 def facts(found: "Explanation") -> dict[str, Any]:
     """The explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
+    from pegboard_plugins.cli.explained import commands, listed, paths_outside, place, spoken_rules
+
     permissions = {request.id: request.permission for request in found.requests}
     return {
         "tool": found.tool,
-        "commands": list(found.commands),
-        "paths_outside": list(found.paths_outside),
-        "opaque": list(found.unclear),
-        "advice": list(found.advice),
-        "place": found.place,
+        "commands": list(commands(found.requests)),
+        "paths_outside": list(paths_outside(found.session, found.requests)),
+        "opaque": list(listed(found.requests, "unclear")),
+        "advice": list(listed(found.requests, "advice")),
+        "place": place(found.requests),
         "requests": [
             {
                 "permission": request.permission,
@@ -109,7 +111,8 @@ def facts(found: "Explanation") -> dict[str, Any]:
                 "source": spoken.source,
                 "rule": _rule(spoken.rule),
             }
-            for spoken in found.rules
+            for request in found.requests
+            for spoken in spoken_rules(found.session, request)
         ],
         "plugins": [
             {
@@ -137,6 +140,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 def lines(found: "Explanation") -> "Iterator[Line]":
     """The explanation for a person; whatever a terminal would obey is spelt out."""
     from pegboard.cli import visible
+    from pegboard_plugins.cli.explained import listed, paths_outside, place
     from pegboard_plugins.cli.render import Line
 
     if not found.told:
@@ -145,12 +149,12 @@ def lines(found: "Explanation") -> "Iterator[Line]":
     for request in found.requests:
         yield Line(head=visible(request.permission), text="", style="tool")
         yield from _request_lines(found, request)
-    if found.paths_outside:
-        yield Line(head="outside", text=visible(", ".join(found.paths_outside)), style="warning")
-    if found.unclear:
-        yield Line(head="unclear", text=", ".join(found.unclear), style="warning")
-        yield from (Line(text=visible(text), indent=1) for text in found.place.split("\n"))
-        yield from (Line(text=visible(text), indent=1) for text in found.advice)
+    if outside := paths_outside(found.session, found.requests):
+        yield Line(head="outside", text=visible(", ".join(outside)), style="warning")
+    if unclear := listed(found.requests, "unclear"):
+        yield Line(head="unclear", text=", ".join(unclear), style="warning")
+        told = (*place(found.requests).split("\n"), *listed(found.requests, "advice"))
+        yield from (Line(text=visible(text), indent=1) for text in told)
     yield Line(head=found.verdict.action, text=visible(found.verdict.reason), style="tool")
     if found.headless.action != found.verdict.action:
         text = f"{found.headless.action} where nobody is there to be asked"
@@ -165,12 +169,14 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
     from pegboard.cli import exposed, visible
+    from pegboard_plugins.cli.explained import spoken_rules
     from pegboard_plugins.cli.render import Line
 
+    rules = spoken_rules(found.session, request)
     for pattern in request.patterns:
         yield Line(text=exposed(pattern).replace("\n", "\\n"), indent=1)
-        for spoken in found.rules:
-            if (spoken.permission, spoken.pattern) == (request.permission, pattern):
+        for spoken in rules:
+            if spoken.pattern == pattern:
                 rule = spoken.rule
                 text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
                 yield Line(text=visible(text), style="dim", indent=2)

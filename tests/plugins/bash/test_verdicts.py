@@ -11,6 +11,7 @@ import pytest
 
 from cases import DATA
 from pegboard import App, AppOptions
+from pegboard_plugins.cli.explained import listed
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))
@@ -51,7 +52,11 @@ async def verdicts(project: Path, tmp_path: Path, lines, **config):
     async with await App.open(project, options) as app:
         for line in lines:
             said = await app.policy.explain("bash", {"command": line})
-            found[line] = (said.verdict.action, said.headless.reason, said.unclear)
+            found[line] = (
+                said.verdict.action,
+                said.headless.reason,
+                listed(said.requests, "unclear"),
+            )
     return found
 
 

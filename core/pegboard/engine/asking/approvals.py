@@ -1,14 +1,16 @@
 """What the user may ask about permissions, and take back."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.contract.changes import DropApproval
-from pegboard.engine.asking.explained import Explanation, explained
 from pegboard.engine.parts import Engine
 from pegboard.errors import NotFoundError
 from pegboard.policy.permissions import matches
 from pegboard.schema.permission import USER_KEY, Approval, Scope
+
+if TYPE_CHECKING:
+    from pegboard.engine.asking.explained import Explanation
 
 
 class Policy:
@@ -31,12 +33,14 @@ class Policy:
 
     async def explain(
         self, tool: str, args: Mapping[str, Any], *, agent: str | None = None
-    ) -> Explanation:
+    ) -> "Explanation":
         """What would be asked for this call, and who would answer what; nothing runs.
 
         :raises ToolError: when there is no such tool, or the arguments do not fit it.
         :raises NotFoundError: when there is no such agent.
         """
+        from pegboard.engine.asking.explained import explained  # only who asks needs it
+
         return await explained(self._engine, tool, args, agent=agent)
 
     def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:

@@ -1,7 +1,6 @@
 """What would be asked for a tool call, and who would answer what; nothing runs and is stored."""
 
 import asyncio
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,26 +13,11 @@ from pegboard.engine.asking.decision import as_asked, as_if, judged, make_reques
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.parts import Engine
-from pegboard.engine.run import make_view
-from pegboard.engine.toolcontext import process_env
+from pegboard.engine.toolcontext import process_env, unstored_view
 from pegboard.errors import ToolError
 from pegboard.policy.agents import default_agent, find_agent
-from pegboard.policy.permissions import deciding, is_unclear, strictest
-from pegboard.schema.model import Model, ModelApi
+from pegboard.policy.permissions import strictest
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
-from pegboard.schema.session import Session, SessionTime
-
-"""The source of the rules that are the user's own."""
-_NOBODY = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
-
-
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of one source that decides about a pattern."""
-
-    permission: str
-    pattern: str
-    source: str
-    rule: Rule
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,30 +29,24 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a call would be allowed, asked for or denied.
+    """The reasons why a call would be allowed, asked for or denied.
 
     `told` is False for a tool that does not say beforehand what it will ask: then only the
-    rules about all of its calls are known. `commands` and `unclear` are those of a shell line,
-    `advice` says what is unclear and `place` where. `to_allow` are rules that would allow it, each
-    tried; where the call is asked for and there are none, no rule of the user's would.
-    `verdicts` are those of the single requests, `headless` is the verdict where nobody is asked.
-    `sandbox` says what encloses the processes of tools, and whether the verdict is due to it;
-    it is empty where nothing does.
+    rules about all of its calls are known. `session` is what the plugins were shown, with the
+    rules that bind it. `to_allow` are rules that would allow the call, each tried; where it is
+    asked for and there are none, no rule of the user's would. `verdicts` are those of the single
+    requests, `headless` is the verdict where nobody is asked. `sandbox` says what encloses the
+    processes of tools, and whether the verdict is due to it; it is empty where nothing does.
     """
 
     tool: str
     told: bool
     verdict: Verdict
     headless: Verdict
+    session: SessionView
     requests: tuple[PermissionRequest, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
-    rules: tuple[Spoken, ...] = ()
     opinions: tuple[Opinion, ...] = ()
-    commands: tuple[str, ...] = ()
-    paths_outside: tuple[str, ...] = ()
-    unclear: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
-    place: str = ""
     to_allow: tuple[Rule, ...] = ()
     sandbox: str = ""
 
@@ -84,7 +62,8 @@ async def explained(
     tool = engine.tools.get(name)
     if tool is None:
         raise ToolError(f"there is no tool {name!r}; there are: {', '.join(sorted(engine.tools))}")
-    view = _view(engine, agent)
+    chosen = find_agent(engine.agents, agent or default_agent(engine.config, engine.agents).name)
+    view = unstored_view(engine, chosen)
     notes = _Notes(engine, view)
     values = await asyncio.to_thread(tool.validate, args)
     told = await tool.requests(notes, values)  # type: ignore[arg-type]  # a part of a context
@@ -101,15 +80,10 @@ async def explained(
         told=told,
         verdict=strictest(verdicts) or unasked,
         headless=strictest(map(unattended, notes.requests, verdicts)) or unasked,
+        session=view,
         requests=tuple(asked),
         verdicts=tuple(verdicts),
-        rules=tuple(rule for request in notes.requests for rule in _rules(view, request)),
         opinions=await _opinions(engine, view, notes.requests),
-        commands=_commands(notes.requests),
-        paths_outside=await asyncio.to_thread(_paths_outside, view, notes.requests),
-        unclear=_listed(notes.requests, "unclear"),
-        advice=_listed(notes.requests, "advice"),
-        place=_place(notes.requests),
         to_allow=await _to_allow(engine, view, asked, verdicts),
         sandbox=_sandbox(engine, verdicts),
     )
@@ -166,41 +140,6 @@ class _Notes:
         return await asked_path(self._engine, path, self.ask)
 
 
-def _view(engine: Engine, agent: str | None) -> SessionView:
-    """A session that is not there, as its first prompt would see it."""
-    chosen = (
-        find_agent(engine.agents, agent) if agent else default_agent(engine.config, engine.agents)
-    )
-    workspace, now = engine.workspace, engine.now()
-    session = Session(
-        id=engine.ids.new("session"),
-        slug="",
-        project_id=workspace.project_id,
-        directory=str(workspace.directory),
-        title="",
-        version="",
-        time=SessionTime(created=now, updated=now),
-    )
-    return make_view(engine, session, chosen, _NOBODY)
-
-
-def _rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
-    found = []
-    for pattern in request.patterns:
-        for ruleset in view.rulesets:
-            rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
-            if rule is not None:
-                found.append(
-                    Spoken(
-                        permission=request.permission,
-                        pattern=pattern,
-                        source=ruleset.source,
-                        rule=rule,
-                    )
-                )
-    return found
-
-
 async def _opinions(
     engine: Engine, view: SessionView, requests: Sequence[PermissionRequest]
 ) -> tuple[Opinion, ...]:
@@ -231,44 +170,3 @@ async def _to_allow(
             return ()
         found += rules
     return tuple(found)
-
-
-def _commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    found = (
-        pattern
-        for request in requests
-        if "command" in request.metadata and "unclear" in request.metadata
-        for pattern in (*request.patterns, *_listed([request], "commands"))
-        if not is_unclear(pattern)
-    )
-    return tuple(dict.fromkeys(found))
-
-
-def _listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
-    """The texts that the requests have in their metadata under this key."""
-    return tuple(
-        str(text)
-        for request in requests
-        if isinstance(texts := request.metadata.get(key), list)
-        for text in texts
-    )
-
-
-def _place(requests: Sequence[PermissionRequest]) -> str:
-    """The part of a line that is unclear, with its place underlined."""
-    places = (request.metadata.get("place") for request in requests)
-    return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
-
-
-def _paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """All paths outside of the project; /proc/self would be ours when it is resolved."""
-    paths: dict[str, None] = {}
-    for request in requests:
-        named = request.metadata.get("paths")
-        if request.permission == "external_directory":
-            named = [*(named or ()), request.metadata.get("filepath")]
-        for path in named if isinstance(named, list) else ():
-            real = str(path) if str(path).startswith("/proc/") else os.path.realpath(str(path))
-            if not Path(real).is_relative_to(view.worktree):
-                paths[real] = None
-    return tuple(paths)

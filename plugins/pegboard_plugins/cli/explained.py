@@ -1,0 +1,80 @@
+"""Details of an explanation: the rules that speak, and what a shell line runs and touches."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from pegboard import SessionView
+from pegboard.kit import UNCLEAR, deciding
+from pegboard.schema.permission import PermissionRequest, Rule
+
+
+class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+    """The rule of one source that decides about a pattern."""
+
+    permission: str
+    pattern: str
+    source: str
+    rule: Rule
+
+
+def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
+    """The rules that decide about each pattern of a request, source by source."""
+    found = []
+    for pattern in request.patterns:
+        for ruleset in view.rulesets:
+            rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
+            if rule is not None:
+                found.append(
+                    Spoken(
+                        permission=request.permission,
+                        pattern=pattern,
+                        source=ruleset.source,
+                        rule=rule,
+                    )
+                )
+    return found
+
+
+def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+    """The commands of a shell line."""
+    found = (
+        pattern
+        for request in requests
+        if "command" in request.metadata and "unclear" in request.metadata
+        for pattern in (*request.patterns, *listed([request], "commands"))
+        if not pattern.startswith(UNCLEAR)
+    )
+    return tuple(dict.fromkeys(found))
+
+
+def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
+    """The texts that the requests have in their metadata under this key."""
+    return tuple(
+        str(text)
+        for request in requests
+        if isinstance(texts := request.metadata.get(key), list)
+        for text in texts
+    )
+
+
+def place(requests: Sequence[PermissionRequest]) -> str:
+    """The part of a line that is unclear, with its place underlined."""
+    places = (request.metadata.get("place") for request in requests)
+    return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
+
+
+def paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
+    """All paths outside of the project; /proc/self would be ours when it is resolved."""
+    paths: dict[str, None] = {}
+    for request in requests:
+        named = request.metadata.get("paths")
+        if request.permission == "external_directory":
+            named = [*(named or ()), request.metadata.get("filepath")]
+        for path in named if isinstance(named, list) else ():
+            real = str(path) if str(path).startswith("/proc/") else os.path.realpath(str(path))
+            if not Path(real).is_relative_to(view.worktree):
+                paths[real] = None
+    return tuple(paths)
