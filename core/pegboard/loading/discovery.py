@@ -1,4 +1,4 @@
-"""Where plugins come from: installed distributions, and files that are run from their bytes."""
+"""Discovery of plugins: installed distributions, and files that are run from their bytes."""
 
 import importlib
 import os

@@ -1,4 +1,4 @@
-"""One permission request: rules and plugins first, then what was approved, then a person."""
+"""The decision about a permission request: rules and plugins, then approvals, then a person."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Going back to a point of a session, forth again, and the end of it with the next prompt.
+"""Revert: back to a point of a session, forth again, and its end with the next prompt.
 
 Only files that the session has changed are touched, and only those that are still as it has
 left them: what somebody has edited since, what no snapshot has, and what cannot be looked up any
