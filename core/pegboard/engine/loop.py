@@ -58,7 +58,7 @@ def unanswered(run: Run) -> UserMessage | None:
         assert isinstance(turn.info, UserMessage)
         answer = _answer_to(run, place)
         if answer is None:
-            return _asked_before(run, place) or turn.info
+            return _earlier_request(run, place) or turn.info
         compaction = compaction_of(turn)
         if compaction is None:
             return turn.info if goes_on(answer) and not run.blocked else None
@@ -67,7 +67,7 @@ def unanswered(run: Run) -> UserMessage | None:
     return None
 
 
-def _asked_before(run: Run, place: int) -> UserMessage | None:
+def _earlier_request(run: Run, place: int) -> UserMessage | None:
     """The first of the unanswered requests for a compaction right before this place."""
     first = None
     for at in range(place - 1, -1, -1):

@@ -104,7 +104,7 @@ class Processor:
         waiting = [each for each in self._progress.values() if each.waits]
         due = [each.part for each in waiting if each.is_due(now)]
         for part in due:
-            self._shown(part)
+            self._note_stored(part)
         if len(due) < len(waiting):
             self._sink.touch()
         return tuple(due)
@@ -193,7 +193,7 @@ class Processor:
         self._tools[event.id] = part
         self.parts[part.id] = part
         if first:
-            self._shown(part)
+            self._note_stored(part)
             self._sink.put(part)
         else:
             progress = self._progress[part.id]
@@ -292,7 +292,7 @@ class Processor:
             part = replace(part, metadata=_merged(part.metadata, metadata))
         self.put(part)
 
-    def _shown(self, part: ToolPart) -> None:
+    def _note_stored(self, part: ToolPart) -> None:
         """Record that progress is stored now; the next pause grows with its size."""
         pause = len(to_row(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)

@@ -245,12 +245,12 @@ class Runs:
             running = self._run(session.id, first)
             with self._clocks.setdefault(session.id, Clock()).timing():
                 task = asyncio.create_task(running, name=f"run {session.id}")
-            task.add_done_callback(partial(self._over, session.id))
+            task.add_done_callback(partial(self._on_end, session.id))
             self._tasks[session.id] = task
             self._early[session.id] = Early()
         return task
 
-    def _over(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
+    def _on_end(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
         """Record the end of a run; one that was aborted before it began has not cleaned up."""
         if not task.cancelled():
             task.exception()

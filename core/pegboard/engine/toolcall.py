@@ -253,7 +253,7 @@ class Caller:
         run = self._run
         if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
             return
-        await run.snapshots.looked()  # changed files count as news
+        await run.snapshots.finish()  # changed files count as news
         if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
             return
         request = make_request(

@@ -27,7 +27,7 @@ class _Added:
     part: Part
     pieces: list[str] = field(default_factory=list)
 
-    def told(self) -> PartDelta:
+    def event(self) -> PartDelta:
         """The delta event."""
         return PartDelta(
             session_id=self.part.session_id,
@@ -47,7 +47,7 @@ class _Growing:
     letters: int = 0
     stored: int = 0
 
-    def taken(self) -> AddText:
+    def change_of_text(self) -> AddText:
         """The change that stores the text."""
         text = "".join(self.pieces)
         self.pieces.clear()
@@ -177,7 +177,7 @@ class Writer:
         :raises StorageError: when it could not be stored.
         """
         assert self._task is not None
-        done = await self._written()
+        done = await self._marker_passed()
         if not done.done():
             await self._task
         done.result()
@@ -188,10 +188,10 @@ class Writer:
         The wait ends with the turn at the latest, whose end stores the rest.
         """
         self._store_text(share=0)
-        done = await self._written()
+        done = await self._marker_passed()
         return done.done() and not done.cancelled() and done.exception() is None
 
-    async def _written(self) -> asyncio.Future[None]:
+    async def _marker_passed(self) -> asyncio.Future[None]:
         """A future that is done once all earlier changes are stored; else the writer has ended."""
         assert self._task is not None
         done = asyncio.get_running_loop().create_future()
@@ -228,7 +228,7 @@ class Writer:
     def _store_text(self, *, share: float) -> None:
         for growing in self._growing.values():
             if growing.letters and growing.letters >= share * growing.stored:
-                self._items.append(growing.taken())
+                self._items.append(growing.change_of_text())
 
     async def _frame_end(self, delay_s: float) -> None:
         if delay_s <= 0:
@@ -257,13 +257,13 @@ class Writer:
                 item.set_result(None)
 
     def _say(self, items: Sequence[_Item]) -> None:
-        self._publish([Event(properties=each) for each in _told(items)])
+        self._publish([Event(properties=each) for each in _events_of(items)])
 
 
-def _told(items: Sequence[_Item]) -> Iterable[Properties]:
+def _events_of(items: Sequence[_Item]) -> Iterable[Properties]:
     for item in items:
         if isinstance(item, _Added):
-            yield item.told()
+            yield item.event()
         elif not isinstance(item, asyncio.Future | Change):
             yield item
 
@@ -274,7 +274,7 @@ def _changes(items: Sequence[_Item]) -> Iterable[Change]:
         if isinstance(item, Change):
             yield item
         else:
-            yield from (Tell(each) for each in _told([item]))
+            yield from (Tell(each) for each in _events_of([item]))
 
 
 def _fail(items: list[_Item], error: BaseException) -> None:

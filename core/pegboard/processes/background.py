@@ -140,7 +140,7 @@ class SessionBackground:
 
         :raises ToolError: when the session has no such process.
         """
-        running = self._found(process_id)
+        running = self._process(process_id)
         await asyncio.wait({running.task}, timeout=limit_s)
         return running.process
 
@@ -149,7 +149,7 @@ class SessionBackground:
 
         :raises ToolError: when the session has no such process.
         """
-        running = self._found(process_id)
+        running = self._process(process_id)
         running.task.cancel()
         # Without a limit: run_process has its own for each step of the end.
         await asyncio.wait({running.task})
@@ -170,7 +170,7 @@ class SessionBackground:
         for name in ended[: max(len(self._running) + 1 - MOST_KEPT, 0)]:
             del self._running[name]
 
-    def _found(self, process_id: str) -> _Running:
+    def _process(self, process_id: str) -> _Running:
         found = self._running.get(process_id)
         if found is None:
             names = ", ".join(self._running) or "none"

@@ -156,7 +156,7 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
     :raises ToolError: when the program or the directory cannot be used.
     """
-    heard = _Heard(limit_bytes)
+    heard = _BoundedOutput(limit_bytes)
     child = _Child(heard.hear, apart=True)
     family = Family(env.get(MARK, ""))
     transport = await _start(argv, cwd, env, child, family)
@@ -171,7 +171,7 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     )
 
 
-class _Heard:
+class _BoundedOutput:
     """The output of a program, up to a limit."""
 
     tick_s = FLOOD_TICK_S
@@ -214,17 +214,17 @@ async def service_process(
     with bounds.group() as family.group:
         bound = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
         watch = Watch(bounds, family.members, family.group)
-        watching = asyncio.create_task(_kept_within(watch, family), name=f"watch {argv[0]}")
+        watching = asyncio.create_task(_watch_limits(watch, family), name=f"watch {argv[0]}")
         try:
             yield ["/usr/bin/env", f"{MARK}={family.mark}", *bound]
         finally:
             watching.cancel()
             if family.kill(thorough=True):
-                await shielded(_gone(family))
+                await shielded(_kill_all(family))
             await asyncio.wait({watching})  # it ends at once
 
 
-async def _kept_within(watch: Watch, family: Family) -> None:
+async def _watch_limits(watch: Watch, family: Family) -> None:
     while True:
         await asyncio.sleep(SERVICE_TICK_S)
         if watch.exceeded():
@@ -341,13 +341,13 @@ async def _reap(
 ) -> None:
     """Waits until all members of the family are gone."""
     if left:
-        await _gone(family)
+        await _kill_all(family)
     await _within(REAP_S, child.exited)
     transport.close()
     await _within(REAP_S, child.closed)
 
 
-async def _gone(family: Family) -> None:
+async def _kill_all(family: Family) -> None:
     """Kill the family until no new member is left."""
     for count in range(KILL_ROUNDS):
         await asyncio.sleep(0.001 * (1 + count))  # 0.8 s, for a large family

@@ -49,7 +49,7 @@ def open_database(path: Path) -> Opened:
             alive, dead = owners.others()
             seen = _damage_mark(path).exists()
             check = seen or any(died_with_the_machine(owner) for owner in dead)
-            opened = _sound(path, owners, check=check, shared=bool(alive))
+            opened = _open_checked(path, owners, check=check, shared=bool(alive))
             _damage_mark(path).unlink(missing_ok=True)
             owners.register()
     except (apsw.Error, OSError) as error:
@@ -69,7 +69,7 @@ def connect_reader(path: Path) -> apsw.Connection:
     return db
 
 
-def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
+def _open_checked(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
     """The database with all tables, recovered; `shared` when other processes use it."""
     try:
         return _connect(path, owners, check=check)
@@ -85,7 +85,7 @@ def _sound(path: Path, owners: Owners, *, check: bool, shared: bool) -> Opened:
         return replace(opened, warnings=(warning, *warnings))
 
 
-def _taken_over(db: apsw.Connection, path: Path, damaged: Path) -> str:
+def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
     """Fills a new database with the readable rows of a damaged one; a warning about that."""
     from pegboard.storage.header import with_header  # only a damaged one pays for these
     from pegboard.storage.salvage import salvage, version_of
@@ -128,7 +128,7 @@ def _connect(path: Path, owners: Owners, *, check: bool, damaged: Path | None = 
         if check:
             _check(db, everything=_damage_mark(path).exists())
         if damaged is not None:
-            warnings = (_taken_over(db, path, damaged), *warnings)
+            warnings = (_fill_from(db, path, damaged), *warnings)
         migrate(db, path)
         recovered = recover(db, owners.is_alive)
         failing.pop_all()

@@ -23,7 +23,7 @@ from pegboard.storage import reads, records
 _Key = tuple[str, str]
 
 
-class _Told(msgspec.Struct):
+class _LastStates(msgspec.Struct):
     """The last state of each value in the events; messages and parts by session and message."""
 
     sessions: dict[str, Session] = {}
@@ -55,7 +55,7 @@ class _Told(msgspec.Struct):
 
 def fill_from_events(db: apsw.Connection) -> None:
     """Inserts each value that has no row but an event."""
-    told = _Told()
+    told = _LastStates()
     for row in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
         told.take(reads.event(db, *row).properties)
     for session in told.sessions.values():

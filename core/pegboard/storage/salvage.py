@@ -194,13 +194,13 @@ def _rows(
                 yield tuple(row)
                 start = number + 1
         except _UNREADABLE:
-            start = _behind_the_hole(source, query, start)
+            start = _next_readable(source, query, start)
         else:
             return
     gave_up.append(table)
 
 
-def _behind_the_hole(source: apsw.Connection, query: str, hole: int) -> int | None:
+def _next_readable(source: apsw.Connection, query: str, hole: int) -> int | None:
     """The first readable row number after an unreadable range, None when there is none.
 
     Doubling steps pass the range, and halving steps find its end.

@@ -69,7 +69,7 @@ async def user_call(
         message = replace(message, error=failure_of(error))
         raise
     finally:
-        turn = await _stored(run, view, message, processor)
+        turn = await _store(run, view, message, processor)
     return turn
 
 
@@ -105,7 +105,7 @@ async def _record(run: Run, call: UserCall, *, agent: str) -> None:
     await run.engine.decided("call", facts)
 
 
-async def _stored(
+async def _store(
     run: Run, view: SessionView, message: AssistantMessage, processor: Processor
 ) -> Turn:
     processor.close(STOPPED)

@@ -181,7 +181,7 @@ class Compacting:
         if not made.summary.strip():
             await self._fail(_unknown("there is no text in the summary"))
             return
-        turn = self._told(made.summary)
+        turn = self._with_summary(made.summary)
         known = {each.info.id for each in self.before if not is_compaction(each)}
         kept = [name for name in (*made.kept, *self.answering) if name in known]
         request = self._pinned(made.pinned)
@@ -205,7 +205,7 @@ class Compacting:
         ratio = self.tokens / max(self.estimated + fixed, 1)
         return round((estimated + fixed) * max(ratio, 1.0))
 
-    def _told(self, summary: str) -> Turn:
+    def _with_summary(self, summary: str) -> Turn:
         """The message with this summary: the model's own, or a new one with the given text."""
         if self.made is not None and _text(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)

@@ -68,7 +68,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     run.put(Turn(info=info, parts=(part,)))
 
     async def work(context: CallContext) -> ToolResult:
-        return await _ran(context, order.command)
+        return await _run(context, order.command)
 
     call = UserCall(
         call_id=engine.ids.new("tool"),
@@ -80,7 +80,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     return await user_call(run, run.view(agent, model), info, call, agent=name)
 
 
-async def _ran(context: CallContext, command: str) -> ToolResult:
+async def _run(context: CallContext, command: str) -> ToolResult:
     heard = ""
 
     def hear(text: str) -> None:

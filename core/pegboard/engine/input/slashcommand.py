@@ -238,7 +238,7 @@ async def _outputs(
     }
 
 
-def _written(output: str, metadata: Mapping[str, object]) -> str:
+def _output_of(output: str, metadata: Mapping[str, object]) -> str:
     """What a snippet that went well wrote, which stands inside of a sentence.
 
     Of one that failed, or wrote more than its metadata keep, all that the tool says of it.
@@ -266,7 +266,7 @@ async def _output(
     [part] = processor.calls()
     match part.state:
         case Completed(output=output, metadata=metadata):
-            return _written(output, metadata)
+            return _output_of(output, metadata)
         case Failed(error=error, metadata=metadata):
             text = f"/{command.name} was not sent: `{snippet}` did not run: {error}"
             if not (metadata or {}).get("denied"):

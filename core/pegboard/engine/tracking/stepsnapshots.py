@@ -103,7 +103,7 @@ class StepSnapshots:
         before = self._task
         self._go.clear()
         self._task = asyncio.create_task(
-            self._taken(self._snapshots, self._step, earlier, before), name="snapshot"
+            self._take(self._snapshots, self._step, earlier, before), name="snapshot"
         )
         self._task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
@@ -118,7 +118,7 @@ class StepSnapshots:
         if self._snapshots is None or tool.effect == "reads":
             yield
             return
-        await self.looked()
+        await self.finish()
         if tool.effect == "delegates":
             yield
             return
@@ -130,7 +130,7 @@ class StepSnapshots:
             finally:
                 del self._writings[call_id]
 
-    async def looked(self) -> None:
+    async def finish(self) -> None:
         """Wait for the step's snapshot, with which all earlier changes are known."""
         if self._task is not None:
             self._go.set()
@@ -192,7 +192,7 @@ class StepSnapshots:
         """Whether there may be changes without a patch part."""
         return self._wrote or snapshots.claimed(self._run.session.id)
 
-    async def _taken(
+    async def _take(
         self,
         snapshots: Snapshots,
         step: _Step,
