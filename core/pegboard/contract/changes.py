@@ -1,4 +1,4 @@
-"""What can be written: each change names its rows, and says which event tells of it.
+"""Changes of the storage: what each one writes, and the event that it publishes.
 
 A change and its event are written in one transaction. Structs come from msgspec for the same
 reason as the schema's: they stand on the start path.
@@ -27,31 +27,31 @@ from pegboard.schema.session import (
 
 
 class PutProject(msgspec.Struct, frozen=True):
-    """A project's record is new or different: `project.updated`."""
+    """Insert or update a project: `project.updated`."""
 
     project: Project
 
 
 class CreateSession(msgspec.Struct, frozen=True):
-    """A session is new: `session.created`.
+    """Insert a session: `session.created`.
 
-    Its id must be new (`InvalidInputError`), and its parent, if it has one, be there
-    (`NotFoundError`).
+    Its id must be new (else `InvalidInputError`), and its parent, if it has one, must exist
+    (else `NotFoundError`).
     """
 
     session: Session
 
 
 class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a session are different: `session.updated`, with the record as it is then.
+    """Change fields of a session: `session.updated`, with the whole record.
 
-    The record is read and written in the transaction, so changes of different fields by
-    whomever do not undo each other. What is not set stays; a session that is gone is
-    `NotFoundError` and is never made anew.
+    The record is read and written in the transaction, so that changes of different fields by
+    several writers do not undo each other. Fields that are not set stay. A session that does not
+    exist is never inserted: `NotFoundError`.
 
-    `title` is taken only while the title is `title_was`, if that is given. `cost` in US dollars
-    and `tokens` are added to what is there. `updated`, `archived` and `compacting` are instants
-    in milliseconds since the epoch; `updated` never goes back.
+    `title` is set only if the title is still `title_was`, where that is given. `cost` in US
+    dollars and `tokens` are added to the stored values. `updated`, `archived` and `compacting` are
+    instants in milliseconds since the epoch; `updated` never goes back.
     """
 
     session_id: str
@@ -75,7 +75,7 @@ _INSTANTS = ("archived", "compacting")
 
 
 def changed(session: Session, change: ChangeSession) -> Session:
-    """The session with the change; what every storage does to the row inside its transaction."""
+    """The session with the change; every storage calls this inside of its transaction."""
     fields = _given(change, _REPLACED)
     if change.title is not UNSET and change.title_was in (UNSET, session.title):
         fields["title"] = change.title
@@ -97,33 +97,32 @@ def _given(change: ChangeSession, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 class DropSession(msgspec.Struct, frozen=True):
-    """A session goes, with its children and all that belongs to them.
+    """Delete a session, with its children and all that belongs to them.
 
-    One `session.deleted` each, the deepest first. Nothing happens when it is not there.
+    One `session.deleted` each, the deepest first. Nothing happens when it does not exist.
     """
 
     session_id: str
 
 
 class PutMessage(msgspec.Struct, frozen=True):
-    """A message is new or different: `message.updated`."""
+    """Insert or update a message: `message.updated`."""
 
     message: Message
 
 
 class DropMessage(msgspec.Struct, frozen=True):
-    """A message goes with its parts: `message.removed`; nothing when it is not there."""
+    """Delete a message with its parts: `message.removed`; nothing when it does not exist."""
 
     session_id: str
     message_id: str
 
 
 class PutPart(msgspec.Struct, frozen=True):
-    """A part is new or different: `message.part.updated`.
+    """Insert or update a part: `message.part.updated`.
 
-    No event tells of it when it is not `told`, unless the part is new: for a fact that nobody
-    follows, where clients count the events. While a call is pending or running its updates are
-    told and not stored as events.
+    With `told` false an update publishes no event, for clients count some events. Updates of a
+    pending or running call are published, and not stored as events.
     """
 
     part: Part
@@ -131,10 +130,10 @@ class PutPart(msgspec.Struct, frozen=True):
 
 
 class AddText(msgspec.Struct, frozen=True):
-    """Text is stored at the end of a text or a reasoning part; nothing when it is not there.
+    """Append text to a text or a reasoning part, without an event; nothing without the part.
 
-    No event tells of it. What reads the part has it at once, and `PutPart` with the whole text
-    ends the writing: each byte of a streamed text is stored twice and no more.
+    A reader of the part gets the text at once. A `PutPart` with the whole text ends the stream:
+    each byte of a streamed text is stored twice and no more.
     """
 
     session_id: str
@@ -143,7 +142,7 @@ class AddText(msgspec.Struct, frozen=True):
 
 
 class DropPart(msgspec.Struct, frozen=True):
-    """A part goes: `message.part.removed`; nothing when it is not there."""
+    """Delete a part: `message.part.removed`; nothing when it does not exist."""
 
     session_id: str
     message_id: str
@@ -151,14 +150,14 @@ class DropPart(msgspec.Struct, frozen=True):
 
 
 class PutTodos(msgspec.Struct, frozen=True):
-    """A session's list is replaced: `todo.updated`."""
+    """Replace a session's list of todos: `todo.updated`."""
 
     session_id: str
     todos: tuple[Todo, ...]
 
 
 class PutState(msgspec.Struct, frozen=True):
-    """A tool remembers a JSON value for the session, None to forget it; no event."""
+    """Store a JSON value of a tool for the session, None to delete it; no event."""
 
     session_id: str
     key: str
@@ -166,7 +165,7 @@ class PutState(msgspec.Struct, frozen=True):
 
 
 class PutApproval(msgspec.Struct, frozen=True):
-    """The user approved rules for good; no event.
+    """Store rules that the user has approved for good; no event.
 
     `key` is the id of the session or project that they are for, or `USER_KEY`; `agent` the only
     agent that they hold for, None for all; `at` is in milliseconds since the epoch. One with the
@@ -180,19 +179,19 @@ class PutApproval(msgspec.Struct, frozen=True):
 
 
 class DropApproval(msgspec.Struct, frozen=True):
-    """The approvals with these numbers are taken back; no event."""
+    """Delete the approvals with these numbers; no event."""
 
     ids: tuple[int, ...]
 
 
 class PutPermissionRequest(msgspec.Struct, frozen=True):
-    """Somebody has to answer: `permission.asked`."""
+    """Store a permission request: `permission.asked`."""
 
     request: PermissionRequest
 
 
 class SettlePermissionRequest(msgspec.Struct, frozen=True):
-    """A permission request is answered: `permission.replied`; nothing when it is not there."""
+    """Delete an answered permission request: `permission.replied`; nothing without it."""
 
     session_id: str
     request_id: str
@@ -200,13 +199,13 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
 
 
 class Emit(msgspec.Struct, frozen=True):
-    """An event that is stored without a row of its own."""
+    """Store an event without a row of its own."""
 
     properties: Properties
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """An event that is not stored, told in its place among those of the other changes."""
+    """Publish an event that is not stored, in its place among those of the other changes."""
 
     properties: Properties
 

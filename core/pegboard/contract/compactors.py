@@ -1,4 +1,4 @@
-"""What a compactor is given and what it answers: how a history becomes shorter.
+"""Compactors: what one is given and what it answers, to shorten a history.
 
 The engine decides when, stores the outcome, and refuses one that gains too little. What came
 before stays in the database; only the model's view of the session begins anew.
@@ -41,7 +41,7 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands for the history: a summary and what stays word for word.
+    """The replacement of a history: a summary, and what stays word for word.
 
     `pinned` are texts that the model reads before the summary. `kept` are ids of turns of the
     view that follow it as they were; a turn keeps its tool calls with their results.
@@ -53,10 +53,10 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compactor(Protocol):
-    """A way to shorten a history; the newest one that plugins register acts."""
+    """A way to shorten a history; the newest one that plugins register is used."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """What shall stand for the history.
+        """The replacement of the history.
 
         Any error ends the turn with its text and leaves the history as it is. The engine waits
         ten minutes at most.

@@ -1,4 +1,4 @@
-"""What a plugin is handed: a read-only view of the session, and the context of a tool call."""
+"""Contexts of plugins: a read-only view of the session, and the context of a tool call."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -45,7 +45,7 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as plugins see it: a value of the moment, which nothing changes.
+    """A session as plugins see it: an immutable value of the moment.
 
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
@@ -119,18 +119,18 @@ class FileAccess(Protocol):
         ...
 
     def check_fresh(self, path: Path) -> None:
-        """Nothing, if this session has seen the file as it is now.
+        """Check that this session has seen the current state of the file.
 
         :raises ToolError: when it has not, with the request to read the file (again).
         """
         ...
 
     def writing(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """The one writer of this file, across tools, sessions and subagents of the App."""
+        """A block with the write lock of this file, across all tools and sessions of the App."""
         ...
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Put `content` in the place of the file at once, keeping its mode; note it as read.
+        """Replace the file's content atomically, keeping its mode; note it as read.
 
         The answer is how many other names (hard links) the file had: they keep the old content.
         `path` is one that `ask_path` gave: a link put in its way since is refused.
@@ -157,7 +157,7 @@ class BackgroundAccess(Protocol):
     async def start(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
     ) -> BackgroundProcess:
-        """A process that runs on; `env` is what `ToolContext.env` gives, with additions.
+        """Start a process that runs on; `env` is that of `ToolContext.env`, with additions.
 
         :raises ToolError: when the program or the directory cannot be used, or when too many
             run already.
@@ -165,14 +165,14 @@ class BackgroundAccess(Protocol):
         ...
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """The process once it has ended, or as it is after `limit_s` seconds.
+        """The process after its end, or as it is after `limit_s` seconds.
 
         :raises ToolError: when the session has no such process.
         """
         ...
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """The process once it has ended, with all that it started.
+        """End the process with all that it started; its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -188,7 +188,7 @@ def named_path(context: "ToolContext", text: str) -> Path:
 
 
 class ToolContext(Protocol):
-    """What a tool can know and do while it runs; every tool gets the same."""
+    """The context of a tool call: what a tool can know and do; every tool gets the same."""
 
     @property
     def session(self) -> SessionView:
@@ -275,7 +275,7 @@ class ToolContext(Protocol):
         always: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Nothing, once all patterns are allowed by rule, plugin or user.
+        """Ask for a permission: returns when rules, plugins or the user allow all patterns.
 
         `always` are the patterns that the user's approval for good covers. No time limit of the
         call runs while a person is asked.
@@ -305,7 +305,7 @@ class ToolContext(Protocol):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Show how far the tool is; cheap, and the newest wins."""
+        """Show the progress of the tool; cheap, and the newest wins."""
         ...
 
     async def env(self) -> Mapping[str, str]:
@@ -323,7 +323,7 @@ class ToolContext(Protocol):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """How the process ended; with its group it never outlives the call.
+        """Run a process; neither it nor its children outlive the call.
 
         Standard input is closed, the environment is free of provider keys and passes through
         the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output. Where
@@ -348,7 +348,7 @@ class ToolContext(Protocol):
         ...
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
-        """What a plugin stored under this key in the session, None if nothing."""
+        """The value that a plugin has stored under this key in the session, None without one."""
         ...
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
@@ -356,11 +356,11 @@ class ToolContext(Protocol):
         ...
 
     async def edited(self, path: Path) -> None:
-        """Say that the call changed this file: the `file.edited` event."""
+        """Record that the call has changed this file, with the event `file.edited`."""
         ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """What another tool answers: a call of its own, with its part, permission and hooks.
+        """The result of another tool: a call of its own, with its part, permission and hooks.
 
         Only tools that this model is offered can be called. A tool that is called so cannot
         call others.
@@ -386,7 +386,7 @@ class ToolContext(Protocol):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> ChildResult:
-        """How a subagent answered in a session of its own, or in the one named.
+        """Run a subagent in a session of its own, or in the one named; its result.
 
         Its permissions are never wider than this session's. Eight of a session's subagents
         work at the same time, the others wait. `on_start` gets the child's id before it works,

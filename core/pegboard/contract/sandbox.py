@@ -1,8 +1,8 @@
-"""What encloses the processes of tools: how far they may reach, and who holds them to it.
+"""Sandboxes: the policy of what processes of tools may reach, and what enforces it.
 
 The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
 decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
-line. One that cannot hold all of it says so, and is not used.
+line. One that cannot enforce all of it says so, and is not used.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sandbox(Protocol):
-    """A way to enclose processes; the first of all plugins' that can hold the policy acts."""
+    """A way to enclose processes; the first one that can enforce the policy is used."""
 
     name: str
     """What users know it as."""
@@ -62,7 +62,7 @@ class Sandbox(Protocol):
     """What it leaves open that is no part of the policy, to be shown with the level; or empty."""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Why it cannot hold all of the policy on this machine, None if it can.
+        """Why it cannot enforce all of the policy on this machine, None if it can.
 
         Called in a worker thread when the App opens; it may try it out with a process.
         """

@@ -1,7 +1,7 @@
-"""What keeps the states of a project's files, so that what a session did can be undone.
+"""Snapshots: states of a project's files, so that the changes of a session can be undone.
 
-The core says when to look and whose work a change is; a plugin keeps the states. A state has an
-id of the plugin's own, which is stored with the steps of a session and means nothing to others.
+The core says when to take one and whose work a change is; a plugin keeps the states. A state has
+an id of the plugin's own, which is stored with the steps of a session.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,14 +16,14 @@ from pegboard.schema.session import FileDiff
 
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
-    """From one state of the files to another, by their ids."""
+    """A change from one state of the files to another, by their ids."""
 
     before: str
     after: str
 
 
 class StagedWay(NamedTuple):
-    """A path's way from one state of git's index to another; `head` was the commit before it."""
+    """A change of a path in git's index; `head` was the commit before it."""
 
     before: str
     after: str
@@ -31,11 +31,11 @@ class StagedWay(NamedTuple):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was left alone: `changed` by somebody since, its content `lost`, or `failed`.
+    """A file that was not restored: `changed` by somebody since, its content `lost`, or `failed`.
 
-    Of a `secret` no copy is kept: it can neither be put back nor, once it is removed, come again.
-    Of others no snapshot was made. Of some only the entry in git's index was left: it was
-    `restaged` by somebody, `committed`, the content that was staged is gone from the repository
+    No copy is kept of a `secret`, so it can be neither restored nor, once removed, brought back.
+    Of others no snapshot was made. Of some only the entry in git's index was not restored: it was
+    `restaged` by somebody, `committed`, its staged content is gone from the repository
     (`unstaged`), or the index was `locked`.
     """
 
@@ -48,9 +48,9 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of the files; those that were as wanted already are in neither.
+    """The outcome for each file; those that were already in the wanted state are in neither.
 
-    `unknown` says why nobody knows what some steps changed, else it is "".
+    `unknown` says why the changes of some steps are unknown, else it is "".
     """
 
     changed: tuple[Path, ...] = ()
@@ -66,11 +66,11 @@ class Writing(Protocol):
         ...
 
     def intend(self, path: Path) -> None:
-        """The call is about to write this file; if no state has it, a copy is made. It blocks."""
+        """The call is about to write this file; a copy is made if no state has it. It blocks."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """A block in which the call waits: what is changed meanwhile is not its work."""
+        """A block in which the call waits: changes meanwhile are not its work."""
         ...
 
 
@@ -89,43 +89,43 @@ class Snapshots(Protocol):
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """The session and those above it: what a subagent writes is its callers' work, too."""
+        """The session and its ancestors: a subagent's changes are its callers' work, too."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
-        """A call that may write files, for a session and those above it.
+        """A block for a call that may write files, for a session and its ancestors.
 
-        `tells`: what it writes it says; if it said nothing, or is no such call, the next look
-        is at everything.
+        With `tells` the call names the files that it writes. If it names none, or without
+        `tells`, the next snapshot looks at all files.
         """
         ...
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """The state of the files as they are; None where snapshots are refused.
+        """Take a snapshot: the id of the current state, None where snapshots are refused.
 
-        It costs nothing when nothing can have been written; `fresh` looks all the same, for
-        what the user has done since. A caller that is cancelled leaves it running.
+        It costs nothing when nothing can have been written; `fresh` looks anyway, for changes of
+        the user. Cancelling the caller does not stop it.
         """
         ...
 
     def claimed(self, session_id: str) -> bool:
-        """Whether there is something to `take`, or to `take_staged`."""
+        """Whether `take` or `take_staged` has something."""
         ...
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """The files that the session is found to have changed, each told once."""
+        """The files that the session has changed, each given once."""
         ...
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """What the session is found to have done to git's index, told once."""
+        """The session's changes of git's index, each given once."""
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, Way]:
-        """The ways of files that no state has, but of which copies are kept; before `take`."""
+        """The changes of files that no state has, but of which copies are kept; before `take`."""
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Those of the files of which no states are kept, with the reason."""
+        """The files of which no states are kept, with the reason."""
         ...
 
     async def keep(self, session_id: str, step: str, way: Way) -> None:
@@ -133,43 +133,42 @@ class Snapshots(Protocol):
         ...
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, Way]) -> None:
-        """Keep, for a copy of a session, what its steps refer to; `ways` are by step.
+        """Keep the states for a copy of a session; `ways` are by step.
 
-        What is not here, as after an import from elsewhere, cannot be kept.
+        States that are not here, as after an import, cannot be kept.
         """
         ...
 
     async def forget(self, session_id: str) -> None:
-        """Let go what a session could have reverted."""
+        """Release the states of a session, which can then not be reverted."""
         ...
 
     async def diff(self, ways: Mapping[Path, Way]) -> tuple[FileDiff, ...]:
-        """What became of files, as unified diffs; files without a difference are left out.
+        """The changes of files as unified diffs; files without a difference are left out.
 
-        What cannot be looked up any more is left out.
+        States that are no longer kept are left out.
         """
         ...
 
     async def restore(self, ways: Mapping[Path, Way]) -> Restored:
-        """Put files that are as in `before` into their state of `after`.
+        """Restore files that are in their state of `before` to their state of `after`.
 
-        A file that is in neither state has been changed by somebody: it is left, and so is one
-        of which a state is not known any more. A file goes only where `after` has none.
+        A file in neither state has been changed by somebody: it is left, and so is one whose
+        state is no longer kept. A file is deleted only where `after` has none.
         """
         ...
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Put paths of git's index, as git names them, back; what was left as it is."""
+        """Restore paths of git's index, as git names them; those that were not restored."""
         ...
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Drop what is too old, beyond the quota, or of a directory without a session.
+        """Delete states that are too old, beyond the quota, or of a directory without a session.
 
-        `directories` are those that have one, of all projects. The answer is the bytes that were
-        freed.
+        `directories` are those that have one, of all projects. The answer is the freed bytes.
         """
         ...
 
     async def aclose(self) -> None:
-        """Stop what runs; a snapshot in the making is given up."""
+        """Stop all work; an unfinished snapshot is given up."""
         ...

@@ -1,4 +1,4 @@
-"""What a database of sessions can do; SQLite's is in the core, others come from plugins."""
+"""The storage protocol: the core has SQLite, other databases come from plugins."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -30,7 +30,7 @@ class LastIds(msgspec.Struct, frozen=True):
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A session in which a text was found; without a message it stands in the title."""
+    """A session that contains a searched text: in a message, else in the title."""
 
     session: Session
     message_id: str | None = None
@@ -38,7 +38,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionSize(msgspec.Struct, frozen=True):
-    """What a session takes in the database, in bytes and without its subagents' sessions."""
+    """The size of a session in the database, in bytes, without its subagents' sessions."""
 
     session_id: str
     project_id: str
@@ -55,12 +55,12 @@ It must not raise and must not block. It also hears commits whose waiting task w
 
 
 class OpenStorage(Protocol):
-    """Opens a database; what `register_storage` answers with for a URL scheme."""
+    """Opens a database; `register_storage` gives one for a URL scheme."""
 
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
     ) -> Awaitable["Storage"]:
-        """An open database, recovered from what earlier processes left unfinished.
+        """An open database, in which unfinished work of dead processes is marked as interrupted.
 
         :raises StorageError: when it cannot be opened.
         """
@@ -68,10 +68,10 @@ class OpenStorage(Protocol):
 
 
 class Storage(Protocol):
-    """Sessions that outlive the process.
+    """The storage of sessions.
 
-    Every method raises `StorageError` when the database cannot be read or written. A row that
-    is damaged is shown as damaged and never hides others.
+    Every method raises `StorageError` when the database cannot be read or written. A damaged row
+    is shown as damaged, and never hides others.
     """
 
     @property
@@ -81,14 +81,14 @@ class Storage(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found wrong when it was opened, in sentences for the user."""
+        """Problems that were found during the opening, in sentences for the user."""
         ...
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
         """The events of the changes, in order, once all of them are durable.
 
-        All changes are written, or none. When the wait is cancelled they are written all the
-        same. A change's event is numbered by its `seq`.
+        All changes are written, or none. Cancelling the wait does not cancel the writing. A
+        change's event is numbered by its `seq`.
 
         :raises SessionBusyError: when `fence` is no longer the session's; nothing is written.
         :raises NotFoundError: when a change belongs to a session or message that is not there.
@@ -130,14 +130,14 @@ class Storage(Protocol):
         since: int | None = None,
         directory: str | None = None,
     ) -> bytes:
-        """What `sessions` gives, as a JSON array joined from the rows."""
+        """The result of `sessions` as a JSON array, joined from the rows."""
         ...
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
-        """The project's sessions that have the text in their title or in what was said.
+        """The project's sessions with the text in their title or in a message.
 
-        Each is there once, titles first, then those updated last. Case is ignored for the
-        letters A to Z at least.
+        Each is given once, matches in titles first, then those updated last. Case is ignored for
+        the letters A to Z at least.
         """
         ...
 
@@ -152,13 +152,13 @@ class Storage(Protocol):
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
         """The messages with their parts, in the order of their creation; ids play no role.
 
-        `limit` keeps that many of the last. What a process left unfinished that has died is
-        marked as interrupted first.
+        `limit` keeps that many of the last. Unfinished work of a process that has died is marked
+        as interrupted first.
         """
         ...
 
     async def turns_json(self, session_id: str, *, limit: int | None = None) -> bytes:
-        """What `turns` gives, as a JSON array joined from the rows."""
+        """The result of `turns` as a JSON array, joined from the rows."""
         ...
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
@@ -173,15 +173,15 @@ class Storage(Protocol):
         ...
 
     async def state(self, session_id: str, key: str) -> object:
-        """What a tool remembered for the session as plain JSON, None when nothing."""
+        """The JSON value that a tool has stored for the session, None when there is none."""
         ...
 
     async def approvals(self, *keys: str) -> tuple[Approval, ...]:
-        """What the user approved for these keys (see `PutApproval`), in the order of approval."""
+        """The approvals for these keys (see `PutApproval`), in the order of approval."""
         ...
 
     async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
-        """What the user approved for single sessions of a project, in the order of approval."""
+        """The approvals for single sessions of a project, in the order of approval."""
         ...
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
@@ -201,11 +201,11 @@ class Storage(Protocol):
         ...
 
     async def problems(self) -> tuple[str, ...]:
-        """What is wrong in the database, in sentences; it reads everything."""
+        """The problems of the database, in sentences; it reads everything."""
         ...
 
     async def vacuum(self) -> int:
-        """How many bytes less it takes, after everything in it has been written anew.
+        """Rewrite the database without free space; by how many bytes it has shrunk.
 
         :raises StorageError: when others use it, or there is no room.
         """
@@ -214,8 +214,8 @@ class Storage(Protocol):
     async def claim(self, session_id: str) -> Fence:
         """The right to run the session, until `release`.
 
-        The session of a process that died is taken over: what that left unfinished is marked
-        as interrupted first.
+        The session of a process that has died is taken over, after its unfinished work was marked
+        as interrupted.
 
         :raises SessionBusyError: while a living process has it, this one included.
         :raises NotFoundError: when nothing has this id.
@@ -227,9 +227,9 @@ class Storage(Protocol):
         ...
 
     async def release(self, fence: Fence) -> None:
-        """Gives the right back; nothing happens when somebody else has it."""
+        """Gives the right back; nothing happens when another process has it."""
         ...
 
     async def aclose(self) -> None:
-        """Writes what waits, gives all rights back and closes the database."""
+        """Writes waiting changes, gives all rights back and closes the database."""
         ...
