@@ -32,3 +32,11 @@ def test_a_folder_of_the_core_says_what_it_is_and_loads_nothing() -> None:
 
     assert [path for path, tree in trees.items() if not ast.get_docstring(tree)] == []
     assert [path for path, tree in trees.items() if len(tree.body) > 1] == []
+
+
+def test_a_class_s_name_occurs_once_in_the_core() -> None:
+    trees = (ast.parse(path.read_text()) for path in CORE.rglob("*.py"))
+    classes = (node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    names = Counter(name for name in classes if name[0] != "_")
+
+    assert [name for name, times in names.items() if times > 1] == []

@@ -17,7 +17,7 @@ from pegboard.hooks.dispatch import Dispatch
 from pegboard.hooks.health import Timing
 from pegboard.hooks.isolation import Implementation
 from pegboard.hooks.stalls import Holder
-from pegboard.hooks.trace import Step
+from pegboard.hooks.trace import TraceStep
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Verdict
 
@@ -126,7 +126,7 @@ class Hooks:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""
         return self._dispatch.timings()
 
-    def steps(self, session_id: str | None = None) -> tuple[Step, ...]:
+    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
         """What each plugin changed, oldest first; empty unless tracing is on."""
         return self._dispatch.steps(session_id)
 

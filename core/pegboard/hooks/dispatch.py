@@ -18,7 +18,7 @@ from pegboard.hooks.health import Timing
 from pegboard.hooks.isolation import CALL, Check, Implementation, Isolation
 from pegboard.hooks.listeners import Listener
 from pegboard.hooks.order import ordered
-from pegboard.hooks.trace import Step, Trace
+from pegboard.hooks.trace import Trace, TraceStep
 from pegboard.policy.permissions import strictest
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import Verdict
@@ -63,7 +63,7 @@ class Dispatch:
         """What each implementation has cost until this moment."""
         return self.isolation.health.timings()
 
-    def steps(self, session_id: str | None = None) -> tuple[Step, ...]:
+    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
         """What each plugin changed in folds; empty unless tracing is on."""
         return self._trace.steps(session_id)
 

@@ -28,7 +28,7 @@ class _Count:
     max_ms: float = 0.0
 
 
-class Health:
+class PluginHealth:
     """The counts of all plugins of an App, each told apart by its key.
 
     A row of failures is counted for each hook of a plugin: one that fails costs no other.

@@ -17,7 +17,7 @@ import msgspec
 from pegboard.contract.marks import Origin
 from pegboard.errors import PluginError
 from pegboard.hooks.blame import line_of
-from pegboard.hooks.health import FAILURES, Health
+from pegboard.hooks.health import FAILURES, PluginHealth
 from pegboard.hooks.printing import PRINTING
 from pegboard.hooks.readonly import ReadOnlyViews
 from pegboard.hooks.stalls import Holder, Stalls
@@ -100,7 +100,7 @@ class Isolation:
 
     def __init__(self, on_failure: Callable[[PluginFailed], None]) -> None:
         self._on_failure = on_failure
-        self.health = Health()
+        self.health = PluginHealth()
         self.stalls = Stalls(self._held)
         self._views = ReadOnlyViews()
         self._threads = Threads()

@@ -12,7 +12,7 @@ _DIGEST = 16
 """Hexadecimal digits of a digest: enough to tell the values of one session apart."""
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True):
+class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
     """What one plugin did to the subject of a fold.
 
     `before` and `after` are digests; `diff` is a unified diff for texts, tuples of texts and
@@ -33,9 +33,9 @@ class Trace:
 
     def __init__(self, *, on: bool) -> None:
         self.on = on
-        self._steps: deque[Step] = deque(maxlen=KEPT)
+        self._steps: deque[TraceStep] = deque(maxlen=KEPT)
 
-    def steps(self, session_id: str | None = None) -> tuple[Step, ...]:
+    def steps(self, session_id: str | None = None) -> tuple[TraceStep, ...]:
         """The steps, oldest first; with an id those of one session."""
         return tuple(
             step for step in self._steps if session_id is None or step.session_id == session_id
@@ -53,7 +53,7 @@ class Trace:
     ) -> None:
         """Keep a step."""
         self._steps.append(
-            Step(
+            TraceStep(
                 session_id=session_id,
                 hook=hook,
                 plugin=plugin,

@@ -24,14 +24,14 @@ class Groups:
         self._tasks = tasks
         self._left: list[Path] = []
 
-    def new(self) -> "Group | None":
+    def new(self) -> "ControlGroup | None":
         """A new empty group, None where none can be made."""
         if self._parent is None:
             return None
         self._sweep()
         return _made(self._parent, self._tasks)
 
-    def remove(self, group: "Group") -> None:
+    def remove(self, group: "ControlGroup") -> None:
         """Remove a group; one that the kernel still holds is removed with a later one."""
         self._left.append(group.folder)
         self._sweep()
@@ -55,7 +55,7 @@ class Groups:
         self._left = [folder for folder in self._left if not _removed(folder)]
 
 
-class Group:
+class ControlGroup:
     """One group; a process that writes `0` to `door` is in it, with all that it starts."""
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +88,7 @@ def _orphans(parent: Path) -> list[Path]:
     return [parent / each[0] for each in named if each and not Path("/proc", each[1]).exists()]
 
 
-def _made(parent: Path, tasks: int) -> Group | None:
+def _made(parent: Path, tasks: int) -> ControlGroup | None:
     folder = parent / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}"
     try:
         folder.mkdir()
@@ -101,7 +101,7 @@ def _made(parent: Path, tasks: int) -> Group | None:
     except OSError:
         _removed(folder)
         return None
-    return Group(folder)
+    return ControlGroup(folder)
 
 
 def _removed(folder: Path) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard.processes.cgroups import Group
+from pegboard.processes.cgroups import ControlGroup
 
 MARK = "AGENT_RUN"
 """Variable by which processes are recognised as a call's own, even when they left its group."""
@@ -43,7 +43,7 @@ class Family:
         self.mark = f"{prefix}.{os.urandom(8).hex()}"
         self.seal = program_seal(prefix) * _CALLS + int.from_bytes(os.urandom(8)) % _CALLS
         self.leader = -1
-        self.group: Group | None = None
+        self.group: ControlGroup | None = None
         """Where the kernel keeps them together, too."""
 
     def kill(self, *, thorough: bool) -> bool:

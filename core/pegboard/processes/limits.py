@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.errors import ToolError
-from pegboard.processes.cgroups import Group, Groups
+from pegboard.processes.cgroups import ControlGroup, Groups
 from pegboard.schema.config import ProcessLimits
 
 TICK_S = 0.1
@@ -63,7 +63,7 @@ class Bounds:
         return int(_machine_memory() * MEMORY_SHARE) if said is None else said << 20
 
     @contextmanager
-    def group(self) -> Iterator[Group | None]:
+    def group(self) -> Iterator[ControlGroup | None]:
         """A control group for one family, for root, whom resource limits do not bind."""
         wanted = self.processes and os.geteuid() == 0
         group = self._groups.new() if wanted else None
@@ -79,7 +79,7 @@ class Bounds:
         *,
         cwd: Path,
         env: Mapping[str, str],
-        group: Group | None = None,
+        group: ControlGroup | None = None,
         seal: int = 0,
     ) -> Sequence[str]:
         """The command line of a shell that sets the limits and becomes `argv`.
@@ -153,7 +153,7 @@ class Watch:
         self,
         bounds: Bounds,
         members: Callable[[], set[int] | None],
-        group: Group | None = None,
+        group: ControlGroup | None = None,
     ) -> None:
         self._bounds = bounds
         self._members = members

@@ -91,7 +91,7 @@ _WRITING_MODES = frozenset("wax+")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Finding:
+class CodeFinding:
     """Something that a line of the file does: `calls subprocess.run: runs a process`."""
 
     line: int
@@ -102,7 +102,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a file imports and does; `error` says why it could not be read as Python."""
 
     imports: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CodeFinding, ...] = ()
     error: str = ""
 
 
@@ -114,7 +114,7 @@ def scan(source: bytes) -> ScanReport:
         return ScanReport(error=f"{type(error).__name__}: {error}")
     names = dict(_aliases(tree))
     found = {
-        Finding(node.lineno, f"calls {called}: {does}")
+        CodeFinding(node.lineno, f"calls {called}: {does}")
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         for called, does in _effects(node, names)
@@ -138,7 +138,7 @@ def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
 
 
-def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
+def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[CodeFinding]:
     """What is used without a call: `os.environ["KEY"]`, or `os.remove` handed to another."""
     nodes = list(ast.walk(tree))
     parts = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
@@ -148,7 +148,7 @@ def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[Finding]:
             used = _dotted(node, names)
             of_module = _of_module(used) if _first(node) in names else ""
             if does := of_module or _BUILTINS.get(used, ""):
-                yield Finding(node.lineno, f"uses {used}: {does}")
+                yield CodeFinding(node.lineno, f"uses {used}: {does}")
 
 
 def _first(node: ast.expr) -> str:

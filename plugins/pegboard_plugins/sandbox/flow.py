@@ -12,7 +12,7 @@ CLOSE_S = 10.0
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
-class Line(msgspec.Struct, frozen=True):
+class Stream(msgspec.Struct, frozen=True):
     """One side's connection."""
 
     reader: asyncio.StreamReader
@@ -43,7 +43,7 @@ class Line(msgspec.Struct, frozen=True):
 class Carrying:
     """What goes back and forth between two connections; it ends after `idle_s` without a byte."""
 
-    def __init__(self, near: Line, far: Line, *, idle_s: float) -> None:
+    def __init__(self, near: Stream, far: Stream, *, idle_s: float) -> None:
         self._near = near
         self._far = far
         self._idle_s = idle_s

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from pegboard.kit import Threads, host_pattern, is_literal, is_public_address
-from pegboard_plugins.sandbox.flow import Carrying, Line
+from pegboard_plugins.sandbox.flow import Carrying, Stream
 from pegboard_plugins.sandbox.proxyrequest import (
     HEAD_LIMIT_BYTES,
     RefusedError,
@@ -90,11 +90,11 @@ class Proxy:
             writer.write(_refusal(503, f"more than {MOST_CONNECTIONS} connections at once"))
             writer.close()
             return
-        task = asyncio.create_task(self._serve(Line(reader, writer)), name="proxy")
+        task = asyncio.create_task(self._serve(Stream(reader, writer)), name="proxy")
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
 
-    async def _serve(self, near: Line) -> None:
+    async def _serve(self, near: Stream) -> None:
         try:
             await self._carry_out(near)
         except RefusedError as error:
@@ -104,7 +104,7 @@ class Proxy:
         finally:
             await near.close()
 
-    async def _carry_out(self, near: Line) -> None:
+    async def _carry_out(self, near: Stream) -> None:
         try:
             async with asyncio.timeout(self._head_s):
                 request = await read_request(near.reader)
@@ -124,7 +124,7 @@ class Proxy:
         finally:
             await far.close()
 
-    async def _reached(self, request: Request) -> Line:
+    async def _reached(self, request: Request) -> Stream:
         """A connection to where the request goes, at an address that was checked.
 
         :raises RefusedError: when it may not be, or cannot be.
@@ -137,7 +137,7 @@ class Proxy:
         for address in (await self._addresses(host, port, place))[:MOST_ADDRESSES]:
             try:
                 async with asyncio.timeout(CONNECT_S):
-                    return Line(*await asyncio.open_connection(address, port))
+                    return Stream(*await asyncio.open_connection(address, port))
             except OSError as error:
                 failure = str(error) or f"no answer within {CONNECT_S:g} s"
         raise RefusedError(502, f"{place} cannot be reached: {failure}")

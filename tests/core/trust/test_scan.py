@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.trust.scan import Finding, scan
+from pegboard.trust.scan import CodeFinding, scan
 
 ENVIRON = "uses os.environ: changes or reads the environment"
 
@@ -45,7 +45,7 @@ ENVIRON = "uses os.environ: changes or reads the environment"
 def test_what_a_call_does_is_said(source: str, what: str) -> None:
     line = len(source.splitlines())
 
-    assert scan(source.encode()).findings == (Finding(line, what),)
+    assert scan(source.encode()).findings == (CodeFinding(line, what),)
 
 
 @pytest.mark.parametrize(
