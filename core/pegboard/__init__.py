@@ -6,6 +6,7 @@ programs that embed an agent. `pegboard.providers`, `pegboard.kit`, `pegboard.st
 have the others.
 """
 
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -51,23 +52,18 @@ def late_names(ring: str, file: str) -> "tuple[Callable[[str], object], Callable
     A name is loaded when it is first asked for, from the module that the ring's source imports it
     from: each name is written once, and importing a ring costs nothing.
     """
-    homes: dict[str, str] = {}
-
-    def names() -> list[str]:
-        if not homes:
-            homes.update(_homes(file))
-        return sorted(homes)
+    homes = cache(partial(_homes, file))
 
     def value_of(name: str) -> object:
         if name == "__all__":
-            return names()
-        if name.startswith("__") or name not in names():
+            return sorted(homes())
+        if name.startswith("__") or name not in homes():
             raise AttributeError(f"module {ring!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(homes()[name]), name)
 
-    return value_of, names
+    return value_of, lambda: sorted(homes())
 
 
 def _homes(file: str) -> dict[str, str]:
