@@ -71,17 +71,11 @@ async def shutdown(app: Host) -> None:
 
 
 def _allowed(config: Config, agent: Agent) -> Agent | None:
-    """The agent with the model that it may ask, its own, the small or, without one, the user's."""
+    """The agent with the model that it may ask, its own or the small one, if that is known yet."""
     provider_id, _, model_id = (config.small_model or "").partition("/")
     if agent.model is None and config.small_model:
         agent = replace(agent, model=ModelChoice(provider_id=provider_id, model_id=model_id))
-    match config.title:
-        case "off":
-            return None
-        case "small":
-            return agent if agent.model is not None else None
-        case "model":
-            return agent
+    return None if config.title == "off" else agent
 
 
 class _Titles:
@@ -125,17 +119,28 @@ class _Titles:
         with suppress(PegboardError, TimeoutError):  # the session keeps the title that it has
             async with asyncio.timeout(LIMIT_S):
                 session = await self._app.session(answer.session_id)
-                if session.parent_id is None:
+                agent = await self._asking(answer) if session.parent_id is None else None
+                if agent is not None:
                     turns = await self._app.turns(session.id)
                     if text := _prompt(session, turns, answer.parent_id):
-                        await self._write(session, text)
+                        await self._write(session, agent, text)
 
-    async def _write(self, session: Session, text: str) -> None:
+    async def _asking(self, answer: AssistantMessage) -> Agent | None:
+        """The agent; without a model of its own it has the small one of who has answered."""
+        if self._agent.model is not None or self._app.config.title == "model":
+            return self._agent
+        model = await self._app.resolve_model(f"{answer.provider_id}/{answer.model_id}")
+        if model.small_model is None:
+            return None
+        choice = ModelChoice(provider_id=model.provider_id, model_id=model.small_model)
+        return replace(self._agent, model=choice)
+
+    async def _write(self, session: Session, agent: Agent, text: str) -> None:
         said = _Said()
         question = f"Write a title for what begins with:\n\n{text[:PROMPT_CHARS]}"
         try:
             await self._app.ask(
-                session.id, SideQuestion(agent=self._agent, text=question, on_event=said.take)
+                session.id, SideQuestion(agent=agent, text=question, on_event=said.take)
             )
         finally:
             if said.ended and (title := cleaned(said.text)):  # it is paid for, whatever comes now

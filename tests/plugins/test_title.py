@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App
+from pegboard import App, hookimpl
 from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta, Usage
-from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
+from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelFacts
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import title
 from pegboard_plugins.title import cleaned
@@ -61,6 +61,26 @@ async def titled(app: App, session_id: str, title: str) -> None:
 
 def config(**more: str) -> dict[str, str]:
     return {"model": "played/m", **more}
+
+
+class SmallIsKnown:
+    """A plugin that knows the provider's small model."""
+
+    @hookimpl
+    async def model_facts(self) -> ModelFacts:
+        return ModelFacts(small_model="small")
+
+
+async def test_without_a_choice_the_small_model_of_the_provider_that_answers_is_asked(
+    tmp_path: Path,
+) -> None:
+    provider = TwoModels(text("done"))
+    async with opened(tmp_path, provider, title, SmallIsKnown(), config=config()) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, PROMPT)
+        await titled(app, session.id, "Parser mended")
+
+    assert [request.model.id for request in provider.titled] == ["small"]
 
 
 async def test_the_small_model_replaces_the_first_line_of_the_prompt(tmp_path: Path) -> None:

@@ -91,7 +91,6 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
         reasoning=thinks or None,
         temperature=False if thinks else None,
         cost=ModelCost(input=0, output=0) if shipped.free else None,
-        small_model=shipped.small,
     )
 
 
