@@ -197,6 +197,9 @@ def without_loosening(
     if known and _SANDBOX.index(level) < _SANDBOX.index(before):
         looser.append("sandbox")
     kept = {name: each for name, each in value.items() if name not in looser}
+    if isinstance(providers := value.get("provider"), Mapping):
+        kept["provider"], known = _without_known(providers, below.get("provider"))
+        looser += [f"provider.{name}" for name in known]
     if isinstance(hosts := value.get(NETWORK), list):
         limit = below.get(NETWORK, False)
         kept[NETWORK] = _network(hosts, limit=limit)
@@ -214,6 +217,34 @@ def without_loosening(
             more.append(_UNPRICED)
         looser += [f"budget.{name}" for name in more]
     return kept, tuple(looser)
+
+
+def _without_known(
+    providers: Mapping[str, Any], before: object
+) -> tuple[dict[str, Any], list[str]]:
+    """The providers without facts of models that the user has stated: a price may be a limit."""
+    known = before if isinstance(before, Mapping) else {}
+    kept: dict[str, Any] = {}
+    left_out: list[str] = []
+    for provider, entry in providers.items():
+        stated = _table(_table(known, provider), "models")
+        models = _table(entry, "models")
+        twice = {(name, key) for name, facts in models.items() for key in facts}
+        twice &= {(name, key) for name, facts in stated.items() for key in facts}
+        left_out += [f"{provider}.models.{name}.{key}" for name, key in sorted(twice)]
+        kept[provider] = entry
+        if twice:
+            own = {
+                name: {key: fact for key, fact in facts.items() if (name, key) not in twice}
+                for name, facts in models.items()
+            }
+            kept[provider] = {**entry, "models": own}
+    return kept, left_out
+
+
+def _table(value: object, name: str) -> Mapping[str, Any]:
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
 
 
 def _without_more(said: Mapping[str, Any], before: object) -> tuple[dict[str, Any], list[str]]:

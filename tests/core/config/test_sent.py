@@ -143,6 +143,23 @@ async def test_a_project_lowers_the_limits_of_a_run_and_never_lifts_their_defaul
     assert (run.steps, run.subagents) == (steps, subagents)
 
 
+async def test_a_project_adds_facts_of_models_and_changes_none_that_the_user_has_stated(
+    place: Place,
+) -> None:
+    users = "[provider.p.models.m]\ncost = { input = 5, output = 5 }\n"
+    place.write(place.user / "pegboard.toml", users)
+    said = "[provider.p.models.m]\ncost = { input = 0, output = 0 }\nlimit = { context = 9 }\n"
+    file = place.write(place.project / "pegboard.toml", f"{said}[provider.p.models.n]\nid = 'x'\n")
+
+    loaded = await place.load(trusted=True)
+
+    models = loaded.config.provider["p"].models
+    assert models["m"] == {"cost": {"input": 5, "output": 5}, "limit": {"context": 9}}
+    assert models["n"] == {"id": "x"}
+    says = f"{file}: ignored, because a project can only tighten it: provider.p.models.m.cost"
+    assert says in loaded.warnings
+
+
 async def test_a_project_allows_no_model_whose_price_is_not_known(place: Place) -> None:
     place.write(place.project / "pegboard.toml", '[budget]\nunpriced = "allow"\n')
 
