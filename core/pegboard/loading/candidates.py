@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.marks import Origin
 from pegboard.loading.discovery import OWN, entry_points, load_entry_point, load_file, load_module
+from pegboard.loading.imports import Imports
 from pegboard.loading.toolset import ORIGINS
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import Decision
@@ -48,16 +49,17 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
     extra: Sequence[object] = (),
     builtins: bool = True,
     installed: bool = True,
-) -> list[Candidate]:
-    """All that can be loaded, oldest first: what is built in, installed, of a file, given."""
+) -> tuple[list[Candidate], Imports]:
+    """All that can be loaded, oldest first, and how those that are files import one another."""
+    imports = Imports()
     found = [
         *_from_distributions(decision.root, builtins=builtins, installed=installed),
-        *_from_files(directory, config_dir, config, decision),
+        *_from_files(directory, config_dir, config, decision, imports),
         *(_embedded(plugin) for plugin in extra),
     ]
     names = {each.name for each in found if each.origin == "builtin"}
     found = [replace(each, table=_table(each, config, names)) for each in found]
-    return sorted(found, key=lambda each: ORIGINS.index(each.origin))
+    return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
 
 
 def _table(candidate: Candidate, config: Config, builtin: Collection[str]) -> str:
@@ -101,24 +103,37 @@ def _brought(root: Path, place: str) -> str:
 
 
 def _from_files(
-    directory: Path, config_dir: Path, config: Config, decision: Decision
+    directory: Path, config_dir: Path, config: Config, decision: Decision, imports: Imports
 ) -> Iterator[Candidate]:
     """The user's files, those that the configuration names, and the project's.
 
     A file outside of the project that both name is the user's.
     """
     forbidden = "" if decision.trusted else f"not run: {decision.reason}"
-    users = [_from_file(file, "user") for file in user_code(config_dir)]
+    users = _with_neighbours(user_code(config_dir), imports, "user")
     for entry in config.plugin_paths:
-        users += _from_path(directory / entry, decision)
+        users += _from_path(directory / entry, decision, imports)
     yield from users
     known = {candidate.location for candidate in users}
+    imports.add(decision.code if decision.trusted else ())
     for file in decision.code:
-        if str(file.path) not in known:
-            yield _from_file(file, "project", forbidden=forbidden)
+        if str(file.path) not in known and file.kind != "part":
+            yield _from_file(file, "project", imports, forbidden=forbidden)
 
 
-def _from_path(path: Path, decision: Decision) -> Iterator[Candidate]:
+def _with_neighbours(
+    files: Sequence[CodeFile], imports: Imports, origin: Origin
+) -> list[Candidate]:
+    """The files, which can import what is beside them."""
+    if not files:
+        return []
+    from pegboard.trust.neighbours import with_neighbours  # most users have no such files
+
+    imports.add(with_neighbours(files))
+    return [_from_file(file, origin, imports) for file in files]
+
+
+def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Candidate]:
     """The plugins of an entry of `plugin_paths`; the project's own are the decision's affair.
 
     Of what the project names no file is looked at again: one may have come since the decision.
@@ -127,13 +142,16 @@ def _from_path(path: Path, decision: Decision) -> Iterator[Candidate]:
     if path in decision.named:
         if not any(path in (file.path, file.path.parent) for file in decision.code):
             missing = CodeFile(path=path, kind="plugin", name=name, error="there is none")
-            yield _from_file(missing, "project")
+            yield _from_file(missing, "project", imports)
     elif _is_module_name(path):
         yield Candidate(name=name, origin="user", location=name, load=partial(load_module, name))
     else:
-        for file in plugin_files(path):
-            if file.path not in decision.files or not file.path.is_relative_to(decision.root):
-                yield _from_file(file, "user")
+        own = [
+            file
+            for file in plugin_files(path)
+            if file.path not in decision.files or not file.path.is_relative_to(decision.root)
+        ]
+        yield from _with_neighbours(own, imports, "user")
 
 
 def _is_module_name(path: Path) -> bool:
@@ -141,12 +159,14 @@ def _is_module_name(path: Path) -> bool:
     return is_dotted and not os.path.exists(path)  # noqa: PTH110 - no error for a name too long
 
 
-def _from_file(file: CodeFile, origin: Origin, *, forbidden: str = "") -> Candidate:
+def _from_file(
+    file: CodeFile, origin: Origin, imports: Imports, *, forbidden: str = ""
+) -> Candidate:
     return Candidate(
         name=file.name,
         origin=origin,
         location=str(file.path),
-        load=partial(load_file, file),
+        load=partial(load_file, file, imports),
         file=file,
         forbidden=forbidden,
     )

@@ -1,7 +1,6 @@
 """Discovery of plugins: installed distributions, and files that are run from their bytes."""
 
 import importlib
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +12,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from pegboard.errors import SignatureError
+from pegboard.loading.imports import Imports
 from pegboard.trust.projectcode import CodeFile, read_bounded
 
 GROUP = "pegboard"
@@ -66,16 +66,42 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
     return tuple(sorted(found))
 
 
-def attempt(load: Callable[[], _T], where: str = "") -> _T | LoadFailure:
-    """What foreign code gives, or why it gave nothing; `where` is put before the reason."""
+def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | LoadFailure:
+    """What foreign code gives, or why it gave nothing.
+
+    `where` is put before the reason, with the line of `file` in which it is.
+    """
     try:
         return load()
     except SignatureError as error:
-        return _failure("signature", where, str(error))
+        text = str(error).removeprefix(f"plugin {error.plugin}: ")
+        return _failure("signature", _placed(where, file, error), text)
     except ModuleNotFoundError as error:
-        return _failure("import", where, f"{error}: install what it needs, or disable it")
+        text = f"{error}: install what it needs, or disable it"
+        return _failure("import", _placed(where, file, error), text)
+    except SyntaxError as error:
+        source = f": `{error.text.strip()}`" if error.text else ""
+        text = f"SyntaxError: {error.msg}{source}"
+        return _failure("import", _placed(where, file, error), text)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 - foreign code
-        return _failure("import", where, f"{type(error).__name__}: {error}")
+        text = f"{type(error).__name__}: {error}"
+        return _failure("import", _placed(where, file, error), text)
+
+
+def _placed(where: str, file: str, error: BaseException) -> str:
+    """The place with the innermost line of the file; a syntax error knows its column, too."""
+    line, column = 0, 0
+    if isinstance(error, SyntaxError) and error.filename == file:
+        line, column = error.lineno or 0, error.offset or 0
+    step = error.__traceback__
+    while step is not None and not column:
+        if step.tb_frame.f_code.co_filename == file:
+            line = step.tb_lineno
+        step = step.tb_next
+    if not line:
+        return where
+    place = f"line {line}, column {column}" if column else f"line {line}"
+    return f"{where}, {place}" if where else place
 
 
 def load_entry_point(entry: EntryPoint, host: str = "") -> object | LoadFailure:
@@ -104,34 +130,12 @@ def load_module(name: str) -> object | LoadFailure:
     return attempt(lambda: importlib.import_module(name))
 
 
-def load_file(file: CodeFile) -> object | LoadFailure:
-    """The module that a file's bytes make, under a name of its own, or why there is none.
-
-    No cached byte code is read or written, and no folder is added to `sys.path`: a `json.py`
-    among the tools hides nothing. `forget` takes the module out of `sys.modules`.
-    """
+def load_file(file: CodeFile, imports: Imports) -> object | LoadFailure:
+    """The module that a file's bytes make, or why there is none; its own lines are named."""
+    where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
         return LoadFailure(kind="import", text=f"{file.path}: {file.error}", traceback="")
-    return attempt(lambda: _executed(file), where=str(file.path))
-
-
-def forget(module: object) -> None:
-    """Take a module that `load_file` made out of `sys.modules`, so that it can be freed."""
-    if isinstance(module, ModuleType) and sys.modules.get(module.__name__) is module:
-        del sys.modules[module.__name__]
-
-
-def _executed(file: CodeFile) -> ModuleType:
-    module = ModuleType(f"pegboard_file_{os.urandom(8).hex()}_{file.path.stem}")
-    module.__file__ = str(file.path)
-    code = compile(file.content, str(file.path), "exec", dont_inherit=True)
-    sys.modules[module.__name__] = module  # dataclasses and pydantic look their module up there
-    try:
-        exec(code, module.__dict__)  # noqa: S102 - this is what a plugin is; trust.py has agreed
-    except BaseException:
-        forget(module)
-        raise
-    return module
+    return attempt(lambda: imports.load(file), where, file=str(file.path))
 
 
 def _attribute(module: ModuleType, dotted: str) -> object:

@@ -16,8 +16,9 @@ from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
-from pegboard.loading.discovery import LoadFailure, entry_points, forget
+from pegboard.loading.discovery import LoadFailure, entry_points
 from pegboard.loading.handle import Belongings, Handle
+from pegboard.loading.imports import Imports
 from pegboard.loading.options import declared, judged
 from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
 from pegboard.loading.toolset import Offer, tools_of_file, toolset
@@ -93,7 +94,9 @@ class Register:
         hooks: Hooks,
         problems: Sequence[Problem],
         belongings: Belongings,
+        imports: Imports,
     ) -> None:
+        self._imports = imports
         self._plugins = tuple(plugins)
         self._belongings = belongings
         self._problems = list(problems)
@@ -156,9 +159,7 @@ class Register:
         """End what plugins still do and let go of modules that were made from files."""
         await self.hooks.aclose()
         await self._belongings.aclose()
-        for each in self._plugins:
-            if each.candidate.file is not None:
-                forget(each.plugin)
+        self._imports.close()
 
     def _info(self, each: _Loaded) -> PluginInfo:
         return PluginInfo(
@@ -197,7 +198,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     project's code is run only if the decision says so, and then the very bytes that it holds.
     `locate` says where a dotted key of the configuration stands.
     """
-    found = candidates(
+    found, imports = candidates(
         directory=directory,
         config_dir=config_dir,
         config=config,
@@ -224,7 +225,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     for each in usable:
         _register(each, registry)
     hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
-    return Register(loaded, hooks, registry.problems, belongings)
+    return Register(loaded, hooks, registry.problems, belongings, imports)
 
 
 def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> None:

@@ -208,7 +208,11 @@ def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[Co
     found: dict[Path, CodeFile] = {}
     for file in (*project_code(directory, root), *named):
         found.setdefault(file.path, file)
-    return tuple(found.values())
+    if not found:
+        return ()
+    from pegboard.trust.neighbours import with_neighbours  # most projects bring no code
+
+    return with_neighbours(found.values())
 
 
 def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:

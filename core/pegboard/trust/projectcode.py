@@ -17,21 +17,24 @@ FOLDER = ".pegboard"
 _TOOL_FOLDERS = ("tool", "tools")
 _PLUGIN_FOLDER = "plugins"
 _OWN_TOOL_FOLDER = "tool"
+_PACKAGE = "__init__.py"
 LIMIT_BYTES = 16 << 20
 """More than anybody writes by hand; a project must not fill the memory before it is trusted."""
 _IMPORTS_US = re.compile(rb"^[ \t]*(from|import)[ \t]+pegboard\b", re.MULTILINE)
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python file that would be run: a file of tools or a plugin.
+    """A Python file that would be run: a file of tools, a plugin, or a part that they import.
 
-    `name` is the plugin's name: a plugin file's stem, a tool file's path below its root.
-    `error` says why the file could not be read; it then has no content.
+    `name` is the plugin's name: a plugin file's stem, a package's name, a tool file's path below
+    its root. `root` is the folder from which it and its neighbours import one another. `error` says
+    why the file could not be read; it then has no content.
     """
 
     path: Path
-    kind: Literal["tool", "plugin"]
+    kind: Literal["tool", "plugin", "part"]
     name: str
+    root: Path = Path()
     content: bytes = b""
     error: str = ""
 
@@ -68,7 +71,9 @@ def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
 def plugin_files(path: Path) -> tuple[CodeFile, ...]:
     """The plugin files that a path of the configuration names: itself, or those in the folder."""
     if os.path.isdir(path):  # noqa: PTH112 - no error where the name is none
-        return tuple(_plugin_file(file) for file in _python_files(path))
+        package = path / _PACKAGE
+        files = (package,) if package.is_file() else _plugins_of(path)
+        return tuple(_plugin_file(file) for file in files)
     return (_plugin_file(path),)
 
 
@@ -117,7 +122,7 @@ def _code_below(root: Path, named_from: Path) -> Iterator[CodeFile]:
         return
     for folder in _TOOL_FOLDERS:
         yield from _tool_files(root / folder, named_from)
-    yield from (_plugin_file(path) for path in _python_files(root / _PLUGIN_FOLDER))
+    yield from (_plugin_file(path) for path in _plugins_of(root / _PLUGIN_FOLDER))
 
 
 def _tool_files(folder: Path, named_from: Path) -> Iterator[CodeFile]:
@@ -125,12 +130,21 @@ def _tool_files(folder: Path, named_from: Path) -> Iterator[CodeFile]:
         inside = path.is_relative_to(named_from)
         name = path.relative_to(named_from).as_posix() if inside else str(path)
         content, error = read_bounded(path)
-        yield CodeFile(path=path, kind="tool", name=name, content=content, error=error)
+        yield CodeFile(path=path, kind="tool", name=name, root=folder, content=content, error=error)
 
 
 def _plugin_file(path: Path) -> CodeFile:
     content, error = read_bounded(path)
-    return CodeFile(path=path, kind="plugin", name=path.stem, content=content, error=error)
+    home = path.parent if path.name == _PACKAGE else path.with_suffix("")
+    return CodeFile(
+        path=path, kind="plugin", name=home.name, root=home.parent, content=content, error=error
+    )
+
+
+def _plugins_of(folder: Path) -> Iterable[Path]:
+    """The plugins of a folder: its modules, and the `__init__.py` of its packages."""
+    packages = sorted(path for path in folder.glob(f"*/{_PACKAGE}") if path.is_file())
+    return (*_python_files(folder), *packages)
 
 
 def _python_files(folder: Path) -> Iterable[Path]:

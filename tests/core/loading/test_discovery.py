@@ -13,11 +13,11 @@ from pegboard.loading.discovery import (
     EntryPoint,
     LoadFailure,
     entry_points,
-    forget,
     load_entry_point,
     load_file,
     load_module,
 )
+from pegboard.loading.imports import Imports
 from pegboard.trust.projectcode import (
     CodeFile,
     imports_pegboard,
@@ -131,7 +131,7 @@ def test_an_entry_point_that_leads_nowhere_is_told(value: str, says: str) -> Non
 def test_a_file_that_cannot_be_imported_is_told_on_one_line(tmp_path: Path, source: str) -> None:
     before = set(sys.modules)
 
-    failure = load_file(code(tmp_path / "bad.py", source))
+    failure = load_file(code(tmp_path / "bad.py", source), Imports())
 
     assert isinstance(failure, LoadFailure)
     assert str(tmp_path / "bad.py") in failure.text
@@ -144,22 +144,26 @@ def test_a_file_is_run_from_the_bytes_that_were_read(tmp_path: Path) -> None:
     path = tmp_path / "json.py"
     path.write_text("VALUE = 'on the disk'")
 
-    module = load_file(code(path, "import json\nVALUE = json.dumps('as read')"))
+    imports = Imports()
+
+    module = load_file(code(path, "import json\nVALUE = json.dumps('as read')"), imports)
 
     assert isinstance(module, ModuleType)
     assert module.VALUE == '"as read"'
     assert module.__file__ == str(path)
     assert not (tmp_path / "__pycache__").exists()
-    forget(module)
+    imports.close()
     assert module.__name__ not in sys.modules
 
 
 def test_two_files_of_one_name_are_two_modules(tmp_path: Path) -> None:
-    modules = [load_file(code(tmp_path / str(n) / "same.py", f"N = {n}")) for n in range(2)]
+    imports = Imports()
+    files = [code(tmp_path / str(n) / "same.py", f"N = {n}") for n in range(2)]
+
+    modules = [load_file(file, imports) for file in files]
 
     assert [module.N for module in modules if isinstance(module, ModuleType)] == [0, 1]
-    for module in modules:
-        forget(module)
+    imports.close()
 
 
 def test_a_module_is_loaded_by_its_import_name() -> None:
@@ -229,7 +233,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "plugins" / "gone.py").symlink_to(tmp_path / "nowhere.py")
     file = plugin_files(tmp_path / "missing.py")[0]
 
-    failure = load_file(file)
+    failure = load_file(file, Imports())
 
     assert isinstance(failure, LoadFailure)
     assert "cannot be read: No such file" in failure.text

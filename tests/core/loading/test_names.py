@@ -1,11 +1,6 @@
 """Plugins of one name, and what a distribution requires of Pegboard."""
 
-import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
-import pytest_asyncio
 
 from pegboard import __version__
 from pegboard.loading.register import Register
@@ -24,18 +19,6 @@ def {tool}() -> str:
 def register_tools():
     return [{tool}]
 """
-
-
-@pytest_asyncio.fixture
-async def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Places]:
-    made = Places(tmp_path)
-    monkeypatch.syspath_prepend(str(made.site))
-    yield made
-    for register in made.opened:
-        await register.aclose()
-    for name in [name for name in sys.modules if name.endswith("_module")]:
-        if getattr(sys.modules[name], "__file__", "").startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 def install_twins(places: Places) -> None:

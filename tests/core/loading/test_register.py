@@ -1,11 +1,8 @@
 """The register: order, blocking, loading, reports, and one bad plugin that fails alone."""
 
 import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 
 from pegboard import hookimpl, tool
 from pegboard.contract import hookspecs
@@ -19,18 +16,6 @@ SHOUT = (
     "from pegboard import hookimpl\n\n"
     "@hookimpl\ndef chat_system_transform(system):\n    return (*system, {text!r})\n"
 )
-
-
-@pytest_asyncio.fixture
-async def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Places]:
-    made = Places(tmp_path)
-    monkeypatch.syspath_prepend(str(made.site))
-    yield made
-    for register in made.opened:
-        await register.aclose()
-    for name in [name for name in sys.modules if name.endswith("_module")]:
-        if getattr(sys.modules[name], "__file__", "").startswith(str(tmp_path)):
-            del sys.modules[name]
 
 
 async def system(register: Register, places: Places) -> tuple[str, ...]:

@@ -62,7 +62,8 @@ async def test_tools_of_files_get_their_ids(tmp_path: Path, case) -> None:
     for error, wanted in zip(errors, expect["errors"], strict=True):
         same = {"signature", "import"} if wanted["kind"] == "signature" else {wanted["kind"]}
         assert error.kind in same
-        assert all(text in error.text for text in wanted["mentions"])
+        told = f"{error.plugin}: {error.text}"
+        assert all(text in told for text in wanted["mentions"])
     assert not any((tmp_path / name).exists() for name in case.get("must_not_exist", ()))
 
 
