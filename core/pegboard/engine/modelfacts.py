@@ -21,7 +21,7 @@ from pegboard.schema.model import (
     ModelFacts,
     ModelLimit,
     ReasoningStyle,
-    WireFormat,
+    WireName,
     merged,
 )
 
@@ -97,7 +97,7 @@ class _Entry(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_style: ReasoningStyle | None = None
     effort_names: tuple[str, ...] | None = None
     cache_style: CacheStyle | None = None
-    wire: WireFormat | None = None
+    wire: WireName | None = None
     options: dict[str, Any] = {}
     headers: dict[str, str] = {}
     variants: dict[str, dict[str, Any]] = {}

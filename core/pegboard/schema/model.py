@@ -18,7 +18,7 @@ a number of tokens. `level`: by a word of Gemini's (`thinkingLevel`). `switch`: 
 CacheStyle = Literal["automatic", "key", "marks"]
 """How a prompt's prefix comes to be cached: by itself, by a key that names the conversation
 (`prompt_cache_key`), or up to marks in the request (`cache_control`)."""
-WireFormat = Literal["chat", "responses", "messages", "gemini"]
+WireName = Literal["chat", "responses", "messages", "gemini"]
 """The API that a model is asked through: chat completions, OpenAI's Responses, Anthropic's
 Messages, Gemini's `generateContent`."""
 
@@ -114,7 +114,7 @@ class ModelFacts(Wire, frozen=True):
     effort_names: tuple[str, ...] | None = None
     reasoning_field: str | None = None
     cache_style: CacheStyle | None = None
-    wire: WireFormat | None = None
+    wire: WireName | None = None
     small_model: str | None = None
 
 
@@ -155,7 +155,7 @@ class Model(Rest, frozen=True):
     reasoning_style: ReasoningStyle | None = None
     effort_names: tuple[str, ...] = ()
     cache_style: CacheStyle | None = None
-    wire: WireFormat | None = None
+    wire: WireName | None = None
     small_model: str | None = None
 
 

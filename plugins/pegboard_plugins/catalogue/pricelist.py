@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard.schema.model import CacheStyle, ReasoningStyle, WireFormat
+from pegboard.schema.model import CacheStyle, ReasoningStyle, WireName
 from pegboard_plugins.catalogue.table import (
     DEPRECATED,
     NO_TEMPERATURE,
@@ -154,7 +154,7 @@ def _cache(provider: str, model: str, entry: Entry) -> CacheStyle | None:
     return "automatic" if entry.get("supports_prompt_caching") else None
 
 
-def _wire(provider: str, entry: Entry, *, reasons: bool) -> WireFormat:
+def _wire(provider: str, entry: Entry, *, reasons: bool) -> WireName:
     match provider:
         case "anthropic":
             return "messages"

@@ -14,7 +14,7 @@ from pegboard.schema.model import (
     ModelFacts,
     ModelLimit,
     ReasoningStyle,
-    WireFormat,
+    WireName,
 )
 
 MEDIA = {"i": "image", "p": "pdf", "a": "audio", "v": "video"}
@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     e: str | None = None
     a: str | None = None
     k: CacheStyle | None = None
-    w: WireFormat | None = None
+    w: WireName | None = None
 
     def facts(self, *, small: str | None = None) -> ModelFacts:
         """What the row says; of a row that says nothing of media or flags none is known."""
