@@ -69,7 +69,7 @@ def login(  # noqa: PLR0913 - the command's options
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
 def list_keys(directory: Path, *, as_json: bool) -> None:
-    """List which providers have a key, and where it comes from; no key is shown."""
+    """List which providers have a key, and where it comes from."""
     import json
 
     from pegboard.cli import visible

@@ -144,3 +144,42 @@ async def test_a_key_that_is_typed_is_not_shown(pegboard):
 
     assert (code, KEY in terminal.shown, "kept in" in terminal.shown) == (0, False, True)
     assert kept(pegboard) == {"acme": {"type": "api", "key": KEY}}
+
+
+RING = """
+import json, pathlib
+_FILE = pathlib.Path(__file__).with_name("ring.json")
+
+def _all():
+    return json.loads(_FILE.read_text()) if _FILE.exists() else {}
+
+def get_password(service, name):
+    return _all().get(name)
+
+def set_password(service, name, value):
+    _FILE.write_text(json.dumps({**_all(), name: value}))
+
+def delete_password(service, name):
+    _FILE.write_text(json.dumps({each: key for each, key in _all().items() if each != name}))
+"""
+
+
+async def test_a_key_in_the_keyring_is_nowhere_else_and_is_forgotten_there_too(pegboard):
+    packages = pegboard.home / "packages"
+    packages.mkdir()
+    (packages / "keyring.py").write_text(RING)
+    pegboard.env |= {"PYTHONPATH": str(packages), "PYTHONDONTWRITEBYTECODE": "1"}
+    acme(pegboard, "http://127.0.0.1:9")
+    words = ("auth", "login", "acme", "--no-check", "--keyring")
+
+    done = await pegboard(*words, stdin=KEY)
+    ring = json.loads((packages / "ring.json").read_text())
+    listed = await pegboard("auth", "list")
+    gone = await pegboard("auth", "logout", "acme")
+    pegboard.env["PEGBOARD_KEYRING"] = "off"
+    off = await pegboard(*words, stdin=KEY)
+
+    assert (done.out, ring) == ("acme: kept in the keyring (untested)\n", {"acme": KEY})
+    assert (listed.out, gone.out) == ("acme  the keyring\n", "acme: forgotten\n")
+    assert json.loads((packages / "ring.json").read_text()) == kept(pegboard) == {}
+    assert (off.code, "switched off" in off.err, KEY in off.err) == (3, True, False)
