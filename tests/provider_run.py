@@ -13,12 +13,12 @@ from pegboard.contract.providers import (
     TextDelta,
     ToolDefinition,
 )
-from pegboard.contract.wireformats import Endpoint
+from pegboard.contract.wireformat import Endpoint
 from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
+from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
-from pegboard_plugins.openai_compatible.known import Quirks
 
 READ = ToolDefinition(
     name="read", description="Reads a file.", parameters={"type": "object"}, permission="read"

@@ -17,9 +17,6 @@ from pegboard.schema.model import Model
 FinishReason = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "other", "unknown"
 ]
-Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]
-"""What the words of an error say: that a limit of money, a filter or the window stopped it, that
-the key is wrong, that it passes, or that it will not."""
 
 
 class Text(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,11 +32,12 @@ if TYPE_CHECKING:
     from pegboard.contract.providers import Usage as Usage
     from pegboard.contract.providers import key_advice as key_advice
     from pegboard.contract.providers import required_key as required_key
-    from pegboard.contract.wireformats import AnswerReader as AnswerReader
-    from pegboard.contract.wireformats import Endpoint as Endpoint
-    from pegboard.contract.wireformats import ErrorFrameError as ErrorFrameError
-    from pegboard.contract.wireformats import Post as Post
-    from pegboard.contract.wireformats import WireFormat as WireFormat
+    from pegboard.contract.wireformat import AnswerReader as AnswerReader
+    from pegboard.contract.wireformat import Endpoint as Endpoint
+    from pegboard.contract.wireformat import ErrorFrameError as ErrorFrameError
+    from pegboard.contract.wireformat import Fetch as Fetch
+    from pegboard.contract.wireformat import Post as Post
+    from pegboard.contract.wireformat import WireFormat as WireFormat
     from pegboard.providers.encoding import count_in as count_in
     from pegboard.providers.encoding import decode_json as decode_json
     from pegboard.providers.encoding import encode_json as encode_json

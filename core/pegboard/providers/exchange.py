@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from urllib.parse import urlsplit
 
 from pegboard.contract.providers import Keys, ModelRequest, StreamEvent, required_key
-from pegboard.contract.wireformats import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
+from pegboard.contract.wireformat import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
 from pegboard.errors import ProviderError
 from pegboard.kit.http.client import Client
 from pegboard.kit.http.connection import Connection
@@ -16,6 +16,8 @@ TAIL_S = 5.0
 """How long the usage may take to come once the model has said that it has ended."""
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 10.0
+FETCH_S = 2.0
+FETCH_BYTES = 1 << 20
 _SHORTEST_SECRET = 8
 """A shorter key is none, but a word such as `none` or `local` for a server that looks at no key."""
 _OK = 200
@@ -49,6 +51,7 @@ class Exchange:
         following: ModelRequest | None = request
         while following is not None:
             post = wire.encode(following, place, key)
+            await wire.before(following, post, self._fetch)
             connection = await self._post(post, following, answer.refusals)
             over = False
             try:
@@ -63,6 +66,16 @@ class Exchange:
             following = wire.go_on(following, answer.reader)
         for event in answer.reader.end():
             yield event
+
+    async def _fetch(self, url: str) -> bytes:
+        try:
+            async with asyncio.timeout(FETCH_S):
+                connection = await self._client.send(url, {"accept": "application/json"})
+                found = await EventStream(connection).body(FETCH_BYTES, FETCH_S)
+        except (OSError, ValueError):
+            return b""
+        self._client.release(url, connection)
+        return found if connection.status == _OK else b""
 
     async def _key(self) -> str:
         place = self._endpoint

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import SplitResult
 
-from pegboard.contract.providers import Meaning, key_advice
-from pegboard.contract.wireformats import Endpoint
+from pegboard.contract.providers import key_advice
+from pegboard.contract.wireformat import Endpoint, Meaning
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit.addresses import is_loopback
 

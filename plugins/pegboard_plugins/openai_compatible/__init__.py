@@ -2,17 +2,19 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
 from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible.known import KNOWN, QUIRKS, Quirks, ollama_url
 
+_COMPATIBLE = "@ai-sdk/openai-compatible"
 _NPM = (
-    "@ai-sdk/openai-compatible",
+    _COMPATIBLE,
     "@ai-sdk/openai",
     "@openrouter/ai-sdk-provider",
 )
@@ -20,6 +22,135 @@ _NPM = (
 _CACHE_KEY = "setCacheKey"
 _WIRE = "wire"
 _OFFICIAL = "https://api.openai.com/"
+
+
+LOCAL_TIMEOUT_S = 600.0
+"""A local server may load a model of many gigabytes before it answers."""
+_SEEING = {"input": ["text", "image", "pdf"], "output": ["text"]}
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server differs from the others in what it reads.
+
+    `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
+    tool's. `effort_object` is OpenRouter's `reasoning: {effort}`, `template` says that switches of
+    a model's chat template go in `chat_template_kwargs`, `silent_window` that the server, Ollama,
+    cuts off what is too long for it and says nothing.
+    """
+
+    limit_field: str = "max_tokens"
+    usage_option: bool = True
+    cache_key: bool = False
+    short_ids: bool = False
+    effort_object: bool = False
+    template: bool = False
+    silent_window: bool = False
+
+
+QUIRKS: Mapping[str, Quirks] = {
+    "openai": Quirks(limit_field="max_completion_tokens", cache_key=True),
+    "openrouter": Quirks(effort_object=True),
+    "mistral": Quirks(usage_option=False, short_ids=True),
+    "ollama": Quirks(silent_window=True),
+    "lmstudio": Quirks(template=True),
+    "vllm": Quirks(template=True),
+    "llamacpp": Quirks(template=True),
+}
+
+
+def _openai(context: int, output: int, cost: tuple[float, float, float]) -> dict[str, Any]:
+    price = {"input": cost[0], "output": cost[1], "cache_read": cost[2]}
+    limit = {"context": context, "output": output}
+    return {"limit": limit, "cost": price, "modalities": _SEEING, "attachment": True}
+
+
+def _reasoning(facts: dict[str, Any]) -> dict[str, Any]:
+    return {**facts, "reasoning": True, "temperature": False}
+
+
+_OPENAI = {
+    "gpt-5": _reasoning(_openai(400_000, 128_000, (1.25, 10, 0.125))),
+    "gpt-5-mini": _reasoning(_openai(400_000, 128_000, (0.25, 2, 0.025))),
+    "gpt-5-nano": _reasoning(_openai(400_000, 128_000, (0.05, 0.4, 0.005))),
+    "o3": _reasoning(_openai(200_000, 100_000, (2, 8, 0.5))),
+    "o4-mini": _reasoning(_openai(200_000, 100_000, (1.1, 4.4, 0.275))),
+    "gpt-4.1": _openai(1_047_576, 32_768, (2, 8, 0.5)),
+    "gpt-4.1-mini": _openai(1_047_576, 32_768, (0.4, 1.6, 0.1)),
+    "gpt-4o": _openai(128_000, 16_384, (2.5, 10, 1.25)),
+    "gpt-4o-mini": _openai(128_000, 16_384, (0.15, 0.6, 0.075)),
+}
+"""OpenAI's models in models.dev's form: tokens, and US dollars per million of them."""
+
+
+def openai_assumed(model_id: str) -> Mapping[str, Any]:
+    """What holds of an OpenAI model of unknown name: one that reasons takes no temperature."""
+    thinks = model_id.startswith(("o1", "o3", "o4", "gpt-5")) and "chat" not in model_id
+    return _reasoning({"attachment": True}) if thinks else {"attachment": True}
+
+
+def _sees(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - true of every model
+    return {"attachment": True}
+
+
+def _hosted(server: str, name: str, url: str, variable: str) -> Endpoint:
+    return Endpoint(id=server, name=name, url=url, env=(variable,), npm=_COMPATIBLE)
+
+
+def _local(server: str, name: str, port: int, start: str, url_env: str = "") -> Endpoint:
+    return Endpoint(
+        id=server,
+        name=name,
+        url=f"http://127.0.0.1:{port}/v1",
+        url_env=url_env,
+        timeout_s=LOCAL_TIMEOUT_S,
+        start=start,
+        npm=_COMPATIBLE,
+    )
+
+
+_SERVERS = (
+    Endpoint(
+        id="openai",
+        name="OpenAI",
+        url="https://api.openai.com/v1",
+        env=("OPENAI_API_KEY",),
+        url_env="OPENAI_BASE_URL",
+        models=_OPENAI,
+        assumed=openai_assumed,
+        npm="@ai-sdk/openai",
+    ),
+    Endpoint(
+        id="openrouter",
+        name="OpenRouter",
+        url="https://openrouter.ai/api/v1",
+        env=("OPENROUTER_API_KEY",),
+        assumed=_sees,
+        npm=_COMPATIBLE,
+    ),
+    _hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    _hosted("deepseek", "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    _hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    _hosted("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY"),
+    _hosted("together", "Together AI", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    _hosted(
+        "fireworks", "Fireworks AI", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"
+    ),
+    _hosted("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    _local("ollama", "Ollama", 11434, "ollama serve", "OLLAMA_HOST"),
+    _local("lmstudio", "LM Studio", 1234, "lms server start"),
+    _local("vllm", "vLLM", 8000, "vllm serve MODEL"),
+    _local("llamacpp", "llama.cpp", 8080, "llama-server -m MODEL.gguf --jinja"),
+)
+KNOWN: Mapping[str, Endpoint] = {endpoint.id: endpoint for endpoint in _SERVERS}
+
+
+def ollama_url(host: str) -> str:
+    """The address in `OLLAMA_HOST`, which may lack scheme and port and be a listening address."""
+    scheme, _, rest = host.rpartition("://")
+    rest = rest.rstrip("/").replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - replaced, not bound
+    if ":" not in rest:
+        rest += ":443" if scheme == "https" else ":11434"
+    return f"{scheme or 'http'}://{rest}/v1"
 
 
 @hookimpl(tryfirst=True)
@@ -71,7 +202,12 @@ def _chat(quirks: Quirks) -> WireFormat:
     from pegboard_plugins.openai_compatible.answer import ChatReader  # the first request's
     from pegboard_plugins.openai_compatible.request import encode
 
-    return WireFormat(encode=partial(encode, quirks=quirks), reader=lambda _: ChatReader())
+    wire = WireFormat(encode=partial(encode, quirks=quirks), reader=lambda _: ChatReader())
+    if not quirks.silent_window:
+        return wire
+    from pegboard_plugins.openai_compatible.ollama import check_window
+
+    return replace(wire, before=check_window)
 
 
 def _responses() -> WireFormat:

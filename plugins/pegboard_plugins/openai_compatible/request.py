@@ -30,7 +30,7 @@ from pegboard.providers import (
     valid_id,
 )
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible.known import Quirks
+from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.thinking import EFFORT, effort_of, with_thoughts
 
 _SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")

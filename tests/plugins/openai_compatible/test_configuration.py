@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from keyed import keys_of
-from pegboard.contract.wireformats import Endpoint
+from pegboard.contract.wireformat import Endpoint
 from pegboard.errors import InvalidInputError
 from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig

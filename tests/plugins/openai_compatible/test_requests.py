@@ -13,7 +13,7 @@ from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Re
 from pegboard.providers.description import model_from
 from pegboard.providers.encoding import snake_case
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible.known import Quirks
+from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user
 

@@ -1,11 +1,15 @@
-"""How a provider that speaks HTTP says what it speaks: its servers and its wire format."""
+"""What a wire format is: how a kind of server is asked, and how its answers are read."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 import msgspec
 
-from pegboard.contract.providers import Meaning, ModelRequest, StreamEvent
+from pegboard.contract.providers import ModelRequest, StreamEvent
+
+Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]
+"""What the words of an error say: that a limit of money, a filter or the window stopped it, that
+the key is wrong, that it passes, or that it will not."""
 
 
 def _nothing(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - in the place of one that looks
@@ -79,6 +83,14 @@ class AnswerReader(Protocol):
         ...
 
 
+Fetch = Callable[[str], Awaitable[bytes]]
+"""The body at a URL of the endpoint, asked for by GET without a key; b"" where there is none."""
+
+
+async def _nothing_before(request: ModelRequest, post: Post, fetch: Fetch) -> None:
+    """Look at nothing."""
+
+
 def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
     return None
 
@@ -87,11 +99,14 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     """How a kind of server is spoken to.
 
     `encode` gives the request, with the key where it belongs; `reader` makes what reads its
-    answer. `go_on` is asked at an answer's end for a further request, whose answer the same reader
-    reads. `meanings` are expressions for the words of its errors, beside those that are known.
+    answer. `before` looks at a request that is ready, and may ask the server something by GET;
+    what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
+    whose answer the same reader reads. `meanings` are expressions for the words of its errors,
+    beside those that are known.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]
     reader: Callable[[ModelRequest], AnswerReader]
+    before: Callable[[ModelRequest, Post, Fetch], Awaitable[None]] = _nothing_before
     go_on: Callable[[ModelRequest, AnswerReader], ModelRequest | None] = _never
     meanings: Mapping[Meaning, str] = {}
