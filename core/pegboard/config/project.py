@@ -198,8 +198,8 @@ def without_loosening(
         looser.append("sandbox")
     kept = {name: each for name, each in value.items() if name not in looser}
     if isinstance(providers := value.get("provider"), Mapping):
-        kept["provider"], known = _without_known(providers, below.get("provider"))
-        looser += [f"provider.{name}" for name in known]
+        kept["provider"], stated = _without_known(providers, below.get("provider"))
+        looser += [f"provider.{name}" for name in stated]
     if isinstance(hosts := value.get(NETWORK), list):
         limit = below.get(NETWORK, False)
         kept[NETWORK] = _network(hosts, limit=limit)
