@@ -17,7 +17,7 @@ from pegboard.schema.agent import Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import Custom, Event, PluginFailed
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import ModelChoice, TextPart
+from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
 from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.workspace import Workspace
 from pegboard_plugins import auth, sandbox, server, websearch
@@ -56,6 +56,20 @@ REQUEST = ModelRequest(
     session_id=VIEW.id,
 )
 CALL = PendingCall(id="call_1", tool="read", input={"filePath": "a.py"}, message_id="msg_2")
+CALLED = ToolPart(
+    id="prt_2",
+    session_id=VIEW.id,
+    message_id="msg_2",
+    call_id="call_1",
+    tool="read",
+    state=Completed(
+        input={"filePath": "a.py"},
+        output="x",
+        title="",
+        metadata={},
+        time=CompletedSpan(start=1, end=2),
+    ),
+)
 ASKED = PermissionRequest(
     id="per_1", session_id=VIEW.id, permission="read", patterns=("a.py",), metadata={}, always=()
 )
@@ -103,6 +117,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "chat_params": {"session": VIEW, "request": REQUEST},
     "chat_headers": {"session": VIEW, "headers": {"x-a": "1"}},
     "text_complete": {"session": VIEW, "part": PART, "text": "hello"},
+    "render_tool": {"part": CALLED, "width": 80},
     "permission_ask": {"session": VIEW, "request": ASKED},
     "permission_decided": {
         "decided": Decided(kind="call", facts={"tool": "read"}),

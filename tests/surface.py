@@ -83,6 +83,7 @@ def hooks() -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
         tree("contract.hookspecs"),
         tree("contract.modelhooks"),
         tree("contract.providerhooks"),
+        tree("contract.rendering"),
         *map(_parsed, sorted(PLUGINS.glob("*/hookspecs.py"))),
     ):
         for node in module.body:

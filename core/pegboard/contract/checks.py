@@ -166,6 +166,13 @@ def encloser(answer: object, _: object) -> object:
     return _instance(answer, Encloser)
 
 
+def block(answer: object, _: object) -> object:
+    """A block, down to the last span."""
+    from pegboard.contract.blocks import Block
+
+    return _sound(answer, Block)
+
+
 def same_message(answer: object, before: object) -> Turn:
     """The user's message, still the same one."""
     turn = _sound(answer, Turn)

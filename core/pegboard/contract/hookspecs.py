@@ -31,6 +31,7 @@ from pegboard.contract.modelhooks import model_resolve as model_resolve  # noqa:
 from pegboard.contract.providerhooks import register_providers as register_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.providerhooks import wrap_providers as wrap_providers  # noqa: PLC0414 - a hook too
 from pegboard.contract.providers import ModelRequest, ToolDefinition
+from pegboard.contract.rendering import render_tool as render_tool  # noqa: PLC0414 - likewise
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash

@@ -41,12 +41,14 @@ class HookMark(msgspec.Struct, frozen=True, kw_only=True):
 
     `subject` is the argument that a fold replaces. `check` looks at answers where their type
     does not say enough. Errors of the types `raises` are a plugin's answer, no failure of it.
+    `limit_s` is the time limit of a call in place of the configuration's.
     """
 
     kind: Kind
     subject: str = ""
     check: Check | None = None
     raises: tuple[type[Exception], ...] = ()
+    limit_s: float | None = None
 
 
 def hookspec(
@@ -55,6 +57,7 @@ def hookspec(
     subject: str = "",
     check: Check | None = None,
     raises: tuple[type[Exception], ...] = (),
+    limit_s: float | None = None,
 ) -> Callable[[_Function], _Function]:
     """Marks a function as the specification of the hook that it names.
 
@@ -64,7 +67,7 @@ def hookspec(
 
     def mark(function: _Function) -> _Function:
         marked = _spec(function)
-        said = HookMark(kind=kind, subject=subject, check=check, raises=raises)
+        said = HookMark(kind=kind, subject=subject, check=check, raises=raises, limit_s=limit_s)
         marked.pegboard_hook = said  # type: ignore[attr-defined]  # read by `mark_of`
         return marked
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from pegboard.contract.blocks import Block
+
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """A file that goes with a tool's answer; `url` is a `data:` URL."""
@@ -22,12 +24,16 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool's answer: `output` for the model, `title` and `metadata` for who watches."""
+    """A tool's answer: `output` for the model, `title` and `metadata` for who watches.
+
+    `display` is what people see of the call in place of its output; no model gets it.
+    """
 
     output: str
     title: str = ""
     metadata: Mapping[str, Any] = {}
     attachments: tuple[Attachment, ...] = ()
+    display: Block | None = None
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):

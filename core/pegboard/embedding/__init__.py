@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pegboard.engine.session.revert import Reverted as Reverted
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path
+    from pegboard.hooks.callviews import CallBlocks as CallBlocks
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import redacted as redacted

@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.contract.callblocks import block_of_text as block_of_text
+    from pegboard.contract.callblocks import counted as counted
+    from pegboard.contract.callblocks import default_block as default_block
+    from pegboard.contract.callblocks import given_block as given_block
+    from pegboard.contract.callblocks import lines_of as lines_of
+    from pegboard.contract.callblocks import one_line as one_line
+    from pegboard.contract.callblocks import subject_of as subject_of
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path

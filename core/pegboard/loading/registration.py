@@ -169,7 +169,8 @@ class Registry:
         function = self._functions[registrant.key, hook]
         said = self._config.plugins.get(registrant.table or registrant.name)
         wish = getattr(function, "pegboard_timeout_s", None)
-        limits = (said.timeout_s if said else None, wish, self._config.hook_timeout_s)
+        own = mark_of(getattr(self._pluggy.hook, hook).spec.function).limit_s
+        limits = (said.timeout_s if said else None, wish, own, self._config.hook_timeout_s)
         return Implementation(
             key=registrant.key,
             plugin=registrant.name,

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
+from pegboard.contract.blocks import DISPLAY, Block
 from pegboard.contract.results import Attachment, ToolResult
 from pegboard.engine.content.attachments import MEDIA_LIMIT_BYTES
 from pegboard.engine.content.truncate import limit_output
 from pegboard.errors import ToolError
-from pegboard.schema.wire import encode
+from pegboard.schema.wire import encode, to_json
 
 TITLE_LETTERS = 500
 FACTS_BYTES = 4 << 20
@@ -32,11 +33,13 @@ async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> To
         _checked(result.metadata, Mapping, "metadata"),
         _checked(result.attachments, tuple | list, "attachments"),
     )
+    shown = _checked(result.display, Block | None, "display")
+    own = metadata if shown is None else {**metadata, DISPLAY: to_json(shown)}
     kept, missing = _fitting(files)
     plain = ToolResult(
         output=clean_text("\n\n".join((output, *missing))),
         title=clean_title(title),
-        metadata=clean_facts(metadata),
+        metadata=clean_facts(own),
         attachments=kept,
     )
     return await limit_output(plain, output_dir=output_dir, hint=hint)

@@ -1,0 +1,90 @@
+"""A block as lines of styled text: what a terminal, a page and a file draw it from."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from pegboard.cli.difflines import diff_rows
+from pegboard.cli.visibletext import visible
+from pegboard.contract.blocks import Block, Span, SpanLine
+from pegboard.contract.callblocks import lines_of
+
+LINE_LETTERS = 2000
+"""What is shown of a line: programs write lines of megabytes."""
+BETWEEN_COLUMNS = "  "
+_CELL_LETTERS = 60
+
+Folding = Literal["folded", "whole"]
+
+
+class Folded(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines that are shown, and how many are not."""
+
+    lines: tuple[SpanLine, ...]
+    hidden: int = 0
+
+
+def block_lines(block: Block, folding: Folding = "folded") -> Folded:
+    """The lines of a block but its title; no text in it is obeyed by a terminal."""
+    every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
+    every += lines_of(block.markdown) if block.markdown else ()
+    hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
+    kept: Sequence[SpanLine] = every
+    if hidden:
+        kept = every[hidden:] if block.keep == "tail" else every[: len(every) - hidden]
+    longest = LINE_LETTERS if folding == "folded" else None
+    return Folded(lines=tuple(shown_line(line, longest) for line in kept), hidden=hidden)
+
+
+def note_of(hidden: int, way: str = "") -> SpanLine:
+    """The line that says how many lines are not shown."""
+    more = "line" if hidden == 1 else "lines"
+    return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
+
+
+def with_note(block: Block, folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
+    """The lines with the note where the missing ones are."""
+    if not folded.hidden:
+        return folded.lines
+    note = note_of(folded.hidden, way)
+    return (note, *folded.lines) if block.keep == "tail" else (*folded.lines, note)
+
+
+def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
+    """The line in letters that no terminal obeys, cut where it has more than so many."""
+    return tuple(_shown(line, longest))
+
+
+def plain_line(line: SpanLine) -> str:
+    """The line without its styles."""
+    return "".join(span.text for span in line)
+
+
+def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
+    room = sum(len(span.text) for span in line) if longest is None else longest
+    for span in line:
+        text = visible(span.text[: room + 1].replace("\n", "⏎").expandtabs(4))
+        if len(span.text) > room:
+            yield Span(text[:room] + "…", span.style)
+            return
+        room -= len(span.text)
+        yield Span(text, span.style)
+
+
+def _rows(table: Sequence[Sequence[str]]) -> Iterable[SpanLine]:
+    """The rows of a table in columns; the first is its head."""
+    cells = [
+        [visible(" ".join(cell[: _CELL_LETTERS + 1].split())) for cell in row] for row in table
+    ]
+    wide = max(map(len, cells), default=0)
+    widths = [max(len(row[n]) for row in cells if n < len(row)) for n in range(wide)]
+    for number, row in enumerate(cells):
+        padded = (cell.ljust(widths[n]) for n, cell in enumerate(row))
+        text = BETWEEN_COLUMNS.join(padded).rstrip()
+        yield (Span(text, "plain" if number else "bold"),)
+
+
+def _cell(text: str) -> str:
+    line = " ".join(text[:LINE_LETTERS].split())
+    return visible(line if len(line) <= _CELL_LETTERS else line[: _CELL_LETTERS - 1] + "…")

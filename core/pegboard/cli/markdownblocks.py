@@ -1,0 +1,101 @@
+"""Markdown that is still being written, cut into the blocks that are finished."""
+
+import re
+from collections.abc import Iterator
+
+LONGEST_BLOCK = 64_000
+"""Letters after which a block counts as finished, so that none grows without end."""
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
+_HEADING = re.compile(r" {0,3}#{1,6}\s")
+
+
+class MarkdownBlocks:
+    """Takes text in pieces and gives each paragraph, list, table and fenced code once.
+
+    Every line is looked at once, however small the pieces are.
+    """
+
+    def __init__(self) -> None:
+        self._line: list[str] = []
+        self._block: list[str] = []
+        self._fence = ""
+        self._blank = False
+        self._letters = 0
+
+    def feed(self, piece: str) -> Iterator[str]:
+        """The blocks that are finished with this piece."""
+        first, *others = piece.split("\n")
+        self._line.append(first)
+        for line in others:
+            whole = "".join(self._line)
+            self._line = [line]
+            yield from self._take(whole)
+
+    def flush(self) -> Iterator[str]:
+        """What is left, as a block; then all is as at the beginning."""
+        line, self._line = "".join(self._line), []
+        if line:
+            yield from self._take(line)
+        yield from self._end()
+        self._fence = ""
+
+    def tail(self, lines: int, letters: int) -> str:
+        """The end of what is not yet finished: at most so many lines, and letters of the last."""
+        last, room = [], letters
+        for piece in reversed(self._line):
+            last.append(piece[-room:])
+            room -= len(last[-1])
+            if room <= 0:
+                break
+        return "\n".join([*self._block[1 - lines :], "".join(reversed(last))][-lines:])
+
+    def _take(self, line: str) -> Iterator[str]:
+        if self._fence:
+            yield from self._in_fence(line)
+            return
+        fence = _FENCE.match(line)
+        if not line.strip():
+            if self._block and _LIST.match(self._block[0]):
+                self._blank = True  # a list goes on behind empty lines
+                self._put(line)
+            else:
+                yield from self._end()
+            return
+        if self._blank and not (line[:1].isspace() or _LIST.match(line)):
+            yield from self._end()
+        indented = bool(self._block) and line[:1].isspace()
+        if (fence and not indented) or _HEADING.match(line):
+            yield from self._end()
+        self._put(line)
+        if fence:
+            self._fence = fence[1]
+        elif _HEADING.match(line) or self._letters > LONGEST_BLOCK:
+            yield from self._end()
+
+    def _in_fence(self, line: str) -> Iterator[str]:
+        self._put(line)
+        closing = line.strip()
+        if closing.startswith(self._fence) and not closing.strip(self._fence[0]):
+            self._fence = ""
+            if not _LIST.match(self._block[0]):
+                yield from self._end()
+        elif self._letters > LONGEST_BLOCK:
+            yield from self._cut_fence()
+
+    def _cut_fence(self) -> Iterator[str]:
+        """What a long fence has so far as a block of its own; the rest opens one like it."""
+        opening = self._block[0]
+        self._put(self._fence)
+        yield from self._end()
+        self._put(opening)
+
+    def _put(self, line: str) -> None:
+        self._block.append(line)
+        self._letters += len(line) + 1
+
+    def _end(self) -> Iterator[str]:
+        block = "\n".join(self._block).rstrip()
+        self._block, self._blank, self._letters = [], False, 0
+        if block.strip():
+            yield block

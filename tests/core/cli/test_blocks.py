@@ -1,0 +1,177 @@
+"""Blocks of tool calls: who makes them, how they are stored, and as which lines they are drawn."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pegboard import Block, Span, ToolResult, hookimpl, tool
+from pegboard.cli.blocklines import block_lines, plain_line, with_note
+from pegboard.cli.difflines import diff_rows
+from pegboard.contract import hookspecs
+from pegboard.contract.callblocks import given_block
+from pegboard.embedding import CallBlocks
+from pegboard.kit import default_block
+from pegboard.schema.part import Completed, CompletedSpan, ToolPart
+from pegboard.schema.prompt import TextInput
+from played import Played, ToolsPlugin, call, calls, opened, text
+
+DIFF = """--- calc.py
++++ calc.py
+@@ -1,2 +1,2 @@
+ def add(a, b):
+-    return a - b
+\\ No newline at end of file
++    return a + b
+@@ -9,2 +9,2 @@
+ x
+--- y
++-- z
+"""
+HOSTILE = "a\x1b]52;c;aGk=\x07b\x9b2Jc\u202ed\re"
+
+
+def part(tool: str = "weather", output: str = "sun", **metadata: Any) -> ToolPart:
+    span = CompletedSpan(start=1, end=2)
+    state = Completed(
+        input={"city": "Oslo"}, output=output, title="", metadata=dict(metadata), time=span
+    )
+    return ToolPart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", call_id="c1", tool=tool, state=state
+    )
+
+
+def drawn(block: Block) -> list[str]:
+    return [plain_line(line) for line in with_note(block, block_lines(block))]
+
+
+def test_a_diff_has_the_numbers_of_its_lines_and_no_marks_of_the_format() -> None:
+    assert drawn(Block(diff=DIFF)) == [
+        "1   def add(a, b):",
+        "2 -     return a - b",
+        "2 +     return a + b",
+        "⋯",
+        " 9   x",
+        "10 - -- y",
+        "10 + -- z",
+    ]
+
+
+def test_the_words_that_changed_within_a_line_are_marked() -> None:
+    rows = list(diff_rows(DIFF))
+
+    assert [span.text for span in rows[1] if span.style == "removed_word"] == ["-"]
+    assert [span.text for span in rows[2] if span.style == "added_word"] == ["+"]
+
+
+def test_a_diff_of_several_files_names_each() -> None:
+    both = DIFF + DIFF.replace("calc.py", "other.py")
+
+    assert [line for line in drawn(Block(diff=both, fold=99)) if ".py" in line] == [
+        "calc.py",
+        "other.py",
+    ]
+
+
+def test_a_fold_says_how_much_it_hides_at_the_end_where_it_hides_it() -> None:
+    lines = tuple((Span(str(number)),) for number in range(5))
+
+    assert drawn(Block(lines=lines, fold=2)) == ["0", "1", "… 3 more lines"]
+    assert drawn(Block(lines=lines, fold=2, keep="tail")) == ["… 3 more lines", "3", "4"]
+    assert len(block_lines(Block(lines=lines, fold=2), "whole").lines) == 5
+
+
+def test_a_table_stands_in_columns() -> None:
+    assert drawn(Block(table=(("name", "n"), ("a", "10"), ("long name", "2")))) == [
+        "name       n",
+        "a          10",
+        "long name  2",
+    ]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        Block(lines=((Span(HOSTILE),),)),
+        Block(table=((HOSTILE,),)),
+        Block(diff=f"--- a\n+++ a\n@@ -1 +1 @@\n-{HOSTILE}\n+b"),
+        Block(markdown=HOSTILE),
+    ],
+)
+def test_nothing_in_a_block_moves_a_terminals_cursor(block: Block) -> None:
+    text = "".join(drawn(block))
+
+    assert text.isprintable()
+
+
+def test_a_line_of_megabytes_is_cut() -> None:
+    assert len(drawn(Block(lines=((Span("x" * 10_000_000),),)))[0]) < 3000
+
+
+@tool
+async def weather(city: str) -> ToolResult:
+    """Tell the weather."""
+    shown = Block(title=city, lines=((Span("sunny", "done"),),))
+    return ToolResult(output="it is sunny", display=shown)
+
+
+class Draws:
+    """Draws calls, or fails at it."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+        self.asked = 0
+
+    @hookimpl
+    def render_tool(self, part: ToolPart, width: int) -> object:
+        self.asked += 1
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+async def test_what_a_tool_displays_is_stored_for_people_and_kept_from_models(
+    tmp_path: Path,
+) -> None:
+    provider = Played(calls(call("weather", '{"city": "Oslo"}')), text("done"))
+
+    async with opened(tmp_path, provider, ToolsPlugin(weather)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, (TextInput(text="hi"),), model="played/m")
+        turns = await app.turns(session.id)
+
+    found = next(part for turn in turns for part in turn.parts if isinstance(part, ToolPart))
+    assert given_block(found) == Block(title="Oslo", lines=((Span("sunny", "done"),),))
+    assert "sunny" in str(provider.requests[-1].messages)
+    assert "Block" not in str(provider.requests[-1].messages)
+    assert "'done'" not in str(provider.requests[-1].messages)
+
+
+async def test_a_plugins_block_comes_before_the_tools_own_and_is_made_once(tmp_path: Path) -> None:
+    draws = Draws(Block(title="drawn"))
+    async with opened(tmp_path, Played(), draws) as app:
+        blocks = CallBlocks(app.hooks)
+        shown = part(display={"title": "given"})
+
+        first, second = await blocks.block(shown, 80), await blocks.block(shown, 80)
+
+    assert (first, second, draws.asked) == (Block(title="drawn"), first, 1)
+    assert app.hooks.has(hookspecs.render_tool)
+
+
+@pytest.mark.parametrize("answer", [ValueError("no"), "a text", 7, Block(title=3)])  # type: ignore[arg-type]
+async def test_a_renderer_that_fails_is_named_and_the_call_is_shown_all_the_same(
+    tmp_path: Path, answer: object
+) -> None:
+    async with opened(tmp_path, Played(), Draws(answer)) as app:
+        block = await CallBlocks(app.hooks).block(part(), 80)
+        failures = app.failures
+
+    assert block == default_block(part())
+    assert [failure.hook for failure in failures] == ["render_tool"]
+    assert "Draws" in failures[0].message
+
+
+def test_a_stored_display_that_is_none_counts_as_absent() -> None:
+    assert given_block(part(display={"title": 3})) is None
+    assert given_block(part(display="nonsense")) is None
