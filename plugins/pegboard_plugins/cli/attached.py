@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 
+from pegboard import Block
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import AbortedError, NotFoundError, TimeLimitError
-from pegboard.kit import nearest_names
+from pegboard.kit import default_block, given_block, nearest_names
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -170,6 +171,10 @@ class AttachedEngine:
         except (ServerError, TimeLimitError):
             pass
         return False
+
+    async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
+        """The block that the tool gave, or the one that any call has: plugins are the server's."""
+        return given_block(part) or default_block(part)
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
         """Allow what waits, and the like of it."""

@@ -5,9 +5,11 @@ from typing import Protocol
 
 import msgspec
 
+from pegboard import Block
 from pegboard.embedding import Subscription
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
+from pegboard.schema.part import ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
@@ -99,6 +101,10 @@ class Engine(Protocol):
 
     async def abort(self, session_id: str) -> bool:
         """Stop what runs in the session; False when nothing could be stopped."""
+        ...
+
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """What is shown of a tool call."""
         ...
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:

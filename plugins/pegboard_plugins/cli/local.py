@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.embedding import Subscription
+from pegboard import Block
+from pegboard.embedding import CallBlocks, Subscription
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
+from pegboard.schema.part import ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
@@ -21,6 +23,7 @@ class LocalEngine:
 
     def __init__(self, app: "App") -> None:
         self._app = app
+        self._blocks = CallBlocks(app.hooks)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -94,6 +97,10 @@ class LocalEngine:
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run."""
         return await self._app.abort(session_id)
+
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """The block of the App's plugins."""
+        return await self._blocks.block(part, width)
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
         """Allow what waits, and the like of it."""

@@ -1,12 +1,13 @@
 """What is shown of a turn: pure functions from the protocol's values to lines of text."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pegboard.cli import exposed, visible
+from pegboard import Block, Span
+from pegboard.cli import block_lines, exposed, plain_line, visible, with_note
+from pegboard.kit import counted, default_block, subject_of
+from pegboard.kit import one_line as first_line
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.permission import PermissionRequest
@@ -17,44 +18,31 @@ Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"
 ]
 
-TAIL_LINES = 10
-"""Lines of a command's output that are shown: the end says how it went."""
 DIFF_LINES = 60
 """Lines of a diff that are shown; `git diff` has all."""
-ERROR_LINES = 5
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
-_SUBJECTS = ("command", "pattern", "filePath")
-"""Arguments that say what a call is about; the first of them that is a text does."""
-_MARKS: dict[str, tuple[str, Style]] = {
-    "completed": ("[x]", "done"),
-    "in_progress": ("[>]", "active"),
-    "cancelled": ("[-]", "dim"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line for the screen: `head` stands out before `text`."""
+    """One line for the screen: `head` stands out before `text`, or `spans` have all of it."""
 
-    text: str
+    text: str = ""
     head: str = ""
     style: Style = "plain"
     indent: int = 0
+    spans: tuple[Span, ...] = ()
 
     def plain(self) -> str:
         """The line without any colour."""
-        return (
-            "  " * self.indent + (f"{self.head} {self.text}" if self.head else self.text)
-        ).rstrip(" ")
+        text = plain_line(self.spans) or self.text
+        return ("  " * self.indent + (f"{self.head} {text}" if self.head else text)).rstrip(" ")
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
     """The first line, cut at `width` characters; an ellipsis says that there is more."""
-    first, _, rest = text.strip().partition("\n")
-    if len(first) > width:
-        return visible(first[: width - 1]) + "…"
-    return visible(first) + (" …" if rest else "")
+    return visible(first_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
@@ -64,15 +52,25 @@ def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
     )
 
 
-def tool_detail(part: ToolPart, *, indent: int = 0) -> tuple[Line, ...]:
-    """What a call came to, when that is worth more than its head."""
-    match part.state:
-        case Failed(error=error):
-            return tail(error, limit=ERROR_LINES, style="error", indent=indent, from_end=False)
-        case Completed(metadata=metadata, output=output):
-            return _result(metadata, output, indent)
-        case _:
-            return ()
+def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) -> tuple[Line, ...]:
+    """What a call came to, by its block, when that is worth more than its head."""
+    if not isinstance(part.state, Completed | Failed):
+        return ()
+    drawn = block or default_block(part)
+    return (*_addition(drawn.title, subject_of(part.state.input), indent), *_body(drawn, indent))
+
+
+def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
+    """What a block's title says beyond the head, which is on the screen since the call began."""
+    more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
+    return (Line(text=visible(more), style="dim", indent=indent),) if more else ()
+
+
+def _body(block: Block, indent: int) -> tuple[Line, ...]:
+    if not block.fold:
+        return ()
+    lines = with_note(block, block_lines(block))
+    return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
 def tail(
@@ -90,16 +88,14 @@ def tail(
 
 
 def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[Line, ...]:
-    """A unified diff, each line in the style of its kind."""
-    lines = tail(diff, limit=limit, style="plain", indent=indent, from_end=False)
-    return tuple(
-        Line(text=line.text, style=_diff_style(line), indent=line.indent) for line in lines
-    )
+    """A unified diff with the numbers of its lines, and marks at the words that changed."""
+    return _body(Block(diff=diff, fold=max(limit, 1)), indent)
 
 
-def todo_lines(todos: Iterable[Mapping[str, Any]], *, indent: int = 0) -> tuple[Line, ...]:
-    """A list of todos with their marks."""
-    return tuple(_todo(todo, indent) for todo in todos)
+def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
+    """All of a diff, with nothing cut."""
+    lines = block_lines(Block(diff=diff), "whole").lines
+    return tuple(Line(spans=line, indent=indent) for line in lines)
 
 
 def failure_text(failure: Failure) -> str:
@@ -125,12 +121,6 @@ def usage_line(cost: float | None, tokens: Tokens, *, steps: int, seconds: float
     return Line(text=" · ".join(facts), style="dim")
 
 
-def counted(number: int, thing: str) -> str:
-    """`1 file`, `2 files`, `3 matches`."""
-    plural = "es" if thing.endswith("ch") else "s"
-    return f"{number:,} {thing}{'' if number == 1 else plural}"
-
-
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """A permission request in full: nothing that is approved may be hidden or cut."""
     head = Line(head="permission", text=visible(request.permission), style="warning")
@@ -140,7 +130,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     if isinstance(command, str) and not any(text.endswith(command) for text in request.patterns):
         whole = (Line(text="of the command", style="dim", indent=1), *_in_full(command))
     diff = request.metadata.get("diff")
-    changes = diff_lines(diff, limit=len(diff), indent=1) if isinstance(diff, str) else ()
+    changes = whole_diff(diff, indent=1) if isinstance(diff, str) else ()
     lasts = (Line(text="it goes on in the background", style="warning", indent=1),)
     background = lasts if request.metadata.get("background") is True else ()
     reason = request.metadata.get("reason")
@@ -187,59 +177,4 @@ def question_lines(question: Question) -> tuple[Line, ...]:
 
 
 def _subject(part: ToolPart, directory: Path) -> str:
-    arguments = part.state.input
-    if "subagent_type" in arguments:
-        return one_line(f"{arguments['subagent_type']}: {arguments.get('description', '')}")
-    if "todos" in arguments:
-        return ""  # they are shown with the answer
-    for value in map(arguments.get, _SUBJECTS):
-        if isinstance(value, str):
-            return one_line(_inside(value, directory))
-    return one_line(json.dumps(arguments, ensure_ascii=False)) if arguments else ""
-
-
-def _inside(value: str, directory: Path) -> str:
-    prefix = f"{directory}/"
-    return value.removeprefix(prefix)
-
-
-def _result(metadata: Mapping[str, Any], output: str, indent: int) -> tuple[Line, ...]:
-    """What the protocol's clients show of an answer, by what its metadata have."""
-    match metadata:
-        case {"exit": _} | {"output": str()}:
-            text = metadata.get("output")
-            shown = tail(text if isinstance(text, str) else output, limit=TAIL_LINES, indent=indent)
-            return (*shown, *_exit_line(metadata, indent))
-        case {"diff": str(diff)}:
-            return diff_lines(diff, indent=indent)
-        case {"todos": [*todos]}:
-            return todo_lines((todo for todo in todos if isinstance(todo, dict)), indent=indent)
-        case {"count": int(count)}:
-            return (Line(text=counted(count, "file"), style="dim", indent=indent),)
-        case {"matches": int(count)}:
-            return (Line(text=counted(count, "match"), style="dim", indent=indent),)
-    return ()
-
-
-def _exit_line(metadata: Mapping[str, Any], indent: int) -> Sequence[Line]:
-    code = metadata.get("exit")
-    return [Line(text=f"exit {code}", style="error", indent=indent)] if code else []
-
-
-def _todo(todo: Mapping[str, Any], indent: int) -> Line:
-    mark, style = _MARKS.get(str(todo.get("status")), ("[ ]", "plain"))
-    return Line(head=mark, text=one_line(str(todo.get("content", ""))), style=style, indent=indent)
-
-
-def _diff_style(line: Line) -> Style:
-    if line.style == "dim" or line.text.startswith(("+++", "---", "Index", "===", "diff ")):
-        return "dim"
-    match line.text[:1]:
-        case "+":
-            return "added"
-        case "-":
-            return "removed"
-        case "@":
-            return "hunk"
-        case _:
-            return "plain"
+    return visible(subject_of(part.state.input).replace(f"{directory}/", "", 1))

@@ -1,14 +1,17 @@
 """Where a turn is shown: plain streams, or a terminal with colours and a spinner."""
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from pegboard.cli import visible
+from pegboard.cli import PALETTE, MarkdownBlocks, visible
 from pegboard_plugins.cli.render import Line, Style
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.status import Status
+
+    from pegboard.cli import Pen
 
 _STYLES: dict[Style, str] = {
     "plain": "",
@@ -100,31 +103,39 @@ class PlainScreen:
 
 
 class TerminalScreen:
-    """A terminal: the answer as it comes, colours, and a spinner while nothing else moves."""
+    """A terminal: Markdown as it is finished, colours, and a spinner while nothing else moves."""
 
     def __init__(self, out: TextIO, err: TextIO, *, colours: bool) -> None:
         self._out = out
         self._err = err
         self._colours = colours
         self._console: Console | None = None
+        self._pen: Pen | None = None
+        self._markdown = MarkdownBlocks()
+        self._blocks = 0
         self._status: Status | None = None
         self._at_line_start = True
         self._is_answer: bool | None = None
 
     def stream(self, text: str) -> None:
-        """Write the piece at once."""
+        """Write the paragraphs, lists and pieces of code that are finished with it."""
         self._turn_to(is_answer=True)
-        self._write(visible(text))
+        self._write_blocks(self._markdown.feed(text))
 
     def answer(self, text: str, *, streamed: str) -> None:
         """Write what is missing of the block, or all of it when a filter has changed it."""
         self._turn_to(is_answer=True)
-        if text.startswith(streamed):
-            self._write(visible(text[len(streamed) :]))
+        seen = streamed.rstrip()
+        if text.startswith(seen):
+            self._write_blocks(self._markdown.feed(text[len(streamed) :]))
         else:
-            self.line(Line(text="a plugin has changed this text:", style="dim"))
-            self._write(visible(text))
-        self._end_line()
+            self._markdown = MarkdownBlocks()
+            if self._blocks:
+                self.line(Line(text="a plugin has changed this text:", style="dim"))
+                self._turn_to(is_answer=True)
+            self._write_blocks(self._markdown.feed(text))
+        self._write_blocks(self._markdown.flush())
+        self._blocks = 0
 
     def line(self, line: Line) -> None:
         """Write the line in its style."""
@@ -137,6 +148,9 @@ class TerminalScreen:
         if line.head:
             text.append(line.head, style=self._styled(f"bold {style}"))
             text.append(f" {line.text}" if line.text else "")
+        elif line.spans:
+            for span in line.spans:
+                text.append(span.text, style=self._styled(PALETTE[span.style]))
         else:
             text.append(line.text, style=style)
         self._open_console().print(text, soft_wrap=True)
@@ -160,8 +174,9 @@ class TerminalScreen:
             self._status.update(visible(text))
 
     def close(self) -> None:
-        """Take the spinner away and end the line."""
+        """Take the spinner away and end what was begun."""
         self._stop_spinner()
+        self._write_blocks(self._markdown.flush())
         self._end_line()
 
     def _styled(self, style: str) -> str:
@@ -170,11 +185,29 @@ class TerminalScreen:
     def _turn_to(self, *, is_answer: bool) -> None:
         """Set the answer and the work apart by an empty line."""
         self._stop_spinner()
+        if not is_answer:
+            self._write_blocks(self._markdown.flush())
+            self._blocks = 0
         if self._is_answer is not None and self._is_answer != is_answer:
             self._end_line()
             self._err.write("\n")
             self._err.flush()
         self._is_answer = is_answer
+
+    def _write_blocks(self, blocks: Iterable[str]) -> None:
+        for block in blocks:
+            width = shutil.get_terminal_size().columns
+            rows = self._open_pen().markdown(block, width)
+            self._write("\n" * bool(self._blocks) + "\n".join(rows) + "\n")
+            self._blocks += 1
+
+    def _open_pen(self) -> "Pen":
+        """Rich's Markdown, loaded with the first block that is finished."""
+        if self._pen is None:
+            from pegboard.cli import Pen
+
+            self._pen = Pen(colours="standard" if self._colours else "none")
+        return self._pen
 
     def _write(self, text: str) -> None:
         if text:

@@ -120,7 +120,7 @@ def lock(directory: Path, file: Path | None) -> None:
     """
     from pegboard.cli import visible
     from pegboard.embedding import write_lock
-    from pegboard_plugins.cli.render import counted
+    from pegboard.kit import counted
 
     decision = run_async(_decision(directory, _places()))
     target = file or decision.root / LOCK
@@ -184,7 +184,7 @@ def _places() -> "Places":
 
 def _show(decision: "Decision", difference: str) -> None:
     from pegboard.cli import visible
-    from pegboard_plugins.cli.render import Line, diff_lines
+    from pegboard_plugins.cli.render import Line, whole_diff
     from pegboard_plugins.cli.screen import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
@@ -195,7 +195,7 @@ def _show(decision: "Decision", difference: str) -> None:
             _show_scan(screen, scans[path])
         for text in _redirections(path, decision.files[path]):
             screen.line(Line(text=visible(text), style="warning", indent=1))
-    for line in diff_lines(difference, limit=len(difference)):
+    for line in whole_diff(difference):
         screen.line(line)
     screen.close()
 

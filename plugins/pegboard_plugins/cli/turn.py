@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from pegboard.cli import CUT, Exit, complain, exit_of_answer
 from pegboard.embedding import Subscription
 from pegboard.errors import AbortedError
-from pegboard.schema.event import PermissionAsked, QuestionAsked
+from pegboard.schema.event import Event, PartUpdated, PermissionAsked, QuestionAsked
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import TextPart
+from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest
 from pegboard_plugins.cli.engine import Engine, Prompt
@@ -118,7 +118,8 @@ async def take_turn(
     replies, answers = Replies(), engine.subscribe()
     hearing = asyncio.create_task(replies.hear(answers))
     asking = _Asking(ask, prompting, replies) if ask else None
-    watching = asyncio.create_task(_watch(subscription, view, tally, asking))
+    drawing = _Drawing(engine, view)
+    watching = asyncio.create_task(_watch(subscription, drawing, tally, asking))
     with _stopped_by(stop, prompt.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
@@ -159,8 +160,27 @@ class _Asking:
             await _end(asking, answered)
 
 
+class _Drawing:
+    """Shows events, each call that has ended by its block."""
+
+    def __init__(self, engine: Engine, view: View) -> None:
+        self._engine = engine
+        self.view = view
+
+    async def show(self, event: Event) -> None:
+        """Show the event, behind the block that it needs."""
+        match event.properties:
+            case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
+                if self.view.width:
+                    block = await self._engine.block(part, self.view.width)
+                    self.view.drawn(part.id, block)
+            case _:
+                pass
+        self.view.show(event)
+
+
 async def _watch(
-    subscription: Subscription, view: View, tally: Tally, asking: _Asking | None
+    subscription: Subscription, drawing: _Drawing, tally: Tally, asking: _Asking | None
 ) -> None:
     """Show all events until the subscription is closed; the view hears of every silence."""
     while True:
@@ -168,13 +188,13 @@ async def _watch(
             async with asyncio.timeout(QUIET_S):
                 events = await subscription.batch()
         except TimeoutError:
-            view.show_quiet()
+            drawing.view.show_quiet()
             continue
         if not events:
             return
         for event in events:
             tally.note(event)
-            view.show(event)
+            await drawing.show(event)
             match event.properties:
                 case PermissionAsked(request=asked) | QuestionAsked(request=asked) if asking:
                     if tally.depth(asked.session_id) is not None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from time import time
 
+from pegboard import Block
 from pegboard.cli import visible
 from pegboard.schema.event import (
     Event,
@@ -37,6 +38,11 @@ class Viewer:
         self._streamed: dict[str, str] = {}
         self._running: dict[str, ToolPart] = {}
         self._last_head = ""
+        self._blocks: dict[str, Block] = {}
+
+    def drawn(self, part_id: str, block: Block) -> None:
+        """Take the block by which a call that has ended is shown; its event comes next."""
+        self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:
         """Show what the event says, if it is about this turn."""
@@ -120,7 +126,7 @@ class Viewer:
 
     def _show_end(self, part: ToolPart, depth: int) -> None:
         started = self._running.pop(part.id, None)
-        detail = tool_detail(part, indent=depth + 1)
+        detail = tool_detail(part, self._blocks.pop(part.id, None), indent=depth + 1)
         if started is None or (detail and self._last_head != part.id):
             self._show_head(part, depth)
         for line in detail:

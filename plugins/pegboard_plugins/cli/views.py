@@ -1,5 +1,6 @@
 """The two ways to report a prompt: to a person, and as JSON records to a program."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from time import monotonic
@@ -7,6 +8,7 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
+from pegboard import Block
 from pegboard.cli import Exit, visible
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.wire import to_json
@@ -36,6 +38,15 @@ class View(Protocol):
 
     def begin(self, tally: Tally, directory: Path) -> None:
         """The session is known; `tally` is told each event before it is shown."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """The columns for the blocks of tool calls; 0 where none is shown."""
+        ...
+
+    def drawn(self, part_id: str, block: Block) -> None:
+        """The block of a call that has ended, before the event that says so."""
         ...
 
     def show(self, event: Event) -> None:
@@ -68,6 +79,16 @@ class TextView:
         """Show from here on."""
         self._tally = tally
         self._viewer = Viewer(self.screen, tally, directory)
+
+    @property
+    def width(self) -> int:
+        """The terminal's columns."""
+        return shutil.get_terminal_size().columns
+
+    def drawn(self, part_id: str, block: Block) -> None:
+        """Keep the block for the event."""
+        if self._viewer:
+            self._viewer.drawn(part_id, block)
 
     def show(self, event: Event) -> None:
         """Show the event."""
@@ -108,6 +129,14 @@ class JsonView:
         """Write records of this session from here on."""
         self._tally = tally
         self._records = Records(self._out, tally)
+
+    @property
+    def width(self) -> int:
+        """None: a program reads what the call answered."""
+        return 0
+
+    def drawn(self, part_id: str, block: Block) -> None:
+        """Nothing: no block is asked for."""
 
     def show(self, event: Event) -> None:
         """Write the event's record, if it has one."""

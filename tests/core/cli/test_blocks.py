@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pegboard import Block, Span, ToolResult, hookimpl, tool
-from pegboard.cli.blocklines import block_lines, plain_line, with_note
+from pegboard.cli import block_lines, plain_line, with_note
 from pegboard.cli.difflines import diff_rows
 from pegboard.contract import hookspecs
 from pegboard.contract.callblocks import given_block

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pegboard.cli import Pen
 from pegboard.cli.markdownblocks import LONGEST_BLOCK, MarkdownBlocks
-from pegboard.cli.pen import Pen
 
 TEXT = """# Title
 A paragraph

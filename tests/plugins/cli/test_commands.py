@@ -145,7 +145,7 @@ async def test_code_is_shown_before_it_is_trusted(pegboard: CommandLine) -> None
     assert "nobody is there to be asked" in refused.err
     assert "imports pegboard, subprocess" in refused.out
     assert "runs a process" in refused.out
-    assert "+def hello(name: str) -> str:" in refused.out
+    assert "+ def hello(name: str) -> str:" in refused.out
     assert (allowed.code, again.code) == (0, 0)
     assert again.out == "trusted: nothing has changed\n"
     assert "tool/hello.py" in listed.out
@@ -159,8 +159,8 @@ async def test_a_changed_file_asks_again_and_shows_the_difference(pegboard: Comm
     asked = await pegboard("trust", "allow")
 
     assert asked.code == 3
-    assert '-    subprocess.run(["true"])' in asked.out
-    assert '+    subprocess.run(["false"])' in asked.out
+    assert '-     subprocess.run(["true"])' in asked.out
+    assert '+     subprocess.run(["false"])' in asked.out
 
 
 @pytest.mark.parametrize(("key", "code"), [("y\n", 0), ("\n", 3)])

@@ -16,7 +16,7 @@ async def test_the_demo_mends_the_project_and_leaves_nothing(pegboard: CommandLi
 
     assert done.code == 0
     assert "FAILED (failures=2)" in done.err
-    assert "+    share, rest = divmod(total_cents, people)" in done.err
+    assert "+     share, rest = divmod(total_cents, people)" in done.err
     assert done.err.endswith("\nOK\n")
     assert "split()" in done.out
     assert "\x1b" not in done.err + done.out

@@ -94,10 +94,27 @@ def test_a_terminal_gets_the_text_as_it_comes() -> None:
 
 
 def test_a_text_that_a_filter_changed_is_shown_again_on_a_terminal() -> None:
+    streamed = delta("key 123\n\nend")
+
+    out, err = on_terminal(said(answer()), text(""), streamed, text("key ***\n\nend", end=2))
+
+    assert out == "key 123\nkey ***\n\nend\n"
+    assert "a plugin has changed this text:" in err
+
+
+def test_a_text_that_a_filter_changed_before_any_of_it_was_seen_is_shown_once() -> None:
     out, err = on_terminal(said(answer()), text(""), delta("key 123"), text("key ***", end=2))
 
-    assert out == "key 123\nkey ***\n"
-    assert "a plugin has changed this text:" in err
+    assert out == "key ***\n"
+    assert "a plugin has changed this text:" not in err
+
+
+def test_a_text_without_its_last_blanks_is_no_other_text() -> None:
+    changed = delta("one\n\ntwo \n"), text("one\n\ntwo", end=2)
+
+    _, err = on_terminal(said(answer()), text(""), *changed)
+
+    assert "a plugin has changed this text:" not in err
 
 
 def test_a_terminal_does_not_obey_the_model() -> None:
@@ -226,12 +243,10 @@ def test_the_spinner_names_what_runs_and_never_writes_over_text(
         tally.note(each)
         viewer.show(each)
 
-    viewer.show_quiet()
-    assert err.getvalue() == ""
-
     viewer.show(call())
     viewer.show_quiet()
     screen.close()
+    assert out.getvalue() == "half a line\n"
     assert err.getvalue().startswith("\nbash ls\n")
     assert "⠋ bash" in err.getvalue()
 
