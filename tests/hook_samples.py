@@ -20,10 +20,10 @@ from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
 from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.workspace import Workspace
-from pegboard_plugins import auth, sandbox, server, websearch
+from pegboard_plugins import auth, chat, sandbox, server, websearch
 from session_views import MODEL, view
 
-BRINGING = (auth, sandbox, server, websearch)
+BRINGING = (auth, chat, sandbox, server, websearch)
 """The built-in plugins that bring hooks."""
 _BROUGHT = [module for plugin in BRINGING for module in plugin.register_hooks()]
 SPECS: dict[str, Callable[..., Any]] = {
@@ -110,6 +110,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "register_logins": {"config": Config()},
     "register_search_backends": {"config": Config()},
     "services": {"app": object()},
+    "register_slash": {},
+    "register_keys": {},
+    "register_themes": {},
+    "status_items": {"state": chat.ChatState(directory=Path("/project"))},
+    "footer_widget": {"state": chat.ChatState(directory=Path("/project"))},
+    "complete": {"kind": "@", "text": "a", "directory": Path("/project")},
     "config_load": {"config": Config()},
     "chat_message": {"session": VIEW, "message": TURN},
     "chat_messages_transform": {"session": VIEW, "messages": (TURN,)},

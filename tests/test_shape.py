@@ -40,6 +40,7 @@ MAY_CATCH_ALL = {
     "pegboard/storage/writerthread.py",  # the outermost frame of the thread that writes
     "pegboard/testing/finding.py",  # where a suite checks what an author has written
     "pegboard/engine/toolcall.py",  # the outermost frame of a tool call
+    "pegboard_plugins/chat/guests.py",  # where a plugin's command or key of the chat is called
     "pegboard_plugins/server/guard.py",  # the outermost frame of the server
 }
 
@@ -53,6 +54,7 @@ HEAVY = {
     "litellm",
     "lsprotocol",
     "openai",
+    "prompt_toolkit",
     "pydantic",
     "pygls",
     "rich",

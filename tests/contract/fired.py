@@ -10,6 +10,7 @@ _MODELS = "tests/core/engine/test_models.py::test_facts_fill_what_a_provider_lea
 _ENCLOSED = (
     "tests/plugins/sandbox/test_enclosure.py::test_the_first_sandbox_that_can_hold_the_level_acts"
 )
+_CHAT = "tests/plugins/chat/test_additions.py::test_what_a_plugin_adds_is_there"
 
 FIRED_BY = {
     "register_hooks": "tests/core/loading/test_brought_hooks.py::test_a_plugin_calls_its_own_hook",
@@ -61,6 +62,12 @@ FIRED_BY = {
     "register_routes": (
         "tests/plugins/server/test_resources.py::test_a_plugin_adds_routes_under_its_name"
     ),
+    "register_slash": _CHAT,
+    "register_keys": _CHAT,
+    "register_themes": _CHAT,
+    "status_items": _CHAT,
+    "footer_widget": _CHAT,
+    "complete": _CHAT,
     "model_resolve": _RUN,
     "model_facts": _MODELS,
     "model_names": _MODELS,

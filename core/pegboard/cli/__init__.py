@@ -11,6 +11,7 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.cli.blocklines import block_lines as block_lines
     from pegboard.cli.blocklines import plain_line as plain_line
+    from pegboard.cli.blocklines import shown_line as shown_line
     from pegboard.cli.blocklines import with_note as with_note
     from pegboard.cli.exits import CUT as CUT
     from pegboard.cli.exits import Exit as Exit
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pegboard.cli.markdownblocks import MarkdownBlocks as MarkdownBlocks
     from pegboard.cli.palette import PALETTE as PALETTE
     from pegboard.cli.pen import Pen as Pen
+    from pegboard.cli.pen import colours_of as colours_of
+    from pegboard.cli.pen import wrapped as wrapped
     from pegboard.cli.root import Group as Group
     from pegboard.cli.visibletext import exposed as exposed
     from pegboard.cli.visibletext import visible as visible

@@ -16,6 +16,8 @@ COMMANDS = "pegboard.commands"
 OWN_DISTRIBUTION = "pegboard"
 _WHOLE = 1_000
 """Characters of a summary: it goes on in the next line, and is never cut."""
+ALONE = "chat"
+"""The command that runs where none is named."""
 
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
@@ -108,6 +110,7 @@ class LazyGroup(Group):
 @click.group(
     cls=LazyGroup,
     epilog=EPILOG,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.option(
@@ -119,8 +122,11 @@ class LazyGroup(Group):
 )
 @click.version_option(__version__, message="pegboard %(version)s")
 @click.pass_context
-def root(ctx: click.Context, directory: Path) -> None:
-    """Pegboard, a coding agent whose every tool, provider and policy is a plugin."""
+def root(ctx: click.Context, directory: Path) -> object:
+    """Pegboard, a coding agent whose every tool, provider and policy is a plugin.
+
+    Without a command it is a chat in this terminal.
+    """
     try:
         ctx.obj = directory.resolve()
     except OSError as error:
@@ -128,6 +134,8 @@ def root(ctx: click.Context, directory: Path) -> None:
             f"the current folder is not there any more ({error.strerror}); "
             "go to one that is, or name one with -C"
         ) from error
+    alone = root.get_command(ctx, ALONE) if ctx.invoked_subcommand is None else None
+    return None if alone is None else ctx.invoke(alone)
 
 
 def _entry_points() -> "dict[str, EntryPoint]":

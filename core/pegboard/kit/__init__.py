@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pegboard.contract.callblocks import lines_of as lines_of
     from pegboard.contract.callblocks import one_line as one_line
     from pegboard.contract.callblocks import subject_of as subject_of
+    from pegboard.contract.callblocks import todo_lines as todo_lines
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path

@@ -82,3 +82,10 @@ def test_links_and_controls_of_an_answer_are_no_commands_for_a_terminal() -> Non
 
     assert "\x1b]" not in "".join(rows)
     assert "\x9b" not in "".join(rows)
+
+
+def test_tags_that_a_model_writes_are_shown_as_they_are() -> None:
+    rows = Pen(colours="none").markdown("a <b>bold</b> word\n\n<div>\nin it\n</div>", 60)
+
+    assert "<b>bold</b>" in "".join(rows)
+    assert "<div>" in "".join(rows)

@@ -1,0 +1,71 @@
+"""Markdown as rows of styled text, by rich."""
+
+import io
+from collections.abc import Iterable, Mapping
+
+from markdown_it import MarkdownIt
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import Heading, HorizontalRule, Markdown
+from rich.segment import Segment
+from rich.style import Style
+from rich.text import Text
+from rich.theme import Theme
+
+from pegboard.cli.visibletext import visible
+
+Row = list[tuple[str, Style]]
+
+
+class _LeftHeading(Heading):
+    """A heading without a frame: a frame that is as wide as the terminal breaks when it shrinks."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        self.text.justify = "left"
+        yield self.text
+
+
+class _ShortRule(HorizontalRule):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Text("─" * 8, style="markdown.hr")
+
+
+class _Answer(Markdown):
+    """Markdown in which HTML is text like any other: nothing that a model says is left out."""
+
+    elements = {**Markdown.elements, "heading_open": _LeftHeading, "hr": _ShortRule}  # noqa: RUF012 - rich's own
+
+    def __init__(self, text: str) -> None:
+        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+        self.parsed = parser.parse(text)
+
+
+def markdown_rows(text: str, width: int, styles: Mapping[str, Style]) -> list[Row]:
+    """Rows of at most `width` columns, without blanks at their ends; without styles in none."""
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        color_system="standard" if styles else None,
+        force_terminal=bool(styles),
+        theme=Theme(dict(styles)),
+        legacy_windows=False,
+    )
+    rows = [_row(row) for row in console.render_lines(_Answer(visible(text)), pad=False)]
+    return _without_empty_ends(rows)
+
+
+def _row(segments: Iterable[Segment]) -> Row:
+    spans = [segment for segment in segments if segment.text and not segment.control]
+    while spans and not spans[-1].text.strip():
+        spans.pop()
+    if spans:
+        spans[-1] = Segment(spans[-1].text.rstrip(), spans[-1].style)
+    return [(each.text, each.style or Style.null()) for each in spans]
+
+
+def _without_empty_ends(rows: list[Row]) -> list[Row]:
+    while rows and not rows[-1]:
+        rows.pop()
+    while rows and not rows[0]:
+        rows.pop(0)
+    return rows

@@ -1,0 +1,107 @@
+"""The chat: a session in the terminal, with the terminal's own scrollback above a small footer.
+
+Its libraries are loaded by `pegboard chat` alone. What other plugins may add is in `hookspecs`.
+"""
+
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+
+from pegboard import Span, hookimpl
+from pegboard.kit import counted, walk_files
+from pegboard_plugins.chat import hookspecs
+from pegboard_plugins.chat.additions import ChatContext as ChatContext
+from pegboard_plugins.chat.additions import ChatKey as ChatKey
+from pegboard_plugins.chat.additions import ChatState as ChatState
+from pegboard_plugins.chat.additions import Completion as Completion
+from pegboard_plugins.chat.additions import FooterWidget as FooterWidget
+from pegboard_plugins.chat.additions import SlashCommand as SlashCommand
+from pegboard_plugins.chat.additions import StatusItem as StatusItem
+from pegboard_plugins.chat.additions import Theme as Theme
+
+COMPLETIONS = 20
+FILES_LOOKED_AT = 50_000
+
+
+@hookimpl
+def register_hooks() -> tuple[ModuleType, ...]:
+    """What other plugins may give to the chat."""
+    return (hookspecs,)
+
+
+@hookimpl
+def register_slash() -> tuple[SlashCommand, ...]:
+    """The command /cost."""
+    return (SlashCommand(name="cost", help="what the session has cost", action=_cost),)
+
+
+async def _cost(context: ChatContext, _: str) -> None:
+    state = context.state
+    price = "price unknown" if state.cost is None else f"${state.cost:.4f}"
+    context.say(f"{price} · {state.tokens:,} tokens in the last request · {state.model}")
+
+
+@hookimpl
+def register_keys() -> tuple[ChatKey, ...]:
+    """F2, which shows the session's facts."""
+    return (ChatKey(key="f2", name="facts", help="facts of the session", action=_facts),)
+
+
+async def _facts(context: ChatContext) -> None:
+    state = context.state
+    context.say(f"{state.title} · {state.session_id} · {state.directory}")
+
+
+@hookimpl
+def status_items(state: ChatState) -> tuple[StatusItem, ...]:
+    """How full the window is, and the cost."""
+    window = f" of {state.window // 1000}k" if state.window else ""
+    full = f"{state.tokens / state.window:.0%}{window}" if state.window else f"{state.tokens:,} tok"
+    price = "price unknown" if state.cost is None else f"${state.cost:.2f}"
+    return (
+        StatusItem(id="context", text=full, priority=50),
+        StatusItem(id="cost", text=price, priority=40),
+    )
+
+
+@hookimpl
+def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
+    """What the session has changed so far, while it works."""
+    if not (state.busy and state.files):
+        return ()
+    files = counted(state.files, "file")
+    text = f"  {files} changed +{state.additions} -{state.deletions}"
+    return (FooterWidget(id="changes", lines=((Span(text, "dim"),),)),)
+
+
+@hookimpl
+def register_themes() -> tuple[Theme, ...]:
+    """The theme in the terminal's own colours, and one each for dark and light backgrounds."""
+    from pegboard_plugins.chat.themes import THEMES  # nobody but the chat asks
+
+    return THEMES
+
+
+@hookimpl
+def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
+    """Files of the project whose paths have these letters in this order."""
+    if kind != "@":
+        return ()
+    root = f"{directory}/"
+    paths = (path.removeprefix(root) for path in islice(walk_files(directory), FILES_LOOKED_AT))
+    found = sorted(filter(None, (_rank(path, text.lower()) for path in paths)))
+    return tuple(Completion(text=path) for _, path in found[:COMPLETIONS])
+
+
+def _rank(path: str, letters: str) -> tuple[tuple[int, int], str] | None:
+    """How well a path fits: those with the letters side by side, and short ones, come first."""
+    lower = path.lower()
+    if letters in lower:
+        name = lower.rpartition("/")[2]
+        return (0 if name.startswith(letters) else 1 if letters in name else 2, len(path)), path
+    place = -1
+    for letter in letters:
+        place = lower.find(letter, place + 1)
+        if place < 0:
+            return None
+    return (3, len(path)), path

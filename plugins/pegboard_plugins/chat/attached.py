@@ -1,0 +1,264 @@
+"""The feed that a server is."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
+
+from pegboard import Block, HookCalls
+from pegboard.embedding import Bus, Subscription
+from pegboard.errors import AbortedError, NotFoundError
+from pegboard.kit import default_block, given_block
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.event import Custom, Event
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import ToolPart
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
+
+if TYPE_CHECKING:
+    from pegboard_client import AsyncEventStream
+
+LISTED = 500
+ABORT_AGAIN_AFTER_S = (0.1, 0.2, 0.5, 1.0)
+"""An abort may come before its prompt."""
+_NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
+
+
+async def attach(url: str, directory: Path, password: str | None) -> "AttachedFeed":
+    """The feed of a server, for a directory; it hears events until it is closed.
+
+    :raises ServerError: when no server answers, or it does not let us in.
+    """
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            AsyncClient.discover(directory, url=url, password=password)
+        )
+        events = await stack.enter_async_context(client.events())
+        feed = AttachedFeed(client, directory, stack.pop_all())
+        await feed.begin(events)
+        return feed
+
+
+class AttachedFeed:
+    """One project of a server."""
+
+    def __init__(self, client: AsyncClient, directory: Path, stack: AsyncExitStack) -> None:
+        self._client = client
+        self._stack = stack
+        self._bus = Bus()
+        self._hearing: asyncio.Task[None] | None = None
+        self._facts = Facts(directory=directory, server=client.url)
+
+    async def begin(self, events: "AsyncEventStream[Event]") -> None:
+        """Hear the server from here on."""
+        self._hearing = asyncio.create_task(self._hear(events), name="events")
+        agents = await self.agents()
+        config = await self._client.config()
+        self._facts = Facts(
+            directory=self._facts.directory,
+            server=self._client.url,
+            agent=agents[0].name if agents else "build",
+            model=str(config.get("model") or ""),
+        )
+
+    async def _hear(self, events: "AsyncEventStream[Event]") -> None:
+        try:
+            async for event in events:
+                if isinstance(event, Resync):
+                    self._bus.publish(Event(properties=Custom(name=RESYNC, data={})))
+                else:
+                    self._bus.publish(event)
+        except ServerError as error:
+            told = Custom(name=RESYNC, data={"error": str(error)})
+            self._bus.publish(Event(properties=told))
+
+    @property
+    def facts(self) -> Facts:
+        """What the server has said."""
+        return self._facts
+
+    @property
+    def hooks(self) -> HookCalls | None:
+        """None: plugins are the server's."""
+        return None
+
+    def subscribe(self) -> Subscription:
+        """The server's events."""
+        return self._bus.subscribe(limit=QUEUED_EVENTS)
+
+    async def aclose(self) -> None:
+        """Hang up; what runs goes on."""
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.gather(self._hearing, return_exceptions=True)
+        self._bus.close()
+        await self._stack.aclose()
+
+    async def commands(self) -> Sequence[Command]:
+        """The server's."""
+        return await self._client.commands()
+
+    async def agents(self) -> Sequence[Agent]:
+        """The server's."""
+        return await self._client.agents()
+
+    async def models(self) -> Sequence[Model]:
+        """The server's."""
+        found = await self._client.providers()
+        return [model for each in found.providers for model in each.models.values()]
+
+    async def tools(self) -> Sequence[tuple[str, str]]:
+        """None: no call of a server tells whose they are."""
+        return ()
+
+    async def plugins(self) -> Sequence[tuple[str, str, str]]:
+        """None: they are the server's."""
+        return ()
+
+    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - the protocol's
+        """None: the server keeps it."""
+        return ()
+
+    async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
+        """The project's sessions."""
+        return await self._client.sessions.list(limit=LISTED, search=search)
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        with _gone("session", session_id):
+            return await self._client.sessions.get(session_id)
+
+    async def create(self) -> Session:
+        """A new session."""
+        return await self._client.sessions.create()
+
+    async def turns(self, session_id: str) -> Sequence[Turn]:
+        """The session's messages."""
+        return await self._client.messages(session_id)
+
+    async def status(self, session_id: str) -> SessionStatus | None:
+        """What the session does."""
+        return (await self._client.sessions.status()).get(session_id)
+
+    async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
+        """What waits for an answer."""
+        permissions = await self._client.permissions.list()
+        return (*permissions, *await self._client.questions.list())
+
+    async def todos(self, session_id: str) -> Sequence[Todo]:
+        """The session's list."""
+        return await self._client.todo(session_id)
+
+    async def prompt(self, session_id: str, order: Order) -> None:
+        """Send it; a connection that breaks off leaves the turn running, and events tell of it."""
+        client = self._client
+        try:
+            if order.command is not None:
+                await client.command(
+                    session_id,
+                    order.command,
+                    order.text,
+                    agent=order.agent,
+                    model=order.model,
+                    files=order.files,
+                )
+                return
+            await client.prompt(
+                session_id,
+                (TextInput(text=order.text), *order.files),
+                agent=order.agent,
+                model=order.model,
+                variant=order.variant,
+                mentions=order.text,
+            )
+        except ServerUnreachableError:
+            await client.sessions.get(session_id)  # it is back, or it says that it is not there
+        except ServerError as error:
+            if error.name == _ABORTED:
+                raise AbortedError(error.message) from error
+            raise
+
+    async def shell(self, session_id: str, command: str, order: Order) -> None:
+        """Run the command."""
+        await self._client.shell(session_id, command, agent=order.agent, model=order.model)
+
+    async def abort(self, session_id: str) -> None:
+        """Stop it, and see that it has stopped."""
+        for pause_s in ABORT_AGAIN_AFTER_S:
+            await self._client.sessions.abort(session_id)
+            if await self.status(session_id) is None:
+                return
+            await asyncio.sleep(pause_s)
+
+    async def approve(self, request_id: str, scope: Scope) -> None:
+        """Allow it, and the like of it."""
+        with _gone("permission request", request_id):
+            await self._client.permissions.reply(request_id, "always", scope=scope)
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer."""
+        with _gone("permission request", request_id):
+            await self._client.permissions.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer."""
+        with _gone("question", request_id):
+            await self._client.questions.reply(request_id, answers)
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave them."""
+        with _gone("question", request_id):
+            await self._client.questions.reject(request_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give it a title."""
+        await self._client.sessions.update(session_id, title=title)
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A copy up to a message."""
+        return await self._client.sessions.fork(session_id, message_id)
+
+    async def revert(self, session_id: str, message_id: str) -> str:
+        """Go back."""
+        await self._client.sessions.revert(session_id, message_id)
+        return ""
+
+    async def unrevert(self, session_id: str) -> str:
+        """Go forth again."""
+        await self._client.sessions.unrevert(session_id)
+        return ""
+
+    async def diff(self, session_id: str) -> Sequence[FileDiff]:
+        """The changes."""
+        return await self._client.diff(session_id)
+
+    async def compact(self, session_id: str, model: str) -> None:
+        """Summarise."""
+        await self._client.sessions.summarize(session_id, model)
+
+    async def files(self, text: str) -> Sequence[str]:
+        """What the server finds."""
+        return await self._client.files.find(text)
+
+    async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
+        """The block that the tool gave, or the one that any call has."""
+        return given_block(part) or default_block(part)
+
+
+@contextmanager
+def _gone(kind: str, thing: str) -> Iterator[None]:
+    """The server's word that there is no such thing, as an App says it."""
+    try:
+        yield
+    except ServerError as error:
+        if error.name != _NOT_FOUND:
+            raise
+        raise NotFoundError(kind, thing) from error

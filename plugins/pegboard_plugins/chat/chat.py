@@ -1,0 +1,396 @@
+"""The chat: the editor, the footer, the keys, and the conversation behind them."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pegboard import PegboardError, Span
+from pegboard.cli import PALETTE
+from pegboard.schema.model import Model
+from pegboard.schema.session import Session
+from pegboard_plugins.chat import slash
+from pegboard_plugins.chat.additions import ChatKey, ChatState
+from pegboard_plugins.chat.draft import Draft
+from pegboard_plugins.chat.feed import Feed
+from pegboard_plugins.chat.footer import Footing, footer_lines
+from pegboard_plugins.chat.guestcontext import GuestContext
+from pegboard_plugins.chat.guests import Guests, palette_of
+from pegboard_plugins.chat.modes import Choice, Item, Line, Mode, SpanLine
+from pegboard_plugins.chat.notices import Notices
+from pegboard_plugins.chat.offers import Offers
+from pegboard_plugins.chat.outside import Outside
+from pegboard_plugins.chat.statusline import status_line
+from pegboard_plugins.chat.talk import Talk
+from pegboard_plugins.chat.window import Window
+
+if TYPE_CHECKING:
+    from pegboard.cli import Pen
+
+TICK_S = 1.0
+"""How often the seconds of what runs are counted; nothing ticks at rest."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person has said on the command line."""
+
+    directory: Path
+    continued: bool = False
+    session_id: str | None = None
+    attach: str | None = None
+    password: str | None = None
+    model: str | None = None
+    agent: str | None = None
+    trust: bool = False
+    sandbox: str | None = None
+    replayed: int = 20
+    prompt: str = ""
+
+
+Open = Callable[[Options], Awaitable[Feed]]
+
+
+class Chat:
+    """One chat on one terminal; `run` returns when the person leaves."""
+
+    def __init__(self, options: Options, env: Mapping[str, str], open_feed: Open) -> None:
+        self.options = options
+        self.env = env
+        self._open = open_feed
+        self.talk: Talk | None = None
+        self.guests = Guests(None, self.warn)
+        self.slashes: dict[str, slash.Slash] = {}
+        self.palette: dict[str, str] = dict(PALETTE)
+        self._pen: Pen | None = None
+        self.modes: list[Choice | Line] = []
+        self.notice = ""
+        self.failed = ""
+        self.model = ""
+        self.models: Sequence[Model] = ()
+        self.draft = Draft(_history(env), self._changed)
+        self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
+        self.window = Window(self)
+        self.outside = Outside(self.window.screen, self.window.frames)
+        self.notices = Notices(self.window.painter)
+        self._aside = False
+        self._ready = asyncio.Event()
+        self._hearing: asyncio.Task[None] | None = None
+        self._ticking: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # life
+
+    async def run(self) -> int:
+        """The exit code, when the person leaves."""
+        loading = asyncio.create_task(self._load())
+        try:
+            await self.window.run()
+        finally:
+            loading.cancel()
+            await asyncio.gather(loading, return_exceptions=True)
+            await self.unload()
+        return 1 if self.failed else 0
+
+    async def _load(self) -> None:
+        """Open the engine behind the footer that is there already."""
+        self.notice = "starting …"
+        try:
+            await self.load(self.options.session_id, continued=self.options.continued)
+        except PegboardError as error:
+            self.failed = str(error)
+            self.warn(f"{error}\nthe chat cannot begin; ctrl-d leaves")
+            return
+        finally:
+            self.notice = ""
+            self.touch()
+        if self.options.prompt:
+            self.submit(self.options.prompt)
+
+    async def load(self, session_id: str | None, *, continued: bool = False) -> None:
+        """Open the feed, and the session to go on with, if there is one."""
+        feed = await self._open(self.options)
+        frames = self.window.frames
+        self.talk = talk = Talk(
+            feed, frames.commit, self.touch, lambda: self.window.width, lambda: self.pen
+        )
+        talk.on_asked = self._asked
+        talk.on_rest = self.notices.rested
+        talk.choices.agent = self.options.agent or ""
+        talk.choices.model = self.options.model or ""
+        self.guests = Guests(feed.hooks, self.warn)
+        await self.guests.register()
+        self.models = await feed.models()
+        self.slashes = slash.table(await feed.commands(), self.guests.slash)
+        self.window.add_keys(self.guests.keys)
+        self._hearing = asyncio.create_task(talk.hear())
+        for warning in feed.facts.warnings:
+            talk.say(warning, "warning")
+        session = await self._session(feed, session_id, continued=continued)
+        if session is not None:
+            await talk.resume(session, replayed=self.options.replayed)
+        await slash.first_run(self)
+        self._ready.set()
+
+    async def _session(
+        self, feed: Feed, session_id: str | None, *, continued: bool
+    ) -> Session | None:
+        if session_id is not None:
+            return await feed.session(session_id)
+        found = await feed.sessions() if continued else ()
+        return found[0] if found else None
+
+    async def unload(self) -> None:
+        """Close the feed."""
+        self._ready.clear()
+        self.guests.close()
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._hearing is not None:
+            self._hearing.cancel()
+            await asyncio.gather(self._hearing, return_exceptions=True)
+        if self.talk is not None:
+            talk, self.talk = self.talk, None
+            await talk.aclose()
+
+    async def reload(self) -> None:
+        """Open everything anew: plugins, settings, the project's own code."""
+        session = self.talk.course.session.id if self.talk and self.talk.course else None
+        options, self.options = self.options, msgspec.structs.replace(self.options, replayed=0)
+        self._tasks.discard(asyncio.current_task())
+        await self.unload()
+        try:
+            await self.load(session)
+        finally:
+            self.options = options
+
+    def leave(self) -> None:
+        """End the chat."""
+        self.window.leave()
+
+    # what is shown
+
+    def touch(self) -> None:
+        """Draw the footer with the next frame."""
+        self._settle()
+        if self.talk is not None:
+            self.guests.note(self.state, self.window.frames.touch)
+            if self.talk.busy and self._ticking is None:
+                self._ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.window.frames.touch()
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self.touch()
+
+    def warn(self, text: str) -> None:
+        """Say what went wrong, above the footer."""
+        if self.talk is not None:
+            self.talk.say(text, "warning")
+        else:
+            rows = self.pen.lines(
+                [(Span(f"! {line}", "warning"),) for line in text.split("\n")], 80
+            )
+            self.window.frames.commit(rows)
+
+    @property
+    def pen(self) -> "Pen":
+        """What draws in the theme's colours; loaded with the first row."""
+        if self._pen is None:
+            from pegboard.cli import Pen, colours_of
+
+            self._pen = Pen(self.palette, colours=colours_of(self.env))
+        return self._pen
+
+    @property
+    def mode(self) -> Mode | None:
+        """What has the keys: a request of the engine before a list."""
+        dialog = self.talk.dialog if self.talk else None
+        return dialog or (self.modes[-1] if self.modes else None)
+
+    @property
+    def state(self) -> ChatState:
+        """How things stand."""
+        talk = self.talk
+        assert talk is not None
+        course, facts, chosen = talk.course, talk.feed.facts, talk.choices
+        tokens = course.tokens if course else None
+        used = (
+            tokens.input + tokens.cache.read + tokens.cache.write + tokens.output if tokens else 0
+        )
+        summary = course.session.summary if course else None
+        model = chosen.model or (course.model if course else "") or self.model or facts.model
+        return ChatState(
+            directory=facts.directory,
+            session_id=course.session.id if course else "",
+            title=course.session.title if course else "",
+            agent=chosen.agent or (course.agent if course else "") or facts.agent,
+            model=model,
+            variant=chosen.variant,
+            busy=talk.busy,
+            tokens=used,
+            window=slash.windows(self).get(model, 0),
+            cost=course.cost if course else 0.0,
+            files=summary.files if summary else 0,
+            additions=summary.additions if summary else 0,
+            deletions=summary.deletions if summary else 0,
+        )
+
+    def footer(self, width: int, room: int) -> Sequence[SpanLine]:
+        """The lines above the editor."""
+        talk = self.talk
+        footing = Footing(
+            course=talk.course if talk else None,
+            mode=self.mode,
+            queue=[order.text for order in talk.queue] if talk else (),
+            offered=() if self.mode else self.offers.spans,
+            chosen=self.offers.chosen,
+            widgets=self.guests.widgets,
+            notice=self.notice,
+        )
+        return footer_lines(footing, width, room)
+
+    def status_line(self, width: int) -> SpanLine:
+        """The last line: where, who, with what, how full, how much."""
+        if self.talk is None:
+            return (Span(self.failed or self.notice or "", "dim"),)
+        queued = len(self.talk.queue)
+        return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
+
+    def use_theme(self, name: str) -> bool:
+        """Draw in this theme from here on."""
+        theme = self.guests.themes.get(name)
+        if theme is None:
+            return False
+        self.palette = palette_of(theme, PALETTE)
+        self._pen = None
+        self.window.restyle(self.palette)
+        return True
+
+    # asking the person
+
+    async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
+        """The value of the item that is chosen."""
+        return await self._asked_by(Choice(title, items, current=current))
+
+    async def ask(self, title: str) -> str | None:
+        """A short text."""
+        return await self._asked_by(Line(title))
+
+    async def confirm(self, question: str) -> bool:
+        """Whether the person says yes; no comes first."""
+        items = [Item(value="no"), Item(value="yes")]
+        return await self.choose(question, items) == "yes"
+
+    async def _asked_by(self, mode: Choice | Line) -> str | None:
+        self.modes.append(mode)
+        self.touch()
+        try:
+            return await mode.answer
+        finally:
+            self.modes.remove(mode)
+            self.touch()
+
+    def _asked(self) -> None:
+        self.window.forget_typed()
+        self.notices.asked()
+
+    def _settle(self) -> None:
+        """Let the editor be the mode's own while it edits, and as it was afterwards."""
+        mode = self.mode
+        wants = mode is not None and mode.edits
+        if wants and not self._aside:
+            self._aside = True
+            self.draft.put_aside()
+        elif self._aside and not wants:
+            self._aside = False
+            self.draft.bring_back()
+
+    # what is written
+
+    def spawn(self, work: Awaitable[None]) -> None:
+        """Do it beside the rest."""
+        task = asyncio.ensure_future(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except PegboardError as error:
+            self.warn(str(error))
+        self.touch()
+
+    def submit(self, text: str, *, later: bool = False) -> None:
+        """Take what was written: a command, a shell line, or words for the model."""
+        if not text.strip():
+            return
+        self.spawn(self._submit(text, later=later))
+
+    async def _submit(self, text: str, *, later: bool) -> None:
+        await self._ready.wait()
+        talk = self.talk
+        assert talk is not None
+        if text.startswith("!") and text[1:].strip():
+            talk.shell(text[1:].strip())
+        elif text.startswith("/") and await slash.run(self, text):
+            return
+        else:
+            words, files = self.draft.expanded(text)
+            order = talk.order(words, files=files)
+            (talk.later if later else talk.send)(order)
+
+    async def slash(self, name: str) -> None:
+        """What a command does that a key gives."""
+        if self.talk is not None:
+            await slash.act(self, name)
+
+    async def guest_key(self, plugin: str, key: ChatKey) -> None:
+        """What a plugin's key does."""
+        context = GuestContext(self)
+        await self.guests.run(plugin, f"the key {key.name}", lambda: key.action(context))
+
+    async def show_page(self, lines: Sequence[SpanLine]) -> None:
+        """Lines on the whole screen, until the person leaves them."""
+        rows = self.pen.lines([tuple(line) for line in lines], 10_000)
+        if not await self.outside.page(rows):
+            self.warn("`less` is not installed, so here it is")
+            self.window.frames.commit(rows)
+
+    def _slash_items(self) -> Sequence[Item]:
+        return slash.items(self.slashes)
+
+    async def _look_up(self, sign: str, letters: str) -> Sequence[Item]:
+        if self.talk is None:
+            return ()
+        directory = self.talk.feed.facts.directory
+        own = [Item(value=path) for path in await self.talk.feed.files(letters)]
+        return [*own, *await self.guests.complete(sign, letters, directory)]
+
+    def _changed(self, text: str) -> None:
+        mode = self.mode
+        if mode is not None and mode.edits:
+            mode.changed(text)
+        else:
+            self.offers.changed(text)
+
+    def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
+        """What the user's configuration says under `plugins.chat.options`."""
+        return slash.options(self).get(name)
+
+
+def _history(env: Mapping[str, str]) -> Path | None:
+    """The file with what was written in earlier chats, readable by its user alone."""
+    from pegboard.embedding import Places
+
+    file = Places.of(env).state / "chat-history"
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        os.close(os.open(file, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    except OSError:
+        return None
+    return file

@@ -1,0 +1,129 @@
+"""The commands that choose: model, agent, effort, theme."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pegboard.schema.model import Model
+from pegboard_plugins.chat.modes import Item
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.talk import Talk
+
+_THOUSAND = 1000
+
+
+def _talk(chat: "Chat") -> "Talk":
+    assert chat.talk is not None
+    return chat.talk
+
+
+def name_of(model: Model) -> str:
+    """The name by which the model is chosen."""
+    return f"{model.provider_id}/{model.id}"
+
+
+def windows(chat: "Chat") -> Mapping[str, int]:
+    """The windows of the models, in tokens, by name."""
+    return {name_of(model): model.limit.context or 0 for model in chat.models}
+
+
+async def choose_model(chat: "Chat", argument: str) -> None:
+    """Choose the model of the next prompts."""
+    chosen = argument or await chat.choose(
+        "Model", [_item(model) for model in chat.models], current=chat.state.model
+    )
+    if chosen is not None:
+        _talk(chat).choices.model, _talk(chat).choices.variant = chosen, ""
+        _talk(chat).say(f"the model is {chosen}")
+
+
+def _item(model: Model) -> Item:
+    facts = [model.name] if model.name != model.id else []
+    if model.limit.context:
+        facts.append(f"{model.limit.context // _THOUSAND}k")
+    if model.cost is None:
+        facts.append("price unknown")
+    elif model.cost.input or model.cost.output:
+        facts.append(f"${model.cost.input:g}/{model.cost.output:g}")
+    return Item(value=name_of(model), note=" · ".join(facts))
+
+
+async def next_model(chat: "Chat", _: str) -> None:
+    """The next model of the list."""
+    _cycle_model(chat, 1)
+
+
+async def last_model(chat: "Chat", _: str) -> None:
+    """The model before it."""
+    _cycle_model(chat, -1)
+
+
+def _cycle_model(chat: "Chat", step: int) -> None:
+    names = [name_of(model) for model in chat.models]
+    if names:
+        _talk(chat).choices.model = _next(names, chat.state.model, step)
+        _talk(chat).choices.variant = ""
+
+
+def _next(names: Sequence[str], current: str, step: int) -> str:
+    if current not in names:
+        return names[0]
+    return names[(names.index(current) + step) % len(names)]
+
+
+async def choose_agent(chat: "Chat", argument: str) -> None:
+    """Choose the agent of the next prompts."""
+    agents = [each for each in await _talk(chat).feed.agents() if _talks(each.mode, each.hidden)]
+    items = [Item(value=each.name, note=each.description or "") for each in agents]
+    chosen = argument or await chat.choose("Agent", items, current=chat.state.agent)
+    if chosen is None:
+        return
+    if chosen not in [each.name for each in agents]:
+        chat.warn(f"there is no agent {chosen}")
+        return
+    _talk(chat).choices.agent = chosen
+    _talk(chat).say(f"the agent is {chosen}")
+
+
+def _talks(mode: str, hidden: bool) -> bool:  # noqa: FBT001 - a field of the agent
+    return mode != "subagent" and not hidden
+
+
+async def next_agent(chat: "Chat", _: str) -> None:
+    """The next agent that talks with people."""
+    agents = await _talk(chat).feed.agents()
+    names = [each.name for each in agents if _talks(each.mode, each.hidden)]
+    if names:
+        _talk(chat).choices.agent = _next(names, chat.state.agent, 1)
+
+
+async def choose_effort(chat: "Chat", argument: str) -> None:
+    """Choose how hard the model thinks."""
+    levels = _levels(chat)
+    if not levels:
+        chat.warn(f"{chat.state.model or 'the model'} has no levels of effort that are known")
+        return
+    items = [Item(value="", text="as the provider has it"), *(Item(value=each) for each in levels)]
+    chosen = argument or await chat.choose("Effort", items, current=chat.state.variant)
+    if chosen is not None:
+        _talk(chat).choices.variant = chosen
+
+
+async def next_effort(chat: "Chat", _: str) -> None:
+    """The next level."""
+    levels = ["", *_levels(chat)]
+    _talk(chat).choices.variant = _next(levels, chat.state.variant, 1)
+
+
+def _levels(chat: "Chat") -> Sequence[str]:
+    current = chat.state.model
+    return [level for each in chat.models if name_of(each) == current for level in each.variants]
+
+
+async def choose_theme(chat: "Chat", argument: str) -> None:
+    """Choose the colours."""
+    items = [Item(value=name) for name in chat.guests.themes]
+    chosen = argument or await chat.choose("Theme", items)
+    if chosen is not None and not chat.use_theme(chosen):
+        chat.warn(f"there is no theme {chosen}: {', '.join(chat.guests.themes)}")

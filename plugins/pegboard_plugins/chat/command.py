@@ -1,0 +1,77 @@
+"""`pegboard chat`: a session in the terminal."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard.embedding import run_async
+from pegboard.schema.config import SandboxLevel
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Options
+    from pegboard_plugins.chat.feed import Feed
+
+REPLAYED = 20
+_INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
+
+
+@click.command()
+@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
+@click.option("--agent", metavar="NAME", help="The agent to ask.")
+@click.option("-c", "--continue", "continued", is_flag=True, help="Go on with the last session.")
+@click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session.")
+@click.option(
+    "--replay",
+    "replayed",
+    type=click.IntRange(min=0),
+    default=REPLAYED,
+    show_default=True,
+    metavar="N",
+    help="Show so many prompts of it again.",
+)
+@click.option("--trust", is_flag=True, help="Run the code that this project brings, this time.")
+@click.option(
+    "--sandbox", type=click.Choice(get_args(SandboxLevel)), help="How tightly to enclose tools."
+)
+@click.option("--attach", metavar="URL", help="Talk with a server's session.")
+@click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
+@click.argument("words", metavar="[MESSAGE]...", nargs=-1)
+@click.pass_obj
+def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own types
+    """Talk with the agent in this terminal."""
+    if said["continued"] and said["session_id"]:
+        raise click.UsageError("--continue and --session exclude each other")
+    if said["attach"] and (said["trust"] or said["sandbox"]):
+        raise click.UsageError("--trust and --sandbox are the server's to decide, not --attach's")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+        raise InvalidInputError(_INSTEAD)
+    words = said.pop("words")
+    from pegboard_plugins.chat.chat import Chat, Options
+
+    options = Options(directory=directory, prompt=" ".join(words), **said)
+    return run_async(Chat(options, os.environ, open_feed).run())
+
+
+async def open_feed(options: "Options") -> "Feed":
+    """The server to attach to, or an App of this process, imported beside the running chat."""
+    import asyncio
+    import importlib
+
+    if options.attach is not None:
+        try:
+            attached = await asyncio.to_thread(
+                importlib.import_module, "pegboard_plugins.chat.attached"
+            )
+        except ModuleNotFoundError as error:
+            way = "install the client: pip install 'pegboard[client]'"
+            raise InvalidInputError(f"--attach needs {error.name}; {way}") from error
+        found: Feed = await attached.attach(options.attach, options.directory, options.password)
+        return found
+    await asyncio.to_thread(importlib.import_module, "pegboard.app")
+    from pegboard_plugins.chat.local import open_local
+
+    return await open_local(options.directory, trust=options.trust, level=options.sandbox)

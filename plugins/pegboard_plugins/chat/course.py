@@ -1,0 +1,325 @@
+"""The course of a session, from its events: what is finished, and what goes on."""
+
+from collections.abc import Iterator, Sequence
+from time import time
+
+import msgspec
+
+from pegboard.cli import MarkdownBlocks
+from pegboard.kit import one_line
+from pegboard.schema.event import (
+    Event,
+    MessageUpdated,
+    PartDelta,
+    PartRemoved,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    PluginFailed,
+    QuestionAsked,
+    QuestionRejected,
+    QuestionReplied,
+    SessionCompacted,
+    SessionCreated,
+    SessionFailed,
+    SessionIdle,
+    SessionStatusChanged,
+    SessionUpdated,
+    SessionWarned,
+    TodoUpdated,
+)
+from pegboard.schema.message import AbortedFailure, AssistantMessage, Failure, Turn, UserMessage
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    FilePart,
+    Part,
+    ReasoningPart,
+    StepFinishPart,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import Idle, Retry, Session, SessionStatus, Todo, Tokens
+from pegboard_plugins.chat.finished import Answered, Asked, Called, Finished, Noted, Thought
+
+MS = 1000
+
+
+class Child(msgspec.Struct):
+    """A subagent at work."""
+
+    session: Session
+    last: str = ""
+    tokens: int = 0
+    running: bool = True
+
+
+class Course:
+    """One session as it goes; `take` gives what each event has finished, once."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.status: SessionStatus = Idle()
+        self.calls: dict[str, ToolPart] = {}
+        self.children: dict[str, Child] = {}
+        self.todos: tuple[Todo, ...] = ()
+        self.steers: dict[str, str] = {}
+        self.requests: dict[str, PermissionRequest | QuestionRequest] = {}
+        self.tokens: Tokens | None = None
+        self.cost: float | None = 0.0
+        self.thinking = ""
+        self.model = ""
+        self.agent = session.agent or ""
+        self._users: set[str] = set()
+        self._answers: dict[str, AssistantMessage] = {}
+        self._texts: dict[str, MarkdownBlocks] = {}
+        self._streamed: dict[str, list[str]] = {}
+        self._done: set[str] = set()
+        self._ended: dict[str, ToolPart] = {}
+        self._failures: set[str] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Whether something runs in the session."""
+        return not isinstance(self.status, Idle)
+
+    @property
+    def writes(self) -> bool:
+        """Whether it is the answer that is being written, and not a thought."""
+        return bool(self._texts)
+
+    def tail(self, lines: int, letters: int) -> str:
+        """The end of what is being written."""
+        live = [blocks.tail(lines, letters) for blocks in self._texts.values()]
+        text = next((tail for tail in reversed(live) if tail.strip()), "")
+        return text or self.thinking[-letters * lines :]
+
+    def read(self, turns: Sequence[Turn]) -> Iterator[Finished]:
+        """What the stored messages have beyond what is known."""
+        for turn in turns:
+            yield from self.take(
+                Event(properties=MessageUpdated(session_id=self.session.id, info=turn.info))
+            )
+            for part in turn.parts:
+                yield from self._part(part)
+
+    def take(self, event: Event) -> Iterator[Finished]:
+        """What the event has finished."""
+        match event.properties:
+            case PluginFailed(message=message):
+                yield Noted(message, "warning")
+            case PermissionAsked(request=request) | QuestionAsked(request=request):
+                if request.session_id == self.session.id or request.session_id in self.children:
+                    self.requests[request.id] = request
+            case (
+                PermissionReplied(request_id=gone)
+                | QuestionReplied(request_id=gone)
+                | (QuestionRejected(request_id=gone))
+            ):
+                self.requests.pop(gone, None)
+            case SessionCreated(info=info) | SessionUpdated(info=info):
+                self._session(info)
+            case _ if event.session_id == self.session.id:
+                yield from self._own(event)
+            case _ if event.session_id in self.children:
+                self._childs(self.children[event.session_id], event)
+            case _:
+                pass
+
+    def _session(self, info: Session) -> None:
+        if info.id == self.session.id:
+            self.session = info
+        elif info.parent_id == self.session.id or info.parent_id in self.children:
+            known = self.children.setdefault(info.id, Child(info))
+            known.session = info
+
+    def _own(self, event: Event) -> Iterator[Finished]:
+        match event.properties:
+            case PartDelta() as delta:
+                yield from self._delta(delta)
+            case PartUpdated(part=part):
+                yield from self._part(part)
+            case PartRemoved(part_id=gone):
+                yield from self._removed(gone)
+            case MessageUpdated(info=info):
+                yield from self._message(info)
+            case SessionStatusChanged(status=status):
+                self.status = status
+                if isinstance(status, Retry):
+                    yield Noted(_retry(status), "warning")
+            case SessionIdle():
+                yield from self._idle()
+            case TodoUpdated(todos=todos):
+                still_open = any(t.status not in ("completed", "cancelled") for t in todos)
+                self.todos = tuple(todos) if still_open else ()
+            case properties:
+                yield from self._told(properties)
+
+    def _told(self, properties: object) -> Iterator[Finished]:
+        match properties:
+            case SessionFailed(error=error) if error is not None:
+                yield from self._failed(error)
+            case SessionWarned(message=message):
+                yield Noted(message, "warning")
+            case SessionCompacted():
+                yield Noted("the history was summarised", "dim")
+            case _:
+                pass
+
+    def _childs(self, child: Child, event: Event) -> None:
+        match event.properties:
+            case PartUpdated(part=ToolPart(tool=tool, state=state)):
+                subject = one_line(str(next(iter(state.input.values()), "")), 40)
+                child.last = f"{tool} {subject}"
+            case PartUpdated(part=StepFinishPart(tokens=tokens)):
+                child.tokens += tokens.input + tokens.output + tokens.cache.read
+            case SessionIdle():
+                child.running = False
+            case SessionStatusChanged(status=status):
+                child.running = not isinstance(status, Idle)
+            case _:
+                pass
+
+    def _message(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
+        if isinstance(info, UserMessage):
+            self._users.add(info.id)
+            self.agent = info.agent
+            return
+        if info.id not in self._answers:
+            yield from self._taken()
+        self._answers[info.id] = info
+        if not info.summary:
+            self.model = f"{info.provider_id}/{info.model_id}"
+        if info.error is not None:
+            yield from self._failed(info.error)
+
+    def _failed(self, error: Failure) -> Iterator[Finished]:
+        text = error.data.message or type(error).__name__
+        if text in self._failures:
+            return
+        self._failures.add(text)
+        if isinstance(error, AbortedFailure):
+            yield Noted("stopped", "dim")
+        else:
+            yield Noted(text, "error")
+
+    def _idle(self) -> Iterator[Finished]:
+        self.status = Idle()
+        self.thinking = ""
+        self._failures.clear()
+        for part_id in tuple(self._texts):
+            yield from self._text_end(part_id, None)
+        yield from self._in_order(every=True)
+        yield from self._taken()
+        self.calls.clear()
+        self.children = {key: each for key, each in self.children.items() if each.running}
+
+    def _taken(self) -> Iterator[Finished]:
+        """The words of the person that the model gets with its next step."""
+        steers, self.steers = self.steers, {}
+        for text in steers.values():
+            yield Asked(text)
+
+    def _part(self, part: Part) -> Iterator[Finished]:
+        if part.id in self._done:
+            return
+        match part:
+            case TextPart(synthetic=False, ignored=False) if part.message_id in self._users:
+                self._done.add(part.id)
+                if self.busy and self._answers and part.message_id > max(self._answers):
+                    self.steers[part.id] = part.text
+                else:
+                    yield Asked(part.text)
+            case FilePart(filename=str(name)) if part.message_id in self._users:
+                self._done.add(part.id)
+                yield Noted(f"+ {name}", "dim")
+            case TextPart(synthetic=False) if self._is_answer(part.message_id):
+                yield from self._text(part)
+            case ReasoningPart():
+                yield from self._reasoning(part)
+            case ToolPart():
+                yield from self._call(part)
+            case StepFinishPart(tokens=tokens, cost=cost):
+                self._done.add(part.id)
+                self.tokens = tokens
+                self.cost = None if None in (self.cost, cost) else (self.cost or 0) + (cost or 0)
+            case _:
+                pass
+
+    def _is_answer(self, message_id: str) -> bool:
+        answer = self._answers.get(message_id)
+        return answer is not None and not answer.summary
+
+    def _delta(self, delta: PartDelta) -> Iterator[Finished]:
+        if delta.field != "text":
+            return
+        if delta.part_id in self._texts:
+            self._streamed[delta.part_id].append(delta.delta)
+            for block in self._texts[delta.part_id].feed(delta.delta):
+                yield Answered(block)
+        elif delta.part_id not in self._done:
+            self.thinking = (self.thinking + delta.delta)[-MS:]
+
+    def _text(self, part: TextPart) -> Iterator[Finished]:
+        blocks = self._texts.get(part.id)
+        if blocks is None:
+            blocks = self._texts[part.id] = MarkdownBlocks()
+            self._streamed[part.id] = []
+            self.thinking = ""
+        if part.time is not None and part.time.end is not None:
+            yield from self._text_end(part.id, part.text)
+            return
+        seen = "".join(self._streamed[part.id])
+        if part.text.startswith(seen) and part.text != seen:
+            self._streamed[part.id].append(part.text[len(seen) :])
+            yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
+
+    def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
+        """The rest of a text; `text` is what it has become, None where nobody knows."""
+        blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
+        self._done.add(part_id)
+        if text is not None and not text.startswith(seen.rstrip()):
+            blocks = MarkdownBlocks()
+            yield Noted("a plugin has changed this text:", "dim")
+            seen = ""
+        rest = text[len(seen) :] if text is not None else ""
+        yield from (Answered(block) for block in blocks.feed(rest))
+        yield from (Answered(block) for block in blocks.flush())
+
+    def _reasoning(self, part: ReasoningPart) -> Iterator[Finished]:
+        if part.time.end is not None:
+            self._done.add(part.id)
+            self.thinking = ""
+            if part.text.strip():
+                yield Thought(part.text, (part.time.end - part.time.start) / MS)
+
+    def _removed(self, part_id: str) -> Iterator[Finished]:
+        shown = "".join(self._streamed.pop(part_id, ()))
+        self._texts.pop(part_id, None)
+        if shown:
+            yield Noted("the answer broke off; what was shown of it does not count", "dim")
+
+    def _call(self, part: ToolPart) -> Iterator[Finished]:
+        self.thinking = ""
+        self.calls[part.id] = part
+        if isinstance(part.state, Completed | Failed):
+            self._ended[part.id] = part
+            yield from self._in_order()
+
+    def _in_order(self, *, every: bool = False) -> Iterator[Finished]:
+        """The calls that have ended, as far as those before them have."""
+        for part_id, part in tuple(self.calls.items()):
+            if part_id in self._ended:
+                del self.calls[part_id]
+                del self._ended[part_id]
+                self._done.add(part_id)
+                yield Called(part)
+            elif not every:
+                return
+
+
+def _retry(status: Retry) -> str:
+    wait_s = max(0, round(status.next / MS - time()))
+    return f"attempt {status.attempt + 1} in {wait_s} s: {one_line(status.message)}"

@@ -1,0 +1,124 @@
+"""What the person is writing: the editor, its history, long pastes and pictures as chips."""
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+
+from pegboard.embedding import mime_of
+from pegboard.schema.prompt import FileInput
+
+LONG_LINES, LONG_LETTERS = 10, 2000
+"""A paste that is longer becomes a chip."""
+PICTURES = ("image/",)
+_CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
+
+
+class Draft:
+    """The editor with what its chips stand for."""
+
+    def __init__(self, history_file: Path | None, changed: Callable[[str], None]) -> None:
+        history: History = FileHistory(str(history_file)) if history_file else InMemoryHistory()
+        self.history = history
+        self.buffer = Buffer(
+            multiline=True,
+            history=history,
+            on_text_changed=lambda buffer: changed(buffer.text),
+            complete_while_typing=False,
+        )
+        self._texts: dict[str, str] = {}
+        self._files: dict[str, FileInput] = {}
+        self._put_aside: list[tuple[str, int]] = []
+
+    @property
+    def text(self) -> str:
+        """What stands in the editor."""
+        return self.buffer.text
+
+    def paste(self, pasted: str) -> None:
+        """Insert what the terminal has pasted; a long text or a picture's path as a chip."""
+        text = pasted.replace("\r\n", "\n").replace("\r", "\n")
+        if picture := _picture(text):
+            self.picture(picture)
+            return
+        if text.count("\n") < LONG_LINES and len(text) <= LONG_LETTERS:
+            self.buffer.insert_text(text)
+            return
+        lines = text.count("\n") + (not text.endswith("\n"))
+        chip = f"[Pasted text #{len(self._texts) + 1}: {lines:,} lines]"
+        self._texts[chip] = text
+        self.buffer.insert_text(chip + " ")
+
+    def picture(self, path: Path) -> None:
+        """Insert a chip for a picture's file."""
+        chip = f"[Picture #{len(self._files) + 1}: {path.name}]"
+        self._files[chip] = FileInput(mime=mime_of(path), url=path.as_uri(), filename=path.name)
+        self.buffer.insert_text(chip + " ")
+
+    def pasted_picture(self, content: bytes, mime: str) -> None:
+        """Insert a chip for a picture from the clipboard."""
+        chip = f"[Picture #{len(self._files) + 1}: clipboard]"
+        url = f"data:{mime};base64,{base64.b64encode(content).decode()}"
+        self._files[chip] = FileInput(mime=mime, url=url, filename="clipboard.png")
+        self.buffer.insert_text(chip + " ")
+
+    def expanded(self, text: str) -> tuple[str, tuple[FileInput, ...]]:
+        """The text with its chips' own texts, and the files of the others."""
+        chips = _CHIP.findall(text)
+        files = tuple(self._files[chip] for chip in chips if chip in self._files)
+        for chip in chips:
+            if chip in self._texts:
+                text = text.replace(chip, f"\n{self._texts[chip]}\n")
+        return text.strip(), files
+
+    def take(self) -> str:
+        """The text, which is then in the history and no longer in the editor."""
+        text = self.buffer.text
+        if text.strip():
+            self.buffer.append_to_history()
+        self.buffer.reset()
+        return text
+
+    def put_aside(self) -> None:
+        """Empty the editor for something else; `bring_back` has it as it was."""
+        self._put_aside.append((self.buffer.text, self.buffer.cursor_position))
+        self.buffer.reset()
+
+    def bring_back(self) -> None:
+        """Put back what was put aside last."""
+        text, place = self._put_aside.pop() if self._put_aside else ("", 0)
+        self.set(text)
+        self.buffer.cursor_position = min(place, len(text))
+
+    def set(self, text: str) -> None:
+        """Put another text in the editor, with the cursor at its end."""
+        self.buffer.reset()
+        self.buffer.insert_text(text)
+
+    def earlier(self) -> Sequence[str]:
+        """What was sent before, the newest first, each once."""
+        return tuple(dict.fromkeys(reversed(self.history.get_strings())))
+
+
+def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
+    """The sign and the letters behind it of the word that is being written, if it has one."""
+    word = re.split(r"\s", text)[-1]
+    sign = word[:1]
+    return (sign, word[1:]) if sign in tuple(signs) and sign else None
+
+
+def _picture(text: str) -> Path | None:
+    """The picture whose path was pasted alone, as terminals do with files that are dropped."""
+    line = text.strip().strip("'\"")
+    if "\n" in line or not line or len(line) > LONG_LETTERS:
+        return None
+    if line.startswith("file://"):
+        line = unquote(urlsplit(line).path)
+    path = Path(line.replace("\\ ", " ")).expanduser()
+    if not path.is_absolute() or not mime_of(path).startswith(PICTURES):
+        return None
+    return path if path.is_file() else None

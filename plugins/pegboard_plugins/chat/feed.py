@@ -1,0 +1,184 @@
+"""What the chat talks with: the sessions of one project, in this process or on a server."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from pegboard import Block, HookCalls
+from pegboard.embedding import Subscription
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import ToolPart
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.prompt import FileInput
+from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
+
+QUEUED_EVENTS = 20_000
+RESYNC = "chat.resync"
+"""A feed's own event: events were lost, so all that is shown has to be read anew."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt as the person has written it; `command` makes it a slash command's arguments."""
+
+    text: str
+    files: tuple[FileInput, ...] = ()
+    command: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    variant: str | None = None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the status line and the first screen tell of the project."""
+
+    directory: Path
+    branch: str = ""
+    model: str = ""
+    agent: str = "build"
+    sandbox: str = ""
+    untrusted: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    server: str = ""
+    keys: Mapping[str, tuple[str, ...]] = {}
+    """The environment's variables that each provider reads a key from."""
+    options: Mapping[str, Any] = {}
+    """What the user's configuration says under `plugins.chat.options`."""
+
+
+class Feed(Protocol):
+    """The sessions of one project; everything raises a `PegboardError` when it cannot be done."""
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the project."""
+        ...
+
+    @property
+    def hooks(self) -> HookCalls | None:
+        """The hooks of the plugins that run in this process."""
+        ...
+
+    def subscribe(self) -> Subscription:
+        """The events from here on."""
+        ...
+
+    async def aclose(self) -> None:
+        """End it, and what runs in it if that is in this process."""
+        ...
+
+    async def commands(self) -> Sequence[Command]:
+        """The slash commands of project, skills and plugins."""
+        ...
+
+    async def agents(self) -> Sequence[Agent]:
+        """The agents, the default one first."""
+        ...
+
+    async def models(self) -> Sequence[Model]:
+        """The models that are known."""
+        ...
+
+    async def tools(self) -> Sequence[tuple[str, str]]:
+        """The tools and whose they are."""
+        ...
+
+    async def plugins(self) -> Sequence[tuple[str, str, str]]:
+        """The plugins: name, origin, and what is wrong with them."""
+        ...
+
+    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
+        """What plugins changed on the way of the last prompts: hook, plugin, difference."""
+        ...
+
+    async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
+        """The project's sessions, those used last first."""
+        ...
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        ...
+
+    async def create(self) -> Session:
+        """A new session."""
+        ...
+
+    async def turns(self, session_id: str) -> Sequence[Turn]:
+        """The session's messages, as far as they have come."""
+        ...
+
+    async def status(self, session_id: str) -> SessionStatus | None:
+        """What the session does; None while it rests."""
+        ...
+
+    async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
+        """What waits for an answer."""
+        ...
+
+    async def todos(self, session_id: str) -> Sequence[Todo]:
+        """The session's list."""
+        ...
+
+    async def prompt(self, session_id: str, order: Order) -> None:
+        """Return when the prompt is answered; the answer itself comes as events."""
+        ...
+
+    async def shell(self, session_id: str, command: str, order: Order) -> None:
+        """Run the user's own command and return when it has ended."""
+        ...
+
+    async def abort(self, session_id: str) -> None:
+        """Stop what runs in the session."""
+        ...
+
+    async def approve(self, request_id: str, scope: Scope) -> None:
+        """Allow what waits, and the like of it from now on."""
+        ...
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        ...
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions."""
+        ...
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered."""
+        ...
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give the session a title."""
+        ...
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A new session with the messages before this one, or with all."""
+        ...
+
+    async def revert(self, session_id: str, message_id: str) -> str:
+        """Go back to before a message; what was left of the files, and why."""
+        ...
+
+    async def unrevert(self, session_id: str) -> str:
+        """Undo the going back."""
+        ...
+
+    async def diff(self, session_id: str) -> Sequence[FileDiff]:
+        """What the session changed in files."""
+        ...
+
+    async def compact(self, session_id: str, model: str) -> None:
+        """Summarise the history."""
+        ...
+
+    async def files(self, text: str) -> Sequence[str]:
+        """Paths of the project that have the letters of the text in this order."""
+        ...
+
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """What is shown of a tool call."""
+        ...

@@ -1,0 +1,128 @@
+"""What goes above the footer for good, piece by piece."""
+
+from typing import Literal
+
+import msgspec
+
+from pegboard import Block, Span
+from pegboard.cli import Pen, block_lines, shown_line, with_note
+from pegboard.kit import lines_of
+from pegboard.schema.part import Failed, Pending, Running, ToolPart
+
+SpanLine = tuple[Span, ...]
+MARK = (Span("  │ ", "dim"),)
+ASKED_LINES = 12
+THOUGHT_LINES = 1
+MS_PER_S = 1000
+NoteStyle = Literal["dim", "warning", "error", "done", "plain"]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What the person said."""
+
+    text: str
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A block of the model's Markdown."""
+
+    text: str
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """What the model thought, and for how many seconds."""
+
+    text: str
+    seconds: float
+
+
+class Called(msgspec.Struct, frozen=True):
+    """A tool call that has ended."""
+
+    part: ToolPart
+
+
+class Noted(msgspec.Struct, frozen=True):
+    """Something that the chat itself has to say."""
+
+    text: str
+    style: NoteStyle = "dim"
+
+
+class Drawn(msgspec.Struct, frozen=True):
+    """A block under a head of its own."""
+
+    head: str
+    block: Block
+
+
+Finished = Asked | Answered | Thought | Called | Noted | Drawn
+
+
+def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -> list[str]:
+    """A piece as rows of at most `width` columns; `block` is that of a call."""
+    match piece:
+        case Asked(text=text):
+            return ["", *_asked(text, pen, width)]
+        case Answered(text=text):
+            return ["", *pen.markdown(text, width)]
+        case Thought(text=text, seconds=seconds):
+            note = f"· thought for {seconds:.0f} s: {_first(text)}"
+            return ["", *pen.lines([shown_line((Span(note, "dim"),))], width)]
+        case Noted(text=text, style=style):
+            mark = {"warning": "! ", "error": "✗ "}.get(style, "· ")
+            lines = [shown_line((Span(mark + line, style),)) for line in text.split("\n")]
+            return pen.lines(lines, width)
+        case Drawn(head=head, block=drawn):
+            return ["", *pen.lines([(Span(head, "bold"),)], width), *_body(drawn, pen, width)]
+        case Called(part=part):
+            drawn = block or Block()
+            return [
+                "",
+                *pen.lines([call_head(part, drawn.title)], width),
+                *_body(drawn, pen, width),
+            ]
+
+
+def call_head(part: ToolPart, title: str, *, now_ms: int | None = None) -> SpanLine:
+    """The line of a call: its tool, what it is about, how long it took."""
+    mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
+    seconds = _seconds(part, now_ms)
+    took = (Span(f"  {seconds:.1f} s", "dim"),) if seconds is not None else ()
+    name, about = Span(part.tool, "bold"), Span(f" {title}" if title else "")
+    return shown_line((mark, name, about, *took))
+
+
+def _seconds(part: ToolPart, now_ms: int | None) -> float | None:
+    match part.state:
+        case Pending():
+            return None
+        case Running(time=span):
+            return None if now_ms is None else max(0, now_ms - span.start) / MS_PER_S
+        case state:
+            end = state.time.end
+            return None if end is None else (end - state.time.start) / MS_PER_S
+
+
+def _asked(text: str, pen: Pen, width: int) -> list[str]:
+    block = Block(lines=lines_of(text, "bold"), fold=ASKED_LINES)
+    lines = with_note(block, block_lines(block))
+    first, *others = pen.lines(lines or ((),), width - 2)
+    return [pen.text((Span("❯", "active"),)) + " " + first, *(f"  {row}" for row in others)]
+
+
+def _body(block: Block, pen: Pen, width: int) -> list[str]:
+    if block.fold == 0:
+        return []
+    if block.markdown and not (block.lines or block.diff or block.table):
+        rows = pen.markdown(block.markdown, width - 4)
+        hidden = len(rows) - block.fold
+        mark = pen.text((Span("  │", "dim"),)) + " "
+        shown = [mark + row for row in rows[: block.fold]]
+        note = [mark + f"… {hidden} more lines (ctrl-o)"] if hidden > 0 else []
+        return [*shown, *note]
+    return pen.lines(with_note(block, block_lines(block), "ctrl-o"), width, mark=MARK)
+
+
+def _first(text: str) -> str:
+    return " ".join(text.split())[:200]

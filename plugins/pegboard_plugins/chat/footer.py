@@ -1,0 +1,165 @@
+"""The lines of the footer: what goes on, what waits, what is asked, and the state of things."""
+
+from collections.abc import Iterable, Sequence
+from time import time
+
+import msgspec
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+
+from pegboard import Span
+from pegboard.cli import shown_line, wrapped
+from pegboard.kit import counted, one_line
+from pegboard.schema.part import Completed, Failed, Running, ToolPart
+from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.finished import call_head
+from pegboard_plugins.chat.modes import Mode, SpanLine
+
+TAIL_LINES, TAIL_LETTERS = 6, 2000
+CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
+LIVE_LINES = 8
+"""Of a command's output while it runs."""
+MS_PER_S = 1000
+
+
+class Footing(msgspec.Struct, kw_only=True):
+    """What the footer is made of."""
+
+    course: Course | None
+    mode: Mode | None
+    queue: Sequence[str]
+    offered: Sequence[Span]
+    chosen: int
+    widgets: Sequence[SpanLine]
+    notice: str
+
+
+def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
+    """At most `room` lines, those that matter most first to get one; nothing is wider."""
+    groups = (
+        ("mode", footing.mode.lines(width, room) if footing.mode else ()),
+        ("notice", _notice(footing.notice)),
+        ("offered", _offered(footing.offered, footing.chosen)),
+        ("queue", _queue(footing)),
+        ("calls", _calls(footing.course)),
+        ("children", _children(footing.course)),
+        ("todo", _todo(footing.course)),
+        ("widgets", footing.widgets),
+        ("tail", _tail(footing.course, width)),
+    )
+    kept: dict[str, Sequence[SpanLine]] = {}
+    for name, lines in groups:
+        shown = lines[-room:] if name == "tail" else lines[:room]
+        kept[name] = shown if room > 0 else ()
+        room -= len(kept[name])
+    order = ("tail", "calls", "children", "todo", "widgets", "queue", "notice", "mode", "offered")
+    return [cut(line, width) for name in order for line in kept[name]]
+
+
+def cut(line: SpanLine, width: int) -> SpanLine:
+    """The beginning of the line that fits."""
+    return next(iter(wrapped(line, width)), ())
+
+
+def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
+    """The lines as prompt_toolkit's styled text."""
+    found: StyleAndTextTuples = []
+    for line in lines:
+        found += [(f"class:{span.style}", span.text) for span in line]
+        found.append(("", "\n"))
+    return found[:-1]
+
+
+def style_rules(palette: dict[str, str]) -> dict[str, str]:
+    """A palette in prompt_toolkit's words."""
+    return {role: " ".join(map(_word, style.split())) for role, style in palette.items()}
+
+
+def _word(word: str) -> str:
+    if word in ("dim", "bold", "italic", "underline", "reverse", "on") or word.startswith("#"):
+        return word
+    return f"ansi{word.replace('_', '')}"
+
+
+def _notice(text: str) -> Sequence[SpanLine]:
+    return [shown_line((Span(text, "warning"),))] if text else ()
+
+
+def _offered(offered: Sequence[Span], chosen: int) -> Sequence[SpanLine]:
+    first = max(0, min(chosen - OFFERED // 2, len(offered) - OFFERED))
+    rows = []
+    for number in range(first, min(first + OFFERED, len(offered))):
+        mark = Span("❯ " if number == chosen else "  ", "active")
+        rows.append(shown_line((mark, offered[number])))
+    return rows
+
+
+def _queue(footing: Footing) -> Sequence[SpanLine]:
+    steers = footing.course.steers.values() if footing.course else ()
+    said = [("↳ steers: ", text) for text in steers] + [("⏳ queued: ", t) for t in footing.queue]
+    rows = [shown_line((Span(kind, "active"), Span(one_line(text)))) for kind, text in said]
+    more = len(rows) - QUEUED
+    return [*rows[:QUEUED], (Span(f"  … {more} more", "dim"),)] if more > 0 else rows
+
+
+def _calls(course: Course | None) -> Sequence[SpanLine]:
+    if course is None:
+        return ()
+    now_ms = int(time() * MS_PER_S)
+    rows: list[SpanLine] = []
+    every = list(course.calls.values())
+    for part in every[-CALLS:]:
+        rows.append(_call(part, now_ms))
+        if len(every) == 1:
+            rows += _live(part)
+    return rows
+
+
+def _call(part: ToolPart, now_ms: int) -> SpanLine:
+    subject = one_line(str(next(iter(part.state.input.values()), "")), 80)
+    line = tuple(call_head(part, subject, now_ms=now_ms))
+    return (Span("✓ ", "done"), *line[1:]) if isinstance(part.state, Completed | Failed) else line
+
+
+def _live(part: ToolPart) -> list[SpanLine]:
+    match part.state:
+        case Running(metadata={"output": str(output)}):
+            lines = output.rstrip("\n").split("\n")[-LIVE_LINES:]
+            return [shown_line((Span("  │ ", "dim"), Span(line, "dim"))) for line in lines if line]
+        case _:
+            return []
+
+
+def _children(course: Course | None) -> Sequence[SpanLine]:
+    rows = []
+    for child in tuple(course.children.values())[:CHILDREN] if course else ():
+        who = child.session.agent or "subagent"
+        tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
+        text = f" {child.session.title} · {child.last or 'begins'}{tokens}"
+        rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
+    return rows
+
+
+def _todo(course: Course | None) -> Sequence[SpanLine]:
+    todos = course.todos if course else ()
+    still = [todo for todo in todos if todo.status not in ("completed", "cancelled")]
+    if not still:
+        return ()
+    done = len(todos) - len(still)
+    rows: list[SpanLine] = []
+    for todo in still[: TODOS - 1]:
+        style = "active" if todo.status == "in_progress" else "plain"
+        mark = "▸ " if style == "active" else "○ "
+        rows.append(shown_line((Span(f"  {mark}{one_line(todo.content)}", style),)))  # type: ignore[arg-type]
+    more = len(still) - len(rows)
+    note = f"  {done} of {counted(len(todos), 'task')} done{f', {more} more' if more else ''}"
+    return [*rows, (Span(note, "dim"),)]
+
+
+def _tail(course: Course | None, width: int) -> Sequence[SpanLine]:
+    text = course.tail(TAIL_LINES, TAIL_LETTERS) if course else ""
+    if not text.strip():
+        busy = course is not None and course.busy and not course.calls
+        return [(Span("… thinking", "dim"),)] if busy else ()
+    style = "plain" if course and course.writes else "dim"
+    lines = (shown_line((Span(line, style),)) for line in text.split("\n"))  # type: ignore[arg-type]
+    return [row for line in lines for row in wrapped(line, width)][-TAIL_LINES:]

@@ -1,0 +1,54 @@
+"""What a plugin's command or key may do with the chat."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pegboard import Span
+from pegboard.cli import shown_line
+from pegboard_plugins.chat.additions import ChatState
+from pegboard_plugins.chat.modes import Item
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+
+
+class GuestContext:
+    """The `ChatContext` of a chat."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self._chat = chat
+
+    @property
+    def state(self) -> ChatState:
+        """How things stand."""
+        return self._chat.state
+
+    def say(self, text: str) -> None:
+        """Put lines above the footer."""
+        if self._chat.talk is not None:
+            self._chat.talk.say(str(text), "plain")
+
+    async def choose(self, title: str, choices: Sequence[str]) -> str | None:
+        """One of these."""
+        return await self._chat.choose(title, [Item(value=str(each)) for each in choices])
+
+    async def confirm(self, question: str) -> bool:
+        """Whether the person says yes."""
+        return await self._chat.confirm(question)
+
+    async def input(self, title: str) -> str | None:
+        """A short text."""
+        return await self._chat.ask(title)
+
+    async def edit(self, text: str) -> str | None:
+        """The text from the person's own editor."""
+        return await self._chat.outside.edit(text)
+
+    async def open_page(self, title: str, text: str) -> None:
+        """A long text on the whole screen."""
+        lines = [shown_line((Span(line),)) for line in text.split("\n")]
+        await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])
+
+    async def prompt(self, text: str) -> None:
+        """Send it."""
+        self._chat.submit(text)

@@ -1,0 +1,92 @@
+"""What plugins have given to the chat, and their code when it is called."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+
+from pegboard import HookCalls
+from pegboard_plugins.chat import hookspecs
+from pegboard_plugins.chat.additions import ChatKey, ChatState, SlashCommand, StatusItem, Theme
+from pegboard_plugins.chat.modes import Item, SpanLine
+
+WIDGET_LINES = 5
+ASKED_EVERY_S = 1.0
+Report = Callable[[str], None]
+
+
+class Guests:
+    """The additions of the plugins of one App."""
+
+    def __init__(self, hooks: HookCalls | None, report: Report) -> None:
+        self._hooks = hooks
+        self._report = report
+        self.slash: dict[str, tuple[str, SlashCommand]] = {}
+        self.keys: dict[str, tuple[str, ChatKey]] = {}
+        self.themes: dict[str, Theme] = {}
+        self.status: tuple[StatusItem, ...] = ()
+        self.widgets: tuple[SpanLine, ...] = ()
+        self._asked: ChatState | None = None
+        self._wanted: ChatState | None = None
+        self._asking: asyncio.Task[None] | None = None
+
+    async def register(self) -> None:
+        """Ask for commands, keys and themes."""
+        if self._hooks is None:
+            return
+        for command in await self._hooks.collect(hookspecs.register_slash):
+            self.slash.setdefault(command.value.name, (command.plugin, command.value))
+        for key in await self._hooks.collect(hookspecs.register_keys):
+            if key.value.key in self.keys:
+                other = self.keys[key.value.key][0]
+                self._report(f"plugin {key.plugin}: the key {key.value.key} is {other}'s")
+            else:
+                self.keys[key.value.key] = (key.plugin, key.value)
+        for theme in await self._hooks.collect(hookspecs.register_themes):
+            self.themes[theme.value.name] = theme.value
+
+    def note(self, state: ChatState, touch: Callable[[], None]) -> None:
+        """Ask for status items and widgets if the state is another, at most once a second."""
+        self._wanted = state
+        if self._hooks is None or state == self._asked or self._asking is not None:
+            return
+        self._asking = asyncio.create_task(self._ask(self._hooks, touch))
+
+    async def _ask(self, hooks: HookCalls, touch: Callable[[], None]) -> None:
+        while (state := self._wanted) is not None and state != self._asked:
+            self._asked = state
+            items = await hooks.collect(hookspecs.status_items, state=state)
+            widgets = await hooks.collect(hookspecs.footer_widget, state=state)
+            self.status = tuple(item.value for item in items)
+            self.widgets = tuple(
+                line for each in widgets for line in each.value.lines[:WIDGET_LINES]
+            )
+            touch()
+            await asyncio.sleep(ASKED_EVERY_S)
+        self._asking = None
+
+    async def complete(self, kind: str, text: str, directory: Path) -> Sequence[Item]:
+        """What plugins offer behind a sign."""
+        if self._hooks is None:
+            return ()
+        found = await self._hooks.collect(
+            hookspecs.complete, kind=kind, text=text, directory=directory
+        )
+        return [Item(value=each.value.text, note=each.value.note) for each in found]
+
+    async def run(self, plugin: str, what: str, action: Callable[[], Awaitable[None]]) -> None:
+        """Run a plugin's code; what it raises is shown with its name."""
+        try:
+            await action()
+        except Exception as error:  # noqa: BLE001 - a plugin's command or key is foreign code
+            self._report(f"plugin {plugin}: {what} raised {type(error).__name__}: {error}")
+
+    def close(self) -> None:
+        """Ask no more."""
+        self._hooks = None
+        if self._asking is not None:
+            self._asking.cancel()
+
+
+def palette_of(theme: Theme | None, otherwise: Mapping[str, str]) -> dict[str, str]:
+    """The styles of a theme; roles that it does not name are as otherwise."""
+    return {**otherwise, **(theme.palette if theme else {})}

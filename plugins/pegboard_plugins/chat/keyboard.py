@@ -1,0 +1,255 @@
+"""What each key does: first to what has the keys, then to the chat, then to the editor."""
+
+import time
+from typing import TYPE_CHECKING
+
+from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.chat.outside import clipboard_picture
+from pegboard_plugins.chat.requests import Permission
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+
+TWICE_S = 1.0
+"""Within so long the second press of a key means more than the first."""
+FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
+
+
+class Keyboard:
+    """The keys of one chat; each method is one of `keys.KEYS`."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self._chat = chat
+        self._last: dict[str, float] = {}
+
+    def _taken(self, key: str) -> bool:
+        """Whether what has the keys takes this one."""
+        chat = self._chat
+        chat.notices.active()
+        chat.notice = ""
+        mode = chat.mode
+        taken = mode is not None and mode.press(key)
+        if taken:
+            chat.touch()
+        return taken
+
+    def _twice(self, key: str) -> bool:
+        now = time.monotonic()
+        before, self._last[key] = self._last.get(key, -TWICE_S), now
+        return now - before < TWICE_S
+
+    def letter(self, letter: str) -> None:
+        """Write it, unless a dialog takes letters."""
+        chat = self._chat
+        mode = chat.mode
+        if mode is not None and not mode.edits:
+            self._taken(letter)
+        elif letter.isprintable():
+            chat.notice = ""
+            chat.draft.buffer.insert_text(letter)
+        if isinstance(mode, Permission) and letter == "v":
+            chat.spawn(chat.show_page(mode.whole_text()))
+
+    def paste(self, text: str) -> None:
+        """Write what was pasted; nothing is ever sent by it."""
+        mode = self._chat.mode
+        if mode is None:
+            self._chat.draft.paste(text)
+        elif mode.edits:
+            self._chat.draft.buffer.insert_text(text.replace("\r\n", "\n").replace("\r", "\n"))
+
+    def focus(self, sequence: str) -> None:
+        """The terminal has said whether the person looks at it."""
+        if sequence in (FOCUS_IN, FOCUS_OUT):
+            self._chat.notices.focused = sequence == FOCUS_IN
+
+    def send(self) -> None:
+        """Enter."""
+        chat = self._chat
+        mode = chat.mode
+        buffer = chat.draft.buffer
+        if self._taken("enter"):
+            return
+        if mode is not None:
+            if mode.edits:
+                mode.submit(chat.draft.text)
+                chat.touch()
+        elif chat.offers.items:
+            was_command = chat.offers.is_command
+            chat.offers.accept()
+            if was_command:
+                chat.submit(chat.draft.take())
+        elif buffer.document.current_line_before_cursor.endswith("\\"):
+            buffer.delete_before_cursor(1)
+            buffer.newline(copy_margin=False)
+        else:
+            chat.submit(chat.draft.take())
+        chat.touch()
+
+    def queue(self) -> None:
+        """Send for after the turn."""
+        if self._chat.mode is None:
+            self._chat.submit(self._chat.draft.take(), later=True)
+
+    def newline(self) -> None:
+        """A new line."""
+        mode = self._chat.mode
+        if mode is None or mode.edits:
+            self._chat.draft.buffer.newline(copy_margin=False)
+
+    def stop(self) -> None:
+        """Escape."""
+        chat = self._chat
+        if self._taken("escape"):
+            return
+        if chat.offers.items:
+            chat.offers.close()
+        elif chat.talk is not None and chat.talk.busy:
+            self._stop()
+        elif self._twice("escape") and not chat.draft.text:
+            chat.spawn(chat.slash("rewind"))
+        chat.touch()
+
+    def _stop(self) -> None:
+        """Stop the turn; what was queued comes back to the editor."""
+        chat = self._chat
+        assert chat.talk is not None
+        queued = [order.text for order in chat.talk.stop()]
+        if queued:
+            chat.draft.set("\n\n".join([*queued, *filter(None, [chat.draft.text])]))
+
+    def interrupt(self) -> None:
+        """Ctrl-C."""
+        chat = self._chat
+        if chat.draft.text and not (chat.mode and not chat.mode.edits):
+            chat.draft.buffer.reset()
+        elif chat.talk is not None and chat.talk.busy:
+            self._stop()
+        elif not self._taken("escape"):
+            if self._twice("c-c"):
+                chat.leave()
+            chat.notice = "ctrl-c again leaves"
+        chat.touch()
+
+    def leave(self) -> None:
+        """Ctrl-D."""
+        chat = self._chat
+        if chat.draft.text:
+            chat.draft.buffer.delete()
+        else:
+            chat.leave()
+
+    def next_agent(self) -> None:
+        """Tab."""
+        chat = self._chat
+        if self._taken("tab"):
+            return
+        if chat.offers.items:
+            chat.offers.accept()
+        else:
+            chat.spawn(chat.slash("next_agent"))
+        chat.touch()
+
+    def next_model(self) -> None:
+        """The next model."""
+        self._chat.spawn(self._chat.slash("next_model"))
+
+    def last_model(self) -> None:
+        """The one before."""
+        self._chat.spawn(self._chat.slash("last_model"))
+
+    def effort(self) -> None:
+        """The next level of effort."""
+        if not self._taken("s-tab"):
+            self._chat.spawn(self._chat.slash("next_effort"))
+
+    def output(self) -> None:
+        """The last call in full."""
+        self._chat.spawn(self._chat.slash("output"))
+
+    def transcript(self) -> None:
+        """The whole session."""
+        self._chat.spawn(self._chat.slash("transcript"))
+
+    def editor(self) -> None:
+        """Write elsewhere."""
+        self._chat.spawn(self._edit())
+
+    async def _edit(self) -> None:
+        chat = self._chat
+        if (text := await chat.outside.edit(chat.draft.text)) is not None:
+            chat.draft.set(text)
+
+    def history(self) -> None:
+        """Search what was sent."""
+        if self._chat.mode is None:
+            self._chat.spawn(self._search())
+
+    async def _search(self) -> None:
+        chat = self._chat
+        found = chat.draft.earlier()
+        items = [Item(value=str(n), text=" ".join(text.split())) for n, text in enumerate(found)]
+        chosen = await chat.choose("Sent before", items)
+        if chosen is not None:
+            chat.draft.set(found[int(chosen)])
+
+    def up(self) -> None:
+        """Up: what is queued, then what was sent before."""
+        chat = self._chat
+        if self._taken("up"):
+            return
+        if chat.offers.items:
+            chat.offers.move(-1)
+        elif chat.talk is not None and chat.talk.queue and not chat.draft.text:
+            chat.draft.set(chat.talk.queue.pop().text)
+        else:
+            chat.draft.buffer.auto_up()
+        chat.touch()
+
+    def down(self) -> None:
+        """Down."""
+        chat = self._chat
+        if self._taken("down"):
+            return
+        if chat.offers.items:
+            chat.offers.move(1)
+        else:
+            chat.draft.buffer.auto_down()
+        chat.touch()
+
+    def page_up(self) -> None:
+        """A page up."""
+        self._taken("pageup")
+
+    def page_down(self) -> None:
+        """A page down."""
+        self._taken("pagedown")
+
+    def picture(self) -> None:
+        """The clipboard's picture."""
+        self._chat.spawn(self._picture())
+
+    async def _picture(self) -> None:
+        content = await clipboard_picture()
+        if content:
+            self._chat.draft.pasted_picture(content, "image/png")
+        else:
+            self._chat.warn("there is no picture in the clipboard that a program here can read")
+
+    def redraw(self) -> None:
+        """The footer anew, without clearing anything."""
+        self._chat.window.anew()
+
+    def suspend(self) -> None:
+        """Into the background."""
+        self._chat.window.screen.suspend_to_background()
+
+    def help(self) -> None:
+        """The keys, on an empty line."""
+        chat = self._chat
+        if (chat.mode is None or chat.mode.edits) and chat.draft.text:
+            self.letter("?")
+        elif chat.mode is None:
+            chat.spawn(chat.slash("keys"))
+        else:
+            self.letter("?")

@@ -1,0 +1,75 @@
+"""The keys: which there are, what they are called, what they do."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from pegboard_plugins.chat.keyboard import FOCUS_IN, FOCUS_OUT, Keyboard
+
+
+class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
+    """A key with the name by which the user's configuration gives it another."""
+
+    name: str
+    key: str
+    help: str
+
+
+KEYS = (
+    KeyAction(name="send", key="enter", help="send; while the agent works: steer it"),
+    KeyAction(name="queue", key="escape enter", help="send when the agent has ended its turn"),
+    KeyAction(name="newline", key="c-j", help="a new line; a `\\` before Enter does the same"),
+    KeyAction(name="stop", key="escape", help="leave a list, or stop; twice at rest: rewind"),
+    KeyAction(name="interrupt", key="c-c", help="empty the editor, stop, twice: leave"),
+    KeyAction(name="leave", key="c-d", help="leave, when the editor is empty"),
+    KeyAction(name="next_agent", key="tab", help="the next agent; takes what is offered"),
+    KeyAction(name="next_model", key="c-p", help="the next model"),
+    KeyAction(name="last_model", key="escape p", help="the model before"),
+    KeyAction(name="effort", key="s-tab", help="the next level of effort"),
+    KeyAction(name="output", key="c-o", help="the last tool's output in full"),
+    KeyAction(name="transcript", key="c-t", help="the whole session on a page"),
+    KeyAction(name="editor", key="c-g", help="write in $VISUAL or $EDITOR"),
+    KeyAction(name="history", key="c-r", help="search what was sent before"),
+    KeyAction(name="up", key="up", help="a line up, what is queued, what was sent before"),
+    KeyAction(name="down", key="down", help="a line down, what was sent after"),
+    KeyAction(name="page_up", key="pageup", help="scroll a dialog up"),
+    KeyAction(name="page_down", key="pagedown", help="scroll a dialog down"),
+    KeyAction(name="picture", key="c-v", help="attach the picture in the clipboard"),
+    KeyAction(name="redraw", key="c-l", help="draw the footer anew"),
+    KeyAction(name="suspend", key="c-z", help="leave it in the background; `fg` comes back"),
+    KeyAction(name="help", key="?", help="on an empty line: the keys"),
+)
+
+
+def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
+    """The keys for prompt_toolkit; `chosen` maps names to other keys."""
+    for sequence in (FOCUS_IN, FOCUS_OUT):
+        ANSI_SEQUENCES.setdefault(sequence, Keys.Ignore)
+    keys = KeyBindings()
+    for action in KEYS:
+        add_key(keys, chosen.get(action.name, action.key), getattr(keyboard, action.name))
+
+    @keys.add(Keys.Any)
+    def letter(event: KeyPressEvent) -> None:
+        keyboard.letter(event.data)
+
+    @keys.add(Keys.BracketedPaste)
+    def pasted(event: KeyPressEvent) -> None:
+        keyboard.paste(event.data)
+
+    @keys.add(Keys.Ignore)
+    def focus(event: KeyPressEvent) -> None:
+        keyboard.focus(event.key_sequence[0].data)
+
+    return keys
+
+
+def add_key(keys: KeyBindings, key: str, act: Callable[[], None]) -> None:
+    """Let a key, or several after one another, do something."""
+
+    @keys.add(*key.split())
+    def pressed(event: KeyPressEvent) -> None:  # noqa: ARG001 - prompt_toolkit's
+        act()

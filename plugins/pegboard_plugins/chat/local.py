@@ -1,0 +1,211 @@
+"""The feed that an App in this process is."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard import Block, HookCalls
+from pegboard.embedding import CallBlocks, Subscription
+from pegboard.kit import branch
+from pegboard.schema.agent import Agent, Command
+from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import ToolPart
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.prompt import TextInput
+from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import FileDiff, Idle, Session, SessionStatus, Todo
+from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+LISTED = 500
+
+
+async def open_local(directory: Path, *, trust: bool, level: str | None) -> "LocalFeed":
+    """An App for the directory, with a person there to be asked."""
+    from pegboard import App, AppOptions
+
+    config: dict[str, object] = {"trace": True}
+    if level is not None:
+        config["sandbox"] = level
+    options = AppOptions(interactive=True, trust=True if trust else None, config=config)
+    return LocalFeed(await App.open(directory, options))
+
+
+class LocalFeed:
+    """The `Feed` of an open App, which it closes."""
+
+    def __init__(self, app: "App") -> None:
+        self._app = app
+        self._blocks = CallBlocks(app.hooks)
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the project."""
+        app = self._app
+        problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
+        failures = (failure.message for failure in app.failures)
+        return Facts(
+            directory=app.workspace.directory,
+            branch=branch(app.workspace) or "",
+            model=app.config.model or "",
+            agent=app.default_agent().name,
+            sandbox=app.config.sandbox,
+            untrusted=tuple(str(path) for path in app.untrusted),
+            warnings=(*app.storage.warnings, *app.loaded.warnings, *problems, *failures),
+            options=said.options if (said := app.config.plugins.get("chat")) else {},
+            keys={name: tuple(each.env) for name, each in app.providers.items()},
+        )
+
+    @property
+    def hooks(self) -> HookCalls | None:
+        """The App's."""
+        return self._app.hooks
+
+    def subscribe(self) -> Subscription:
+        """The App's events."""
+        return self._app.subscribe(limit=QUEUED_EVENTS)
+
+    async def aclose(self) -> None:
+        """Close the App."""
+        await self._app.aclose()
+
+    async def commands(self) -> Sequence[Command]:
+        """The slash commands."""
+        return tuple(self._app.commands.values())
+
+    async def agents(self) -> Sequence[Agent]:
+        """The agents."""
+        first = self._app.default_agent().name
+        return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
+
+    async def models(self) -> Sequence[Model]:
+        """The models of all providers."""
+        found = [model for each in self._app.providers.values() for model in each.models()]
+        return sorted(found, key=lambda model: (model.provider_id, model.id))
+
+    async def tools(self) -> Sequence[tuple[str, str]]:
+        """The tools, with the plugin that brings each."""
+        owners = {tool: info.name for info in self._app.register.infos for tool in info.tools}
+        return [(name, owners.get(name, "")) for name in sorted(self._app.tools)]
+
+    async def plugins(self) -> Sequence[tuple[str, str, str]]:
+        """The plugins."""
+        return [(info.name, info.origin, info.error) for info in self._app.register.infos]
+
+    async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
+        """What plugins changed."""
+        steps = self._app.hooks.steps(session_id)
+        return [(step.hook, step.plugin, step.diff) for step in steps if step.diff]
+
+    async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
+        """The project's sessions."""
+        return await self._app.sessions(limit=LISTED, search=search)
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        return await self._app.session(session_id)
+
+    async def create(self) -> Session:
+        """A new session."""
+        return await self._app.create_session()
+
+    async def turns(self, session_id: str) -> Sequence[Turn]:
+        """The session's messages."""
+        return await self._app.turns(session_id)
+
+    async def status(self, session_id: str) -> SessionStatus | None:
+        """What the session does."""
+        status = self._app.status(session_id)
+        return None if isinstance(status, Idle) else status
+
+    async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
+        """What waits for an answer."""
+        return (*self._app.permissions.pending(), *self._app.questions.pending())
+
+    async def todos(self, session_id: str) -> Sequence[Todo]:
+        """The session's list."""
+        return await self._app.storage.todos(session_id)
+
+    async def prompt(self, session_id: str, order: Order) -> None:
+        """Send it; the mentions in it are the person's own."""
+        from pegboard.embedding import CommandOrder
+
+        app = self._app
+        if order.command is not None:
+            said = CommandOrder(
+                name=order.command,
+                arguments=order.text,
+                typed=True,
+                agent=order.agent,
+                model=order.model,
+                files=order.files,
+            )
+            await app.command(session_id, said)
+            return
+        mentioned = await app.mentioned(session_id, order.text, agent=order.agent)
+        parts = (TextInput(text=order.text), *order.files, *mentioned)
+        await app.prompt(
+            session_id, parts, agent=order.agent, model=order.model, variant=order.variant
+        )
+
+    async def shell(self, session_id: str, command: str, order: Order) -> None:
+        """Run the command."""
+        from pegboard.embedding import ShellOrder
+
+        said = ShellOrder(command=command, agent=order.agent, model=order.model)
+        await self._app.shell(session_id, said)
+
+    async def abort(self, session_id: str) -> None:
+        """Stop it."""
+        await self._app.abort(session_id)
+
+    async def approve(self, request_id: str, scope: Scope) -> None:
+        """Allow it, and the like of it."""
+        self._app.policy.approve(request_id, scope)
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer."""
+        await self._app.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer."""
+        await self._app.answer(request_id, answers)
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave them."""
+        await self._app.reject_question(request_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give it a title."""
+        await self._app.update_session(session_id, title=title)
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A copy up to a message."""
+        return await self._app.fork(session_id, message_id)
+
+    async def revert(self, session_id: str, message_id: str) -> str:
+        """Go back."""
+        return (await self._app.revert(session_id, message_id)).warning
+
+    async def unrevert(self, session_id: str) -> str:
+        """Go forth again."""
+        return (await self._app.unrevert(session_id)).warning
+
+    async def diff(self, session_id: str) -> Sequence[FileDiff]:
+        """The changes."""
+        return await self._app.diff(session_id)
+
+    async def compact(self, session_id: str, model: str) -> None:
+        """Summarise."""
+        await self._app.summarize(session_id, model=model or None)
+
+    async def files(self, text: str) -> Sequence[str]:  # noqa: ARG002 - the protocol's
+        """None: plugins of this process complete them."""
+        return ()
+
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """The block of the plugins."""
+        return await self._blocks.block(part, width)

@@ -1,0 +1,216 @@
+"""The commands that show something."""
+
+import base64
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from pegboard import Block, Span
+from pegboard.cli import block_lines, shown_line
+from pegboard.errors import NotFoundError
+from pegboard.kit import counted, lines_of, todo_lines
+from pegboard.schema.message import AssistantMessage, Turn, UserMessage
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    ReasoningPart,
+    TextPart,
+    ToolPart,
+)
+from pegboard.schema.wire import to_json
+from pegboard_plugins.chat.finished import Drawn
+from pegboard_plugins.chat.keys import KEYS
+from pegboard_plugins.chat.modes import SpanLine
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.talk import Talk
+
+LETTERS_PER_TOKEN = 4
+COPIED_BYTES = 74_000
+"""More no terminal takes by OSC 52 (xterm's limit of 100,000 letters in base64)."""
+LISTED = 200
+
+
+def _talk(chat: "Chat") -> "Talk":
+    assert chat.talk is not None
+    return chat.talk
+
+
+def _table(chat: "Chat", head: str, rows: Iterable[Sequence[str]]) -> None:
+    found = tuple(tuple(row) for row in rows)
+    _talk(chat).draw(Drawn(head, Block(table=found, fold=LISTED)))
+
+
+async def _turns(chat: "Chat") -> Sequence[Turn]:
+    course = _talk(chat).course
+    return () if course is None else await _talk(chat).feed.turns(course.session.id)
+
+
+async def show_help(chat: "Chat", _: str) -> None:
+    """The commands."""
+    rows = [("command", "what it does")]
+    rows += [(f"/{each.name}", each.help) for each in chat.slashes.values()]
+    _table(chat, "Commands: also @file, !command, ? for the keys", rows)
+
+
+async def show_keys(chat: "Chat", _: str) -> None:
+    """The keys."""
+    rows = [("key", "what it does", "name")]
+    rows += [(each.key, each.help, each.name) for each in KEYS]
+    rows += [
+        (key.key, f"{key.help} ({plugin})", key.name) for plugin, key in chat.guests.keys.values()
+    ]
+    _table(chat, "Keys", rows)
+
+
+async def show_diff(chat: "Chat", _: str) -> None:
+    """What the session has changed."""
+    course = _talk(chat).course
+    changes = await _talk(chat).feed.diff(course.session.id) if course else ()
+    if not changes:
+        _talk(chat).say("the session has changed no file")
+        return
+    patches = "\n".join(_named(each.file, each.patch) for each in changes)
+    more, less = sum(c.additions for c in changes), sum(c.deletions for c in changes)
+    head = f"{counted(len(changes), 'file')} +{more} -{less}"
+    lines = block_lines(Block(diff=patches), "whole").lines
+    await chat.show_page([(Span(head, "bold"),), *lines])
+
+
+def _named(file: str, patch: str) -> str:
+    """The patch with its file's name, whatever it calls it itself; a second makes it shown."""
+    return patch if "+++ " in patch else f"--- {file}\n+++ {file}\n{patch}"
+
+
+async def show_context(chat: "Chat", _: str) -> None:
+    """What fills the window, as far as it can be told."""
+    owners = dict(await _talk(chat).feed.tools())
+    sizes: Counter[str] = Counter()
+    for turn in await _turns(chat):
+        for part in turn.parts:
+            match part:
+                case TextPart(text=text) if isinstance(turn.info, UserMessage):
+                    sizes["your words and files"] += len(text)
+                case TextPart(text=text) | ReasoningPart(text=text):
+                    sizes["the model's words"] += len(text)
+                case ToolPart(tool=tool, state=Completed(output=output, input=given)):
+                    whose = owners.get(tool) or "a plugin"
+                    sizes[f"tool {tool} ({whose})"] += len(output) + len(str(given))
+                case _:
+                    pass
+    state = chat.state
+    known = sum(sizes.values()) // LETTERS_PER_TOKEN
+    rows = [("what", "tokens", "share")]
+    rest = max(0, state.tokens - known)
+    if rest:
+        sizes["system prompt, tools and the like"] = rest * LETTERS_PER_TOKEN
+    total = max(1, sum(sizes.values()))
+    rows += [
+        (name, f"{size // LETTERS_PER_TOKEN:,}", f"{size / total:.0%}")
+        for name, size in sizes.most_common()
+    ]
+    of = f" of {state.window:,}" if state.window else ""
+    _table(chat, f"{state.tokens:,}{of} tokens; the parts are estimates", rows)
+
+
+async def show_todo(chat: "Chat", _: str) -> None:
+    """The task list."""
+    course = _talk(chat).course
+    todos = await _talk(chat).feed.todos(course.session.id) if course else ()
+    lines = todo_lines(to_json(todo) for todo in todos)
+    if not lines:
+        _talk(chat).say("the task list is empty")
+        return
+    _talk(chat).draw(Drawn("Tasks", Block(lines=lines, fold=LISTED)))
+
+
+async def show_tools(chat: "Chat", _: str) -> None:
+    """The tools."""
+    _table(chat, "Tools", [("tool", "plugin"), *await _talk(chat).feed.tools()])
+
+
+async def show_plugins(chat: "Chat", _: str) -> None:
+    """The plugins."""
+    found = await _talk(chat).feed.plugins()
+    _table(chat, "Plugins", [("plugin", "from", "problem"), *found])
+
+
+async def show_trace(chat: "Chat", _: str) -> None:
+    """Which plugin changed what."""
+    course = _talk(chat).course
+    steps = await _talk(chat).feed.trace(course.session.id) if course else ()
+    if not steps:
+        _talk(chat).say("no plugin has changed anything on the way yet")
+        return
+    lines: list[SpanLine] = []
+    for hook, plugin, change in steps:
+        lines.append(shown_line((Span(f"{plugin} · {hook}", "bold"),)))
+        lines += [shown_line(line) for line in lines_of(change, "dim")]
+    await chat.show_page(lines)
+
+
+async def show_permissions(chat: "Chat", _: str) -> None:
+    """What was allowed for good."""
+    if await chat.outside.pegboard("permission", "list"):
+        chat.warn("the list could not be shown")
+
+
+async def show_output(chat: "Chat", _: str) -> None:
+    """The last call, in full."""
+    talk = _talk(chat)
+    if not talk.called:
+        talk.say("no tool was called yet")
+        return
+    part = talk.called[-1].part
+    block = await talk.feed.block(part, chat.window.width)
+    lines: list[SpanLine] = [shown_line((Span(f"{part.tool} {block.title}", "bold"),))]
+    lines += block_lines(block, "whole").lines
+    match part.state:
+        case Completed(output=output) if not (block.lines or block.diff or block.markdown):
+            lines += [shown_line(line) for line in lines_of(output)]
+        case Failed(error=error):
+            lines += [shown_line(line) for line in lines_of(error, "error")]
+        case _:
+            pass
+    await chat.show_page(lines)
+
+
+async def show_transcript(chat: "Chat", _: str) -> None:
+    """The whole session."""
+    lines: list[SpanLine] = []
+    for turn in await _turns(chat):
+        for part in turn.parts:
+            match part:
+                case TextPart(text=text, synthetic=False):
+                    style = "bold" if isinstance(turn.info, UserMessage) else "plain"
+                    lines += [shown_line(line) for line in lines_of(text, style)]  # type: ignore[arg-type]
+                case ReasoningPart(text=text):
+                    lines += [shown_line(line) for line in lines_of(text, "dim")]
+                case ToolPart(tool=tool, state=Completed(output=output, input=given)):
+                    lines.append(shown_line((Span(f"● {tool} {given}", "tool"),)))
+                    lines += [shown_line(line) for line in lines_of(output, "dim")]
+                case ToolPart(tool=tool, state=Failed(error=error)):
+                    lines.append(shown_line((Span(f"✗ {tool}", "error"),)))
+                    lines += [shown_line(line) for line in lines_of(error, "error")]
+                case _:
+                    continue
+            lines.append(())
+    await chat.show_page(lines or [(Span("nothing was said yet", "dim"),)])
+
+
+async def copy(chat: "Chat", argument: str) -> None:
+    """Copy an answer by OSC 52, which terminals take over ssh and through tmux too."""
+    number = int(argument) if argument.isdecimal() and int(argument) else 1
+    answers = [
+        "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart))
+        for turn in await _turns(chat)
+        if isinstance(turn.info, AssistantMessage)
+    ]
+    answers = [text for text in answers if text.strip()]
+    if number > len(answers):
+        raise NotFoundError("answer", str(number))
+    content = answers[-number].encode()[:COPIED_BYTES]
+    chat.window.painter.write_raw(f"\x1b]52;c;{base64.b64encode(content).decode()}\a")
+    chat.window.painter.flush()
+    _talk(chat).say(f"copied {len(content):,} bytes, if the terminal lets programs copy")

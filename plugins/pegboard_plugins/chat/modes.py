@@ -1,0 +1,151 @@
+"""What stands in the footer while the person has to choose something: lists and short texts."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from pegboard import Span
+from pegboard.cli import shown_line
+
+SpanLine = tuple[Span, ...]
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to choose: `value` is what the choice gives, `note` stands dim behind the text."""
+
+    value: str
+    text: str = ""
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """What is seen of it."""
+        return self.text or self.value
+
+
+class Mode(Protocol):
+    """What has the keys while it is there; the editor is its own if `edits`."""
+
+    @property
+    def edits(self) -> bool:
+        """Whether letters go to the editor."""
+        ...
+
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:
+        """What is shown, in at most `room` lines."""
+        ...
+
+    def press(self, key: str) -> bool:
+        """Take a key by prompt_toolkit's name; False leaves it to the chat."""
+        ...
+
+    def submit(self, text: str) -> None:
+        """Take what stands in the editor, when Enter is pressed."""
+        ...
+
+    def changed(self, text: str) -> None:
+        """The editor's text is another."""
+        ...
+
+    def close(self) -> None:
+        """It goes without an answer."""
+        ...
+
+
+class Choice:
+    """A list to choose from; what is typed narrows it."""
+
+    edits = True
+
+    def __init__(self, title: str, items: Sequence[Item], *, current: str = "") -> None:
+        self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._title = title
+        self._every = tuple(items)
+        self._shown = self._every
+        places = [n for n, item in enumerate(self._every) if item.value == current]
+        self._at = places[0] if places else 0
+
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
+        """The title, and the rows around the chosen one."""
+        rows = max(1, room - 1)
+        first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
+        found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
+        head = (Span(f"{self._title}  ", "bold"), Span(self._help(), "dim"))
+        return [shown_line(head), *(found or [(Span("  nothing fits", "dim"),)])]
+
+    def _help(self) -> str:
+        return f"{len(self._shown)} of {len(self._every)} · type to search · enter · esc"
+
+    def _line(self, number: int) -> SpanLine:
+        item, chosen = self._shown[number], number == self._at
+        mark = Span("❯ " if chosen else "  ", "active")
+        note = (Span(f"  {item.note}", "dim"),) if item.note else ()
+        return shown_line((mark, Span(item.label, "bold" if chosen else "plain"), *note))
+
+    def press(self, key: str) -> bool:
+        """Move, or leave."""
+        steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "tab": 1, "s-tab": -1}
+        if key in steps and self._shown:
+            last = len(self._shown) - 1
+            self._at = min(max(0, self._at + steps[key]), last)
+            return True
+        if key == "escape":
+            self.close()
+            return True
+        return False
+
+    def submit(self, text: str) -> None:  # noqa: ARG002 - the protocol's
+        """Choose."""
+        if self._shown and not self.answer.done():
+            self.answer.set_result(self._shown[self._at].value)
+
+    def changed(self, text: str) -> None:
+        """Narrow the list to what has all words of the text."""
+        words = text.lower().split()
+        self._shown = tuple(
+            item
+            for item in self._every
+            if all(word in f"{item.label} {item.note}".lower() for word in words)
+        )
+        self._at = 0
+
+    def close(self) -> None:
+        """Choose nothing."""
+        if not self.answer.done():
+            self.answer.set_result(None)
+
+
+class Line:
+    """A short text to write."""
+
+    edits = True
+
+    def __init__(self, title: str) -> None:
+        self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._title = title
+
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
+        """The title."""
+        return [shown_line((Span(self._title, "bold"), Span("  enter · esc", "dim")))]
+
+    def press(self, key: str) -> bool:
+        """Leave."""
+        if key == "escape":
+            self.close()
+            return True
+        return False
+
+    def submit(self, text: str) -> None:
+        """Take the text."""
+        if not self.answer.done():
+            self.answer.set_result(text)
+
+    def changed(self, text: str) -> None:
+        """Nothing: the text counts when it is sent."""
+
+    def close(self) -> None:
+        """Take none."""
+        if not self.answer.done():
+            self.answer.set_result(None)

@@ -1,0 +1,86 @@
+"""What may stand where the person writes: commands behind `/`, files and more behind `@`."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from pegboard import Span
+from pegboard_plugins.chat.draft import Draft, word_before
+from pegboard_plugins.chat.modes import Item
+
+SIGNS = ("@",)
+_SLASH = "/"
+
+
+class Offers:
+    """The list below the footer while such a word is written."""
+
+    def __init__(
+        self,
+        draft: Draft,
+        commands: Callable[[], Sequence[Item]],
+        look_up: Callable[[str, str], Awaitable[Sequence[Item]]],
+        touch: Callable[[], None],
+    ) -> None:
+        self._draft = draft
+        self._commands = commands
+        self._look_up = look_up
+        self._touch = touch
+        self._looking: asyncio.Task[None] | None = None
+        self._closed_at: str | None = None
+        self.items: Sequence[Item] = ()
+        self.chosen = 0
+
+    @property
+    def spans(self) -> Sequence[Span]:
+        """The offers as they are shown."""
+        return [Span(f"{each.label}  {each.note}".rstrip()) for each in self.items]
+
+    @property
+    def is_command(self) -> bool:
+        """Whether it is commands that are offered."""
+        return self._draft.text.startswith(_SLASH)
+
+    def changed(self, text: str) -> None:
+        """Another text stands in the editor."""
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self.items, self.chosen = (), 0
+        if text == self._closed_at:
+            return
+        self._closed_at = None
+        if text.startswith(_SLASH):
+            self.items = () if " " in text or "\n" in text else self._fitting(text[1:])
+            return
+        word = word_before(self._draft.buffer.document.text_before_cursor, SIGNS)
+        if word is not None:
+            self._looking = asyncio.ensure_future(self._look(*word))
+
+    def _fitting(self, name: str) -> Sequence[Item]:
+        first = [each for each in self._commands() if each.value.startswith(name)]
+        others = [each for each in self._commands() if name in each.value[1:]]
+        return [*first, *(each for each in others if each not in first)]
+
+    async def _look(self, sign: str, letters: str) -> None:
+        self.items = await self._look_up(sign, letters)
+        self._touch()
+
+    def move(self, step: int) -> None:
+        """Choose the next, or the one before."""
+        self.chosen = (self.chosen + step) % max(1, len(self.items))
+
+    def accept(self) -> None:
+        """Put the chosen one in the editor."""
+        item, buffer = self.items[self.chosen], self._draft.buffer
+        if self.is_command:
+            self._draft.set(f"/{item.value} ")
+        else:
+            word = word_before(buffer.document.text_before_cursor, SIGNS)
+            buffer.delete_before_cursor(len(word[1]) if word else 0)
+            buffer.insert_text(f"{item.value} ")
+        self.close()
+
+    def close(self) -> None:
+        """Offer nothing for this text any more."""
+        self.items = ()
+        self._closed_at = self._draft.text

@@ -1,0 +1,94 @@
+"""What leaves the chat for a moment: an editor, a page on the whole screen, another command."""
+
+import asyncio
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from prompt_toolkit.application import in_terminal
+
+from pegboard.kit import find_program
+from pegboard_plugins.chat.surface import Frames, Screen
+
+CLIPBOARD_S = 2.0
+_PEGBOARD = "from pegboard.cli.main import main; main()"
+_PICTURES = (
+    ("wl-paste", "--type", "image/png"),
+    ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
+    ("pngpaste", "-"),
+)
+
+
+class Outside:
+    """Runs other programs on the terminal, or asks them something, while the chat waits."""
+
+    def __init__(self, screen: Screen, frames: Frames) -> None:
+        self._screen = screen
+        self._frames = frames
+
+    async def run(self, *command: str) -> int:
+        """The exit code of a program that has the terminal to itself; 127 if there is none."""
+        self._frames.draw()
+        try:
+            async with in_terminal():
+                self._screen.paused = True
+                process = await asyncio.create_subprocess_exec(*command)
+                return await process.wait()
+        except OSError:
+            return 127
+        finally:
+            self._screen.paused = False
+            self._frames.touch()
+
+    async def pegboard(self, *arguments: str) -> int:
+        """The exit code of another command of ours."""
+        return await self.run(sys.executable, "-c", _PEGBOARD, *arguments)
+
+    async def page(self, rows: Sequence[str]) -> bool:
+        """Show rows on the alternate screen until the person leaves; False if nothing can."""
+        with _written("\n".join(rows), ".txt") as file:
+            return await self.run("less", "-R", "-S", "-+F", "-+X", str(file)) != 127  # noqa: PLR2004 - the shell's word for it
+
+    async def edit(self, text: str) -> str | None:
+        """The text as the person leaves it in `$VISUAL` or `$EDITOR`; None when that failed."""
+        editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
+        with _written(text, ".md") as file:
+            if await self.run(*shlex.split(editor), str(file)) != 0:
+                return None
+            return (await asyncio.to_thread(file.read_text, "utf-8", "replace")).rstrip("\n")
+
+
+@contextmanager
+def _written(text: str, suffix: str) -> Iterator[Path]:
+    """A file of one's own, for as long as it is used."""
+    handle, name = tempfile.mkstemp(prefix="pegboard-", suffix=suffix)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+        yield Path(name)
+    finally:
+        with suppress(OSError):
+            Path(name).unlink()
+
+
+async def clipboard_picture() -> bytes:
+    """The picture in the clipboard as PNG, empty if there is none, or nobody can say."""
+    for command in _PICTURES:
+        if find_program(command[0], os.environ, root=Path.cwd()) is None:
+            continue
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CLIPBOARD_S):
+                content, _ = await process.communicate()
+                if content:
+                    return content
+    return b""

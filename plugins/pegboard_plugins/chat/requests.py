@@ -1,0 +1,227 @@
+"""The dialogs of the engine's requests: permission to do something, the model's questions."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from pegboard import Block, Span
+from pegboard.cli import block_lines, exposed, shown_line, wrapped
+from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.question import Question, QuestionRequest
+from pegboard_plugins.chat.modes import SpanLine
+
+IGNORED_S = 0.3
+"""A dialog takes no key before: what was typed until then was meant for something else."""
+_ALWAYS_ONCE = "this is asked every time"
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """How a permission request is to be answered."""
+
+    reply: Reply
+    message: str | None = None
+    scope: Scope = "project"
+
+
+class Permission:
+    """A permission request: what exactly, why it is asked, and five answers."""
+
+    def __init__(
+        self,
+        request: PermissionRequest,
+        settle: Callable[[PermissionRequest, Settled | None], None],
+        place: str = "",
+    ) -> None:
+        self.request = request
+        self.place = place
+        self._settle = settle
+        self._from = time.monotonic() + IGNORED_S
+        self._scroll = 0
+        self._asks_why = False
+        self._once = bool(request.metadata.get("once"))
+
+    @property
+    def edits(self) -> bool:
+        """Only while it is written what to do instead."""
+        return self._asks_why
+
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:
+        """The title, the whole of what is asked as far as it fits, the reason, the answers."""
+        reason = self.request.metadata.get("reason")
+        why = wrapped((Span(exposed(reason), "dim"),), width) if isinstance(reason, str) else ()
+        choices = self._choices(width)
+        body = [row for line in self._whole() for row in wrapped(line, max(10, width - 2))]
+        fixed = [*list(why)[:2], *choices]
+        space = max(1, room - 1 - len(fixed))
+        self._scroll = max(0, min(self._scroll, len(body) - space))
+        shown = [(Span("  "), *row) for row in body[self._scroll : self._scroll + space]]
+        return [self._title(len(body) - len(shown)), *shown, *fixed]
+
+    def _title(self, hidden: int) -> SpanLine:
+        agent = self.request.metadata.get("agent")
+        who = f" · agent {agent}" if agent else ""
+        more = f" · {hidden} more lines: up, down, v shows all" if hidden else ""
+        title = Span(f"Permission{self.place}: {self.request.permission}", "warning")
+        return shown_line((title, Span(f"{who}{more}", "dim")))
+
+    def _whole(self) -> Sequence[SpanLine]:
+        facts = self.request.metadata
+        command, diff = facts.get("command"), facts.get("diff")
+        texts = [*self.request.patterns]
+        if isinstance(command, str) and not any(each.endswith(command) for each in texts):
+            texts.append(f"of the command: {command}")
+        lines: list[SpanLine] = [
+            (Span(line),) for text in texts for line in exposed(text).split("\n")
+        ]
+        place = facts.get("place")
+        marked = place.get("marked") if isinstance(place, dict) else None
+        if isinstance(marked, str):
+            lines += [(Span(line, "warning"),) for line in exposed(marked).split("\n")]
+        if facts.get("background") is True:
+            lines.append((Span("it goes on in the background", "warning"),))
+        if isinstance(diff, str):
+            lines += block_lines(Block(diff=diff), "whole").lines
+        return lines
+
+    def whole_text(self) -> Sequence[SpanLine]:
+        """All of it, for a page of its own."""
+        return self._whole()
+
+    def _choices(self, width: int) -> Sequence[SpanLine]:
+        if self._asks_why:
+            return [(Span("What to do instead, enter sends it, esc goes back", "bold"),)]
+        always = _ALWAYS_ONCE
+        if not self._once:
+            patterns = ", ".join(exposed(each) for each in self.request.always)
+            always = f"2 s this session · 3 a always here: {patterns or 'the same again'}"
+        text = f"1 y once · {always} · 4 n no · 5 w no, and why · esc no and stop"
+        return list(wrapped((Span(text, "bold"),), width))[:3]
+
+    def press(self, key: str) -> bool:
+        """Answer, scroll, or be patient: nothing is taken in the first moments."""
+        if self._asks_why:
+            if key == "escape":
+                self._asks_why = False
+                return True
+            return False
+        if time.monotonic() < self._from:
+            return True
+        steps = {"up": -1, "down": 1, "pageup": -5, "pagedown": 5}
+        if key in steps:
+            self._scroll += steps[key]
+        elif key in ("5", "w"):
+            self._asks_why = True
+        elif (settled := self._answer(key)) is not None:
+            self._settle(self.request, settled)
+        elif key == "escape":
+            self._settle(self.request, None)
+        return True
+
+    def _answer(self, key: str) -> Settled | None:
+        if key in ("1", "y"):
+            return Settled(reply="once")
+        if key in ("2", "s") and not self._once:
+            return Settled(reply="always", scope="session")
+        if key in ("3", "a") and not self._once:
+            return Settled(reply="always", scope="project")
+        if key in ("4", "n"):
+            return Settled(reply="reject")
+        return None
+
+    def submit(self, text: str) -> None:
+        """Refuse, with what to do instead."""
+        self._settle(self.request, Settled(reply="reject", message=text.strip() or None))
+
+    def changed(self, text: str) -> None:
+        """Nothing: the text counts when it is sent."""
+
+    def close(self) -> None:
+        """Nothing: it was answered elsewhere."""
+
+
+class Questions:
+    """The model's questions, one after the other."""
+
+    def __init__(
+        self,
+        request: QuestionRequest,
+        settle: Callable[[QuestionRequest, Sequence[Sequence[str]] | None], None],
+        place: str = "",
+    ) -> None:
+        self.request = request
+        self.place = place
+        self._settle = settle
+        self._from = time.monotonic() + IGNORED_S
+        self._answers: list[tuple[str, ...]] = []
+        self._chosen: set[int] = set()
+        self._own = False
+
+    @property
+    def _question(self) -> Question:
+        return self.request.questions[len(self._answers)]
+
+    @property
+    def edits(self) -> bool:
+        """While an answer of one's own is written."""
+        return self._own or not self._question.options
+
+    def lines(self, width: int, room: int) -> Sequence[SpanLine]:
+        """The question and its numbered answers."""
+        question = self._question
+        many = len(self.request.questions)
+        number = f" ({len(self._answers) + 1} of {many})" if many > 1 else ""
+        head = shown_line((Span(f"Question{self.place}{number}: {question.question}", "warning"),))
+        rows: list[SpanLine] = list(wrapped(head, width))[:3]
+        for place, option in enumerate(question.options):
+            mark = "[x] " if place in self._chosen else ""
+            text = Span(f"  {place + 1} {mark}{option.label}")
+            rows.append(shown_line((text, Span(f"  {option.description}", "dim"))))
+        own = " · o an answer of your own" if question.custom and question.options else ""
+        several = " · several, then enter" if question.multiple else ""
+        note = "write, then enter" if self.edits else f"a number{several}{own}"
+        return [*rows[: room - 1], (Span(f"{note} · esc no answer", "dim"),)]
+
+    def press(self, key: str) -> bool:
+        """Choose by number."""
+        if time.monotonic() < self._from:
+            return True
+        if key == "escape":
+            if self._own:
+                self._own = False
+            else:
+                self._settle(self.request, None)
+            return True
+        if self.edits:
+            return False
+        if key == "o" and self._question.custom:
+            self._own = True
+        elif key == "enter" and self._chosen:
+            self._take(tuple(self._question.options[n].label for n in sorted(self._chosen)))
+        elif key.isdecimal() and 0 < int(key) <= len(self._question.options):
+            self._number(int(key) - 1)
+        return True
+
+    def _number(self, place: int) -> None:
+        if self._question.multiple:
+            self._chosen ^= {place}
+        else:
+            self._take((self._question.options[place].label,))
+
+    def _take(self, answer: tuple[str, ...]) -> None:
+        self._answers.append(answer)
+        self._chosen, self._own = set(), False
+        if len(self._answers) == len(self.request.questions):
+            answers, self._answers = self._answers, []
+            self._settle(self.request, answers)
+
+    def submit(self, text: str) -> None:
+        """Take an answer of one's own."""
+        if text.strip():
+            self._take((text.strip(),))
+
+    def changed(self, text: str) -> None:
+        """Nothing: the text counts when it is sent."""
+
+    def close(self) -> None:
+        """Nothing: they were answered elsewhere."""

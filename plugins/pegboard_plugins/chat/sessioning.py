@@ -1,0 +1,232 @@
+"""The commands that do something with sessions, or with the chat itself."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from pegboard import InvalidInputError
+from pegboard.kit import one_line
+from pegboard.schema.message import Turn, UserMessage
+from pegboard.schema.part import TextPart
+from pegboard_plugins.chat.modes import Item
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.talk import Talk
+
+SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM or another", 8080: "llama.cpp"}
+"""Where servers of models on this machine listen unless they were told otherwise."""
+PROBED_S = 0.3
+MS = 1000
+
+
+def _talk(chat: "Chat") -> "Talk":
+    assert chat.talk is not None
+    return chat.talk
+
+
+def _session_id(chat: "Chat") -> str:
+    course = _talk(chat).course
+    if course is None:
+        raise InvalidInputError("there is no session yet: it begins with the first prompt")
+    return course.session.id
+
+
+async def begin(chat: "Chat", _: str) -> None:
+    """Begin a new session with the next prompt."""
+    _talk(chat).leave()
+    _talk(chat).say("a new session begins with the next prompt")
+
+
+async def choose_session(chat: "Chat", argument: str) -> None:
+    """Go on with another session."""
+    feed = _talk(chat).feed
+    sessions = await feed.sessions()
+    found = [each for each in sessions if argument and each.id.startswith(argument)]
+    chosen: str | None = found[0].id if len(found) == 1 else None
+    if chosen is None:
+        items = [
+            Item(value=each.id, text=each.title, note=_when(each.time.updated)) for each in sessions
+        ]
+        chosen = await chat.choose("Session", items)
+    if chosen is not None:
+        _talk(chat).leave()
+        await _talk(chat).resume(await feed.session(chosen), replayed=chat.options.replayed)
+
+
+def _when(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / MS, tz=UTC).astimezone().strftime("%d %b %H:%M")
+
+
+async def fork(chat: "Chat", _: str) -> None:
+    """Go on with a copy."""
+    talk = _talk(chat)
+    copy = await talk.feed.fork(_session_id(chat))
+    talk.leave()
+    await talk.resume(copy, replayed=0)
+    talk.say(f"this is {copy.title}, a copy; the other is as it was")
+
+
+async def rename(chat: "Chat", argument: str) -> None:
+    """Give the session a title."""
+    session_id = _session_id(chat)
+    title = argument or await chat.ask("Title")
+    if title:
+        await _talk(chat).feed.rename(session_id, title)
+        _talk(chat).say(f"the session is called {title}")
+
+
+def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
+    """The ids and texts of what the person said, the newest last."""
+    found = []
+    for turn in turns:
+        texts = [
+            part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
+        ]
+        if isinstance(turn.info, UserMessage) and texts:
+            found.append((turn.info.id, "\n".join(texts)))
+    return found
+
+
+async def _before(chat: "Chat") -> list[tuple[str, str]]:
+    """The prompts before the point that the session has gone back to."""
+    talk = _talk(chat)
+    session = await talk.feed.session(_session_id(chat))
+    prompts = _prompts(list(await talk.feed.turns(session.id)))
+    point = session.revert.message_id if session.revert else None
+    return [each for each in prompts if point is None or each[0] < point]
+
+
+async def undo(chat: "Chat", _: str) -> None:
+    """Take the last prompt back."""
+    prompts = await _before(chat)
+    if not prompts:
+        chat.warn("there is nothing to undo")
+        return
+    await _back(chat, *prompts[-1])
+
+
+async def _back(chat: "Chat", message_id: str, text: str) -> None:
+    talk = _talk(chat)
+    warning = await talk.feed.revert(_session_id(chat), message_id)
+    talk.say(f"undone: {one_line(text)} · /redo brings it back")
+    if warning:
+        chat.warn(warning)
+    chat.draft.set(text)
+
+
+async def redo(chat: "Chat", _: str) -> None:
+    """Bring back what was undone."""
+    talk = _talk(chat)
+    session = await talk.feed.session(_session_id(chat))
+    if session.revert is None:
+        chat.warn("nothing was undone")
+        return
+    warning = await talk.feed.unrevert(session.id)
+    talk.say("all is as it was before the undo")
+    if warning:
+        chat.warn(warning)
+
+
+async def rewind(chat: "Chat", _: str) -> None:
+    """Go back to an earlier prompt."""
+    prompts = dict(reversed(await _before(chat)))
+    items = [Item(value=key, text=one_line(text)) for key, text in prompts.items()]
+    chosen = await chat.choose("Go back to before", items)
+    if chosen is not None:
+        await _back(chat, chosen, prompts[chosen])
+
+
+async def compact(chat: "Chat", _: str) -> None:
+    """Summarise the history."""
+    await _talk(chat).feed.compact(_session_id(chat), chat.state.model)
+
+
+async def trust(chat: "Chat", _: str) -> None:
+    """Show the project's code and ask whether it may run."""
+    if await chat.outside.pegboard("trust", "allow") == 0:
+        await chat.reload()
+
+
+async def reload(chat: "Chat", _: str) -> None:
+    """Open all anew."""
+    if _talk(chat).busy:
+        chat.warn("something runs: stop it first")
+        return
+    await chat.reload()
+    _talk(chat).say("plugins and settings are loaded anew")
+
+
+async def export(chat: "Chat", argument: str) -> None:
+    """Write the session to a file."""
+    session_id = _session_id(chat)
+    file = argument or f"{session_id}.jsonl"
+    if await chat.outside.pegboard("session", "export", session_id, "-o", file) == 0:
+        _talk(chat).say(f"written to {file}; `pegboard session import` takes it")
+
+
+async def login(chat: "Chat", argument: str) -> None:
+    """Give a provider its key."""
+    if await chat.outside.pegboard("auth", "login", *argument.split()) == 0:
+        await chat.reload()
+
+
+async def doctor(chat: "Chat", _: str) -> None:
+    """Look whether all is as it should be."""
+    await chat.outside.pegboard("doctor")
+
+
+async def init(chat: "Chat", _: str) -> None:
+    """Let the agent write down what the next one has to know of the project."""
+    text = (
+        "Look at this project and write AGENTS.md for agents that work on it: how to build, test "
+        "and check it, how it is laid out, and its rules. Keep it short; improve one that is there."
+    )
+    _talk(chat).send(_talk(chat).order(text))
+
+
+async def leave(chat: "Chat", _: str) -> None:
+    """End the chat."""
+    chat.leave()
+
+
+async def first_run(chat: "Chat") -> None:
+    """One screen where no model can be used: what was found, and the ways on."""
+    talk = _talk(chat)
+    usable = [model for model in chat.models if model.provider_id != "scripted"]
+    if usable or chat.state.model or talk.feed.facts.server:
+        return
+    found = [f"{name} answers on port {port}" for port, name in await _servers()]
+    keys = sorted({name for names in talk.feed.facts.keys.values() for name in names})
+    talk.say("no model can be used yet", "warning")
+    talk.say("\n".join(found or ["no server of models answers on this machine"]))
+    talk.say(f"no key is in the environment: {', '.join(keys[:6])} …")
+    items = [
+        Item(value="login", text="give a provider its key"),
+        Item(value="demo", text="watch a demonstration, without network or key"),
+        Item(value="", text="go on without a model"),
+    ]
+    chat.spawn(_first(chat, items))
+
+
+async def _first(chat: "Chat", items: "list[Item]") -> None:
+    chosen = await chat.choose("To begin", items)
+    if chosen == "login":
+        await login(chat, "")
+    elif chosen == "demo":
+        await chat.outside.pegboard("demo")
+
+
+async def _servers() -> list[tuple[int, str]]:
+    """The ports of this machine at which something answers."""
+    return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
+
+
+async def _answers(port: int) -> bool:
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(PROBED_S):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            return True
+    return False

@@ -1,0 +1,141 @@
+"""Slash commands: the chat's own, the plugins', and those that become prompts."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from pegboard.kit import nearest_names
+from pegboard.schema.agent import Command
+from pegboard_plugins.chat import choosing, looking, sessioning
+from pegboard_plugins.chat.additions import SlashCommand
+from pegboard_plugins.chat.guestcontext import GuestContext
+from pegboard_plugins.chat.modes import Item
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+
+Act = Callable[["Chat", str], Awaitable[None]]
+
+
+class Slash(msgspec.Struct, frozen=True, kw_only=True):
+    """A command: what it does here, or None for one that becomes a prompt."""
+
+    name: str
+    help: str
+    act: Act | None = None
+
+
+OWN: Mapping[str, tuple[str, Act]] = {
+    "help": ("the commands", looking.show_help),
+    "keys": ("the keys", looking.show_keys),
+    "model": ("choose the model", choosing.choose_model),
+    "agent": ("choose the agent", choosing.choose_agent),
+    "effort": ("choose how hard the model thinks", choosing.choose_effort),
+    "theme": ("choose the colours", choosing.choose_theme),
+    "new": ("begin a new session", sessioning.begin),
+    "sessions": ("go on with another session", sessioning.choose_session),
+    "resume": ("go on with another session", sessioning.choose_session),
+    "fork": ("a new session with the messages so far", sessioning.fork),
+    "rename": ("give the session a title", sessioning.rename),
+    "undo": ("take the last prompt and its changes back", sessioning.undo),
+    "redo": ("bring back what was undone", sessioning.redo),
+    "rewind": ("go back to an earlier prompt", sessioning.rewind),
+    "compact": ("summarise the history", sessioning.compact),
+    "diff": ("what the session has changed in files", looking.show_diff),
+    "context": ("what fills the model's window", looking.show_context),
+    "todo": ("the task list", looking.show_todo),
+    "tools": ("the tools and whose they are", looking.show_tools),
+    "plugins": ("the plugins", looking.show_plugins),
+    "trace": ("which plugin changed what on the way", looking.show_trace),
+    "permissions": ("what was allowed for good", looking.show_permissions),
+    "trust": ("look at this project's code, and trust it", sessioning.trust),
+    "reload": ("load plugins and settings anew", sessioning.reload),
+    "export": ("write the session to a file", sessioning.export),
+    "copy": ("copy the last answer, or the n-th last", looking.copy),
+    "login": ("give a provider its key", sessioning.login),
+    "doctor": ("look whether all is as it should be", sessioning.doctor),
+    "init": ("let the agent write AGENTS.md", sessioning.init),
+    "quit": ("leave", sessioning.leave),
+}
+BY_KEY: Mapping[str, Act] = {
+    "next_agent": choosing.next_agent,
+    "next_model": choosing.next_model,
+    "last_model": choosing.last_model,
+    "next_effort": choosing.next_effort,
+    "output": looking.show_output,
+    "transcript": looking.show_transcript,
+}
+
+
+def table(
+    commands: Sequence[Command], guests: Mapping[str, tuple[str, SlashCommand]]
+) -> dict[str, Slash]:
+    """All commands by name; the chat's own stay its own."""
+    found = {
+        each.name: Slash(name=each.name, help=each.description or "a prompt of the project's")
+        for each in commands
+    }
+    for name, (plugin, command) in guests.items():
+        found[name] = Slash(name=name, help=command.help, act=_guest(plugin, command))
+    for name, (text, act) in OWN.items():
+        if not (name == "init" and name in found):
+            found[name] = Slash(name=name, help=text, act=act)
+    return dict(sorted(found.items()))
+
+
+def _guest(plugin: str, command: SlashCommand) -> Act:
+    async def act(chat: "Chat", argument: str) -> None:
+        context = GuestContext(chat)
+        await chat.guests.run(plugin, f"/{command.name}", lambda: command.action(context, argument))
+
+    return act
+
+
+def items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
+    """The commands as they are offered."""
+    return [
+        Item(value=each.name, text=f"/{each.name}", note=each.help) for each in slashes.values()
+    ]
+
+
+async def run(chat: "Chat", text: str) -> bool:
+    """Whether the text is a command; if so it has run, or is on its way."""
+    name, _, argument = text[1:].partition(" ")
+    known = chat.slashes.get(name.strip())
+    talk = chat.talk
+    assert talk is not None
+    if known is None:
+        if not name or "/" in name or "\n" in name:
+            return False
+        near = nearest_names(name, chat.slashes, limit=1)
+        hint = f"; did you mean /{near[0]}?" if near else ""
+        chat.warn(f"there is no command /{name}{hint}")
+        chat.draft.set(text)
+    elif known.act is not None:
+        await known.act(chat, argument.strip())
+    else:
+        words, files = chat.draft.expanded(argument)
+        talk.send(talk.order(words, files=files, command=known.name))
+    return True
+
+
+async def act(chat: "Chat", name: str) -> None:
+    """What a key does that is a command, or like one."""
+    chosen = BY_KEY.get(name) or OWN[name][1]
+    await chosen(chat, "")
+
+
+async def first_run(chat: "Chat") -> None:
+    """Where no model can be used: what was found, and what to do."""
+    await sessioning.first_run(chat)
+
+
+def windows(chat: "Chat") -> Mapping[str, int]:
+    """The windows of the models that are known, in tokens."""
+    return choosing.windows(chat)
+
+
+def options(chat: "Chat") -> Mapping[str, Any]:
+    """The user's settings for the chat."""
+    return chat.talk.feed.facts.options if chat.talk else {}

@@ -1,0 +1,46 @@
+"""The last line: where, who, with what, how full, how much."""
+
+from collections.abc import Sequence
+
+from pegboard import Span
+from pegboard_plugins.chat.additions import ChatState, StatusItem
+from pegboard_plugins.chat.feed import Facts
+from pegboard_plugins.chat.modes import SpanLine
+
+NAME_LETTERS = 32
+"""Of a model's name; the end of it says which one it is."""
+BETWEEN = " · "
+
+
+def status_line(
+    facts: Facts, state: ChatState, queued: int, items: Sequence[StatusItem], width: int
+) -> SpanLine:
+    """What fits of the facts and of the plugins' items; low priorities go first."""
+    kept = [*_own(facts, state), *items, *_rare(facts, queued)]
+    while len(kept) > 1 and len(BETWEEN.join(each.text for each in kept)) > width:
+        kept.remove(min(kept, key=lambda each: each.priority))
+    return (Span(BETWEEN.join(each.text for each in kept if each.text), "dim"),)
+
+
+def _own(facts: Facts, state: ChatState) -> Sequence[StatusItem]:
+    place = facts.directory.name + (f"{BETWEEN}{facts.branch}" if facts.branch else "")
+    name = state.model or "no model"
+    model = name if len(name) <= NAME_LETTERS else f"…{name[-NAME_LETTERS:]}"
+    effort = f":{state.variant}" if state.variant else ""
+    return (
+        StatusItem(id="place", text=place, priority=20),
+        StatusItem(id="agent", text=state.agent, priority=80),
+        StatusItem(id="model", text=model + effort, priority=90),
+    )
+
+
+def _rare(facts: Facts, queued: int) -> Sequence[StatusItem]:
+    """What is worth a word only where it is not as usual."""
+    sandboxed = facts.sandbox not in ("", "off")
+    found = (
+        ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),
+        ("trust", "not trusted: /trust" if facts.untrusted else "", 60),
+        ("queue", f"{queued} queued" if queued else "", 70),
+        ("server", facts.server, 10),
+    )
+    return [StatusItem(id=name, text=text, priority=rank) for name, text, rank in found if text]

@@ -1,0 +1,210 @@
+"""The terminal: finished rows go above, a footer of a few lines is drawn anew below them."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TextIO
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input.base import Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import Layout
+from prompt_toolkit.layout.screen import Char
+from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import BaseStyle
+
+FRAMES = 15
+"""A second at most while something streams; a key is drawn at once, beside them."""
+KEY_WAIT_S = 0.05
+"""After an escape byte: what comes later is another key."""
+FOOTER_LINES = 16
+ROWS_LEFT = 4
+"""Rows of the terminal that the footer leaves to what was said."""
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
+_NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
+
+
+class Painter(Vt100_Output):
+    """Writes each frame as one synchronised update (DEC private mode 2026)."""
+
+    def __init__(self, stdout: TextIO, size: Callable[[], Size], term: str) -> None:
+        super().__init__(stdout, size, term=term, enable_cpr=False)
+        self.holding = False
+        self.is_drawn = False
+
+    def erase_down(self) -> None:
+        """Erase from the cursor on.
+
+        tmux takes an erasure that begins at the top left for that of the whole screen, and keeps
+        what was there in its history: a footer of several rows is erased from its second row on.
+        """
+        if self.is_drawn:
+            self.write_raw("\x1b[K\x1b[B\x1b[J\x1b[A")
+        else:
+            super().erase_down()
+
+    def flush(self) -> None:
+        """Write what has come, unless more belongs to the same frame."""
+        if self.holding or not self._buffer:
+            return
+        self._buffer.insert(0, _BEGIN)
+        self._buffer.append(_END)
+        super().flush()
+
+
+class Screen(Application[None]):
+    """A prompt_toolkit application that keeps to the rows that its footer needs."""
+
+    def __init__(  # noqa: PLR0913 - what prompt_toolkit takes, all keyword-only
+        self,
+        *,
+        layout: Layout,
+        style: BaseStyle,
+        keys: KeyBindings,
+        painter: Painter,
+        terminal_input: Input | None,
+        colours: ColorDepth,
+        height: Callable[[], int],
+        reflows: bool,
+    ) -> None:
+        super().__init__(
+            layout=layout,
+            style=style,
+            key_bindings=keys,
+            output=painter,
+            input=terminal_input,
+            color_depth=colours,
+            mouse_support=False,
+            min_redraw_interval=None,
+            terminal_size_polling_interval=None,
+            include_default_pygments_style=False,
+            erase_when_done=True,
+        )
+        self.ttimeoutlen = KEY_WAIT_S
+        self.timeoutlen = KEY_WAIT_S
+        self._painter = painter
+        self._height = height
+        self._reflows = reflows
+        self.paused = False
+        self._drawn_for = painter.get_size()
+
+    def _redraw(self, render_as_done: bool = False) -> None:  # noqa: FBT001, FBT002 - prompt_toolkit's
+        if self.paused and not render_as_done:
+            return
+        was, self._painter.holding = self._painter.holding, True
+        height, last = self._height(), self.renderer.last_rendered_screen
+        size = self._painter.get_size()
+        if last is not None and (last.height > height or size != self._drawn_for):
+            self._take_away(size)
+        self._drawn_for = size
+        super()._redraw(render_as_done)
+        self._painter.holding = was
+        self._painter.flush()
+
+    def _on_resize(self) -> None:
+        """Draw the footer again: `_redraw` takes it away as the terminal has wrapped it anew."""
+        self._redraw()
+
+    def _take_away(self, size: Size) -> None:
+        """Erase the footer, of which the terminal may have wrapped the lines anew."""
+        extra = self._wrapped_rows() if self._reflows and size != self._drawn_for else 0
+        if extra > 0:
+            self._painter.cursor_up(extra)
+        last = self.renderer.last_rendered_screen
+        self._painter.is_drawn = last is not None and last.height > 1
+        self.renderer.erase(leave_alternate_screen=False)
+        self._painter.is_drawn = False
+
+    def _wrapped_rows(self) -> int:
+        """How many rows more than it was drawn in the footer now has above the cursor."""
+        last = self.renderer.last_rendered_screen
+        if last is None:
+            return 0
+        columns = max(1, self._painter.get_size().columns)
+        cursor = last.get_cursor_position(self.layout.current_window)
+        widths = [_width(row) for n, row in last.data_buffer.items() if n < cursor.y]
+        above = sum(max(1, -(-width // columns)) for width in widths)
+        above += cursor.y - len(widths)
+        return above + cursor.x // columns - cursor.y
+
+    def anew(self) -> None:
+        """Draw the footer again from nothing."""
+        self._painter.holding = True
+        self._take_away(self._painter.get_size())
+        self._painter.holding = False
+        self._redraw()
+
+    def above(self, rows: Sequence[str]) -> None:
+        """Write rows for good above the footer."""
+        self._painter.holding = True
+        self._take_away(self._painter.get_size())
+        self._drawn_for = self._painter.get_size()
+        self._painter.write_raw("".join(f"{row}\r\n" for row in rows))
+        self._redraw()
+        self._painter.holding = False
+        self._painter.flush()
+
+
+def _width(row: Mapping[int, Char]) -> int:
+    """The cells of a row up to the last that is not blank."""
+    return max((place for place, each in row.items() if each.char != " "), default=-1) + 1
+
+
+class Frames:
+    """Joins what changes into few frames: nothing runs while nothing changes."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._rows: list[str] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._last = 0.0
+
+    def commit(self, rows: Sequence[str]) -> None:
+        """Put finished rows above the footer with the next frame."""
+        self._rows.extend(rows)
+        self.touch()
+
+    def touch(self) -> None:
+        """Draw the footer anew with the next frame."""
+        if self._timer is None and not self._screen.paused:
+            loop = asyncio.get_running_loop()
+            wait_s = max(0.0, self._last + 1 / FRAMES - loop.time())
+            self._timer = loop.call_later(wait_s, self.draw)
+
+    def draw(self) -> None:
+        """Draw now what waits to be drawn."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._screen.paused or not self._screen.is_running:
+            return
+        self._last = asyncio.get_running_loop().time()
+        if self._rows:
+            rows, self._rows = self._rows, []
+            self._screen.above(rows)
+        else:
+            self._screen._redraw()  # noqa: SLF001 - ours: `Screen` overrides it
+
+    def rest(self) -> Sequence[str]:
+        """The rows that no frame has drawn yet, to be written when the footer is gone."""
+        rows, self._rows = self._rows, []
+        return rows
+
+
+def wraps_anew(env: Mapping[str, str]) -> bool:
+    """Whether the terminal wraps lines anew when its width changes: most do, a few cut them."""
+    if env.get("TMUX"):
+        return True
+    if env.get("XTERM_VERSION") or env.get("STY"):
+        return False
+    return env.get("TERM", "") not in _NO_REFLOW
+
+
+def colour_depth(env: Mapping[str, str]) -> ColorDepth:
+    """The colours that the footer is drawn in: the terminal's own sixteen unless it says more."""
+    if env.get("NO_COLOR"):
+        return ColorDepth.DEPTH_1_BIT
+    if env.get("COLORTERM") in ("truecolor", "24bit"):
+        return ColorDepth.DEPTH_24_BIT
+    return ColorDepth.DEPTH_4_BIT

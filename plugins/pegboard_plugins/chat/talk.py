@@ -1,0 +1,271 @@
+"""The conversation: what is sent, what comes back, what waits for the person."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from pegboard import PegboardError
+from pegboard.cli import Pen
+from pegboard.errors import AbortedError, NotFoundError
+from pegboard.schema.event import Custom
+from pegboard.schema.permission import PermissionRequest
+from pegboard.schema.question import QuestionRequest
+from pegboard.schema.session import Session
+from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.feed import RESYNC, Feed, Order
+from pegboard_plugins.chat.finished import Called, Finished, Noted, NoteStyle, rows_of
+from pegboard_plugins.chat.requests import Permission, Questions, Settled
+
+REPLAYED = 20
+"""Prompts of a session that are shown when it is resumed."""
+CALLS_KEPT = 20
+
+
+class Choices(msgspec.Struct, kw_only=True):
+    """What the person has chosen for the next prompts; empty is what the session has."""
+
+    agent: str = ""
+    model: str = ""
+    variant: str = ""
+
+
+class Talk:
+    """One session of a feed at a time, drawn piece by piece."""
+
+    def __init__(
+        self,
+        feed: Feed,
+        commit: Callable[[Sequence[str]], None],
+        touch: Callable[[], None],
+        width: Callable[[], int],
+        pen: Callable[[], Pen],
+    ) -> None:
+        self.feed = feed
+        self.course: Course | None = None
+        self.queue: list[Order] = []
+        self.choices = Choices()
+        self.dialog: Permission | Questions | None = None
+        self.called: list[Called] = []
+        self.on_asked: Callable[[], None] = lambda: None
+        self.on_rest: Callable[[], None] = lambda: None
+        self._commit = commit
+        self._touch = touch
+        self._width = width
+        self._pen = pen
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._subscription = feed.subscribe()
+        self._stopping = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether the session works."""
+        return self.course is not None and self.course.busy
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do it beside the rest; what goes wrong is shown."""
+        task = asyncio.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except AbortedError:
+            pass
+        except PegboardError as error:
+            self.say(str(error), "error")
+
+    def say(self, text: str, style: NoteStyle = "dim") -> None:
+        """Put lines of the chat's own above the footer."""
+        self.draw(Noted(text, style))
+
+    def draw(self, piece: Finished) -> None:
+        """Put a piece above the footer that needs nobody to be asked."""
+        self._commit(rows_of(piece, self._pen(), self._width()))
+
+    async def _show(self, piece: Finished) -> None:
+        if isinstance(piece, Called):
+            self.called = [*self.called, piece][-CALLS_KEPT:]
+            block = await self.feed.block(piece.part, self._width() - len("  │ "))
+            self._commit(rows_of(piece, self._pen(), self._width(), block))
+        else:
+            self.draw(piece)
+
+    async def hear(self) -> None:
+        """Show what happens until the feed ends."""
+        while events := await self._subscription.batch():
+            for event in events:
+                match event.properties:
+                    case Custom(name=name) if name == RESYNC:
+                        await self._read_anew()
+                    case _ if self.course is not None:
+                        was = self.course.busy
+                        for piece in self.course.take(event):
+                            await self._show(piece)
+                        if was and not self.course.busy:
+                            self._rested()
+                    case _:
+                        pass
+            self._dialogs()
+            self._touch()
+
+    async def _read_anew(self) -> None:
+        if self.course is None:
+            return
+        for piece in self.course.read(await self.feed.turns(self.course.session.id)):
+            await self._show(piece)
+        await self._state(self.course)
+
+    async def _state(self, course: Course) -> None:
+        """What of a session no message tells."""
+        session_id = course.session.id
+        status = await self.feed.status(session_id)
+        if status is not None:
+            course.status = status
+        course.todos = tuple(await self.feed.todos(session_id))
+        for request in await self.feed.waiting():
+            if request.session_id == session_id:
+                course.requests[request.id] = request
+        self._dialogs()
+
+    async def resume(self, session: Session, *, replayed: int = REPLAYED) -> None:
+        """Go on with a session; its last prompts and their answers are shown."""
+        turns = await self.feed.turns(session.id)
+        self.course = course = Course(session)
+        prompts = [n for n, turn in enumerate(turns) if turn.info.id == turn.prompt_id]
+        first = (
+            prompts[-replayed] if 0 < replayed <= len(prompts) else 0 if replayed else len(turns)
+        )
+        pieces = list(course.read(turns))
+        shown = pieces
+        if first:
+            earlier = list(Course(session).read(turns[:first]))
+            shown = pieces[len(earlier) :]
+            self.say(f"{first} earlier messages are not shown")
+        for piece in shown:
+            await self._show(piece)
+        await self._state(course)
+        self._touch()
+
+    def leave(self) -> None:
+        """Go on with a session that is not there yet."""
+        self.course, self.dialog = None, None
+        self.queue.clear()
+
+    async def session(self) -> Session:
+        """The session, made when it is first needed."""
+        if self.course is None:
+            self.course = Course(await self.feed.create())
+        return self.course.session
+
+    def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
+        """A prompt with what the person has chosen."""
+        chosen = self.choices
+        return Order(
+            text=text,
+            agent=chosen.agent or None,
+            model=chosen.model or None,
+            variant=chosen.variant or None,
+            **facts,
+        )
+
+    def send(self, order: Order) -> None:
+        """Send it at once: while the session works the model gets it with its next step."""
+        self._stopping = False
+        self.spawn(self._send(order))
+
+    async def _send(self, order: Order) -> None:
+        session = await self.session()
+        await self.feed.prompt(session.id, order)
+
+    def shell(self, command: str) -> None:
+        """Run a command of the person's own, which the model gets to see."""
+        self.spawn(self._shell(command))
+
+    async def _shell(self, command: str) -> None:
+        session = await self.session()
+        await self.feed.shell(session.id, command, self.order(""))
+
+    def later(self, order: Order) -> None:
+        """Send it when the session rests."""
+        if self.busy:
+            self.queue.append(order)
+            self._touch()
+        else:
+            self.send(order)
+
+    def stop(self) -> list[Order]:
+        """Stop what runs; what was queued is given back."""
+        queued, self.queue = self.queue, []
+        if self.course is not None:
+            self._stopping = True
+            self.spawn(self.feed.abort(self.course.session.id))
+        return queued
+
+    def _rested(self) -> None:
+        self.on_rest()
+        if self.queue and not self._stopping:
+            self.send(self.queue.pop(0))
+
+    def _dialogs(self) -> None:
+        """Open the dialog of the first request; one that is answered elsewhere goes."""
+        waiting = list(self.course.requests.values()) if self.course else []
+        if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
+            self.dialog = None
+        if self.dialog is None and waiting:
+            self.dialog = self._dialog(waiting[0])
+            self.on_asked()
+        if self.dialog is not None:
+            many = len(waiting)
+            self.dialog.place = f" 1 of {many}" if many > 1 else ""
+
+    def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
+        if isinstance(request, PermissionRequest):
+            return Permission(request, self._settle)
+        return Questions(request, self._settle_questions)
+
+    def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
+        self._gone(request.id)
+        self.spawn(self._reply(request, settled))
+
+    async def _reply(self, request: PermissionRequest, settled: Settled | None) -> None:
+        with suppress(NotFoundError):  # it was answered elsewhere meanwhile
+            if settled is None:
+                self.stop()
+            elif settled.reply == "always":
+                await self.feed.approve(request.id, settled.scope)
+            else:
+                await self.feed.reply(request.id, settled.reply, settled.message)
+
+    def _settle_questions(
+        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
+    ) -> None:
+        self._gone(request.id)
+        self.spawn(self._answer(request, answers))
+
+    async def _answer(
+        self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
+    ) -> None:
+        with suppress(NotFoundError):
+            if answers is None:
+                await self.feed.reject_question(request.id)
+            else:
+                await self.feed.answer(request.id, answers)
+
+    def _gone(self, request_id: str) -> None:
+        self.dialog = None
+        if self.course is not None:
+            self.course.requests.pop(request_id, None)
+        self._dialogs()
+        self._touch()
+
+    async def aclose(self) -> None:
+        """End all of it."""
+        self._subscription.close()
+        await self.feed.aclose()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

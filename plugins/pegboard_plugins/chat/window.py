@@ -1,0 +1,191 @@
+"""The footer as prompt_toolkit draws it: lines, a rule, the editor, the status line."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import create_input
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Dimension,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+)
+from prompt_toolkit.layout import Window as Pane
+from prompt_toolkit.layout.processors import BeforeInput
+from prompt_toolkit.styles import Style
+
+from pegboard_plugins.chat.additions import ChatKey
+from pegboard_plugins.chat.footer import cut, fragments, style_rules
+from pegboard_plugins.chat.keyboard import Keyboard
+from pegboard_plugins.chat.keys import KEYS, add_key, bindings
+from pegboard_plugins.chat.surface import (
+    FOOTER_LINES,
+    ROWS_LEFT,
+    Frames,
+    Painter,
+    Screen,
+    colour_depth,
+    wraps_anew,
+)
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.chat import Chat
+    from pegboard_plugins.chat.modes import SpanLine
+
+EDITOR_LINES = 8
+PROMPT = "❯ "
+
+
+class Window:
+    """The terminal of one chat."""
+
+    def __init__(self, chat: "Chat") -> None:
+        self._chat = chat
+        self._drawn: tuple[SpanLine, ...] | None = None
+        self._added: set[str] = set()
+        self.keys = bindings(Keyboard(chat), {})
+        self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
+        self._input = create_input(always_prefer_tty=True)
+        self.screen = Screen(
+            layout=self._layout(),
+            style=Style.from_dict(style_rules(chat.palette)),
+            keys=self.keys,
+            painter=self.painter,
+            terminal_input=self._input,
+            colours=colour_depth(chat.env),
+            height=self._height,
+            reflows=wraps_anew(chat.env),
+        )
+        self.frames = Frames(self.screen)
+
+    @property
+    def width(self) -> int:
+        """The columns for what goes above."""
+        return max(20, _size().columns - 1)
+
+    def _layout(self) -> Layout:
+        buffer = self._chat.draft.buffer
+        control = BufferControl(buffer, input_processors=[BeforeInput(PROMPT, "class:active")])
+        self._editor = Pane(control, wrap_lines=True, height=self._editor_height)
+        above = Pane(FormattedTextControl(self._above), height=self._above_height, wrap_lines=False)
+        status = Pane(FormattedTextControl(self._status), height=1, wrap_lines=False)
+        shown = ConditionalContainer(above, Condition(lambda: bool(self._lines())))
+        rule = Pane(char="─", height=1, style="class:rule")
+        return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
+
+    def _lines(self) -> "tuple[SpanLine, ...]":
+        """The lines above the editor, made once for a frame."""
+        if self._drawn is None:
+            room = self._room() - self._editor_rows() - 2
+            self._drawn = tuple(self._chat.footer(self.width, max(0, room)))
+        return self._drawn
+
+    def _room(self) -> int:
+        """The rows of the whole footer."""
+        return max(3, min(FOOTER_LINES, _size().rows - ROWS_LEFT))
+
+    def _editor_rows(self) -> int:
+        document = self._chat.draft.buffer.document
+        columns = max(1, _size().columns - len(PROMPT))
+        rows = sum(1 + len(line) // columns for line in document.lines[: EDITOR_LINES + 1])
+        return min(EDITOR_LINES, rows, self._room() - 2)
+
+    def _editor_height(self) -> Dimension:
+        return Dimension.exact(self._editor_rows())
+
+    def _above_height(self) -> Dimension:
+        return Dimension.exact(len(self._lines()))
+
+    def _height(self) -> int:
+        """The rows of the next frame, which begins with this question."""
+        self._drawn = None
+        return len(self._lines()) + 1 + self._editor_rows() + 1
+
+    def _above(self) -> StyleAndTextTuples:
+        return fragments(self._lines())
+
+    def _status(self) -> StyleAndTextTuples:
+        return fragments([cut(self._chat.status_line(self.width), self.width)])
+
+    async def run(self) -> None:
+        """Show it until `leave`; the terminal is then as it was."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave)
+        try:
+            await self.screen.run_async(pre_run=self._begun, handle_sigint=False)
+        finally:
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                loop.remove_signal_handler(number)
+            self._chat.notices.end()
+            rest = "".join(f"{row}\r\n" for row in self.frames.rest())
+            self.painter.write_raw(rest)
+            self.painter.flush()
+
+    def _begun(self) -> None:
+        self._chat.notices.begin()
+
+    def leave(self) -> None:
+        """End `run`."""
+        if self.screen.is_running and not self.screen.is_done:
+            self.screen.exit()
+
+    def anew(self) -> None:
+        """Draw the footer again from nothing."""
+        self.screen.anew()
+
+    def restyle(self, palette: Mapping[str, str]) -> None:
+        """Draw in other colours."""
+        self.screen.style = Style.from_dict(style_rules(dict(palette)))
+        self.anew()
+
+    def add_keys(self, keys: Mapping[str, tuple[str, ChatKey]]) -> None:
+        """Add the keys of plugins; one that the chat has stays the chat's."""
+        chat = self._chat
+        chosen = chat.option("keys") or {}
+        own = {chosen.get(action.name, action.key) for action in KEYS}
+        for action in KEYS:
+            if action.name in chosen and chosen[action.name] not in self._added:
+                self._added.add(chosen[action.name])
+                self.keys.remove(*action.key.split())
+                add_key(self.keys, chosen[action.name], getattr(Keyboard(chat), action.name))
+        for plugin, key in keys.values():
+            wanted = chosen.get(key.name, key.key)
+            if wanted in own:
+                chat.warn(f"plugin {plugin}: the key {wanted} is the chat's own")
+            elif wanted not in self._added:
+                self._added.add(wanted)
+                self._add(plugin, key, wanted)
+
+    def _add(self, plugin: str, key: ChatKey, wanted: str) -> None:
+        chat = self._chat
+
+        def act() -> None:
+            chat.spawn(chat.guest_key(plugin, key))
+
+        try:
+            add_key(self.keys, wanted, act)
+        except ValueError as error:
+            chat.warn(f"plugin {plugin}: {wanted!r} is no key: {error}")
+
+    def forget_typed(self) -> None:
+        """Drop the keys that wait: they were meant for something else."""
+        self.screen.key_processor.empty_queue()
+        self._input.flush_keys()
+
+
+def _size() -> Size:
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno())
+    except (OSError, ValueError):
+        return Size(rows=24, columns=80)
+    return Size(rows=found.lines or 24, columns=found.columns or 80)

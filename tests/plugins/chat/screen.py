@@ -1,0 +1,218 @@
+"""A terminal with history for the chat: keys go in, screen and scrollback come out."""
+
+import asyncio
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import termios
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pyte
+
+from plugins.cli.commands import CommandLine, Process
+
+LIMIT_S = 40.0
+RULE = "──────────"
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "alt-enter": "\x1b\r",
+    "tab": "\t",
+    "s-tab": "\x1b[Z",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "pageup": "\x1b[5~",
+    "pagedown": "\x1b[6~",
+    "f2": "\x1bOQ",
+    **{f"c-{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
+}
+FORBIDDEN = re.compile(rb"\x1b\[(\?1049h|\?100[0236]h|\?1015h|[23]J|\d+;\d+r)")
+"""Alternate screen, mouse, clearing, scroll regions."""
+
+
+class ChatTerminal:
+    """One chat on a terminal."""
+
+    def __init__(self, columns: int, rows: int) -> None:
+        self.raw = b""
+        self.process: Process | None = None
+        self._screen = pyte.HistoryScreen(columns, rows, history=100_000, ratio=0.5)
+        self._stream = pyte.ByteStream(self._screen)
+        self.ours, self.theirs = pty.openpty()
+        self._more = asyncio.Event()
+        self._size(columns, rows)
+        asyncio.get_running_loop().add_reader(self.ours, self._read)
+
+    def _size(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Another size; this terminal cuts lines, and wraps none anew; no row is lost."""
+        screen = self._screen
+        filled = max((n for n, row in enumerate(screen.display) if row.strip()), default=0)
+        place = screen.cursor.y
+        for _ in range(max(0, filled + 1 - rows)):
+            screen.cursor.y = screen.lines - 1
+            screen.index()
+            place -= 1
+        screen.cursor.y = max(0, place)
+        screen.lines = rows
+        screen.resize(rows, columns)
+        self._size(columns, rows)
+        if self.process is not None:
+            os.kill(self.process.pid, signal.SIGWINCH)
+
+    def _read(self) -> None:
+        try:
+            content = os.read(self.ours, 65_536)
+        except OSError:
+            content = b""
+        if not content:
+            asyncio.get_running_loop().remove_reader(self.ours)
+            return
+        self.raw += content
+        self._stream.feed(content)
+        self._more.set()
+
+    @property
+    def shown(self) -> list[str]:
+        """The rows of the screen."""
+        return [row.rstrip() for row in self._screen.display]
+
+    @property
+    def scrollback(self) -> list[str]:
+        """The rows that have left the screen."""
+        wide = self._screen.columns
+        return [
+            "".join(row[n].data for n in range(wide)).rstrip() for row in self._screen.history.top
+        ]
+
+    @property
+    def everything(self) -> str:
+        """Scrollback and screen."""
+        return "\n".join([*self.scrollback, *self.shown])
+
+    @property
+    def above(self) -> str:
+        """All that stands above the footer's rule and lines for good, and what is live."""
+        rows = [*self.scrollback, *self.shown]
+        rules = [n for n, row in enumerate(rows) if row.startswith(RULE)]
+        return "\n".join(rows[: rules[-1]]) if rules else "\n".join(rows)
+
+    def press(self, *keys: str) -> None:
+        """Press keys by name; any other text is typed."""
+        for key in keys:
+            os.write(self.ours, KEYS.get(key, key).encode())
+
+    def paste(self, text: str) -> None:
+        """Paste as terminals do (bracketed)."""
+        content = f"\x1b[200~{text}\x1b[201~".encode()
+        while content:
+            written = os.write(self.ours, content[:1000])
+            content = content[written:]
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something to be so."""
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while not holds():
+                    self._more.clear()
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(0.5):
+                            await self._more.wait()
+        except TimeoutError:
+            raise AssertionError(f"it never came:\n{self.everything}") from None
+
+    async def see(self, text: str) -> None:
+        """Wait until this is on the screen or above it."""
+        await self.until(lambda: text in self.everything)
+
+    async def see_now(self, text: str) -> None:
+        """Wait until this is on the screen."""
+        await self.until(lambda: text in "\n".join(self.shown))
+
+    async def gone(self, text: str) -> None:
+        """Wait until this is no longer on the screen."""
+        await self.until(lambda: text not in "\n".join(self.shown))
+
+    def _cooked(self) -> bool:
+        """Whether another program has the terminal: the chat takes each key as it is."""
+        return bool(termios.tcgetattr(self.theirs)[3] & termios.ICANON)
+
+    async def left(self) -> None:
+        """Wait until another program has the terminal."""
+        await self._until_cooked(wanted=True)
+
+    async def back(self) -> None:
+        """Wait until the chat has it again."""
+        await self._until_cooked(wanted=False)
+
+    async def _until_cooked(self, *, wanted: bool) -> None:
+        async with asyncio.timeout(LIMIT_S):
+            while self._cooked() is not wanted:  # noqa: ASYNC110 - a terminal tells nobody
+                await asyncio.sleep(0.01)
+
+    async def say(self, text: str) -> None:
+        """Write a prompt and send it."""
+        self.press(text)
+        await self.see_now(text[-20:])
+        self.press("enter")
+
+    async def end(self) -> int:
+        """Wait until the chat has ended."""
+        assert self.process is not None
+        async with asyncio.timeout(LIMIT_S):
+            return await self.process.wait()
+
+
+@asynccontextmanager
+async def chat(
+    pegboard: CommandLine,
+    *arguments: str,
+    columns: int = 80,
+    rows: int = 24,
+    ready: str = "script.json",
+    **env: str,
+) -> AsyncIterator[ChatTerminal]:
+    """A chat that is ready: this is in its footer."""
+    terminal = ChatTerminal(columns, rows)
+    pegboard.env |= {"TERM": "xterm-256color", "XTERM_VERSION": "pyte", **env}
+    theirs = terminal.theirs
+    terminal.process = await pegboard.start(
+        "chat", *arguments, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    try:
+        await terminal.see_now(ready)
+        yield terminal
+    finally:
+        if terminal.process.returncode is None:
+            with suppress(ProcessLookupError):
+                terminal.process.kill()
+            await terminal.process.wait()
+        asyncio.get_running_loop().remove_reader(terminal.ours)
+        os.close(terminal.ours)
+        os.close(terminal.theirs)
+
+
+def scripts(pegboard: CommandLine, **said: Any) -> None:
+    """Make a model of the user's whose answer depends on a word of the prompt."""
+    listed = [
+        {"when": {"prompt": word}, "steps": steps if isinstance(steps, list) else [steps]}
+        for word, steps in said.items()
+        if word not in ("delay_s", "settings")
+    ]
+    others: list[Any] = [
+        {"when": {"tools": False}, "steps": [{"text": "A title"}]},
+        *listed,
+        {"steps": [{"text": "You said: {{prompt}}"}]},
+    ]
+    file = pegboard.home / "script.json"
+    transcript = {"scripts": others, "chunk_chars": 8, "chunk_delay_s": said.get("delay_s", 0)}
+    file.write_text(json.dumps(transcript))
+    pegboard.configure(model=f"scripted/{file}", **said.get("settings", {}))

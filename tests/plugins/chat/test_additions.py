@@ -1,0 +1,180 @@
+"""What plugins add to the chat, and what becomes of the chat when they fail at it."""
+
+import asyncio
+
+import pytest
+
+from plugins.chat.screen import chat, scripts
+from plugins.cli.commands import CommandLine
+
+PLUGIN = """
+import time
+from pegboard import Block, Span, hookimpl
+from pegboard_plugins.chat import (
+    ChatKey, Completion, FooterWidget, SlashCommand, StatusItem, Theme,
+)
+
+
+async def greet(context, argument):
+    chosen = await context.choose("Whom?", ["Ada", "Grace"])
+    context.say(f"hello {chosen} {argument} in {context.state.directory.name}")
+
+
+async def key(context):
+    context.say("the key was pressed")
+
+
+@hookimpl
+def register_slash():
+    return (SlashCommand(name="greet", help="says hello", action=greet),)
+
+
+@hookimpl
+def register_keys():
+    return (
+        ChatKey(key="c-y", name="greeting", help="greets", action=key),
+        ChatKey(key="c-o", name="taken", help="is the chat's", action=key),
+    )
+
+
+@hookimpl
+def status_items(state):
+    return (StatusItem(id="mine", text=f"status of {state.agent}", priority=99),)
+
+
+@hookimpl
+def footer_widget(state):
+    return (FooterWidget(id="mine", lines=((Span("a widget", "dim"),),)),)
+
+
+@hookimpl
+def register_themes():
+    return (Theme(name="mine", palette={"rule": "red"}),)
+
+
+@hookimpl
+def complete(kind, text, directory):
+    return (Completion(text="issue-12", note="an issue"),)
+
+
+@hookimpl
+def render_tool(part, width):
+    if part.tool == "bash":
+        return Block(title="drawn by a plugin", lines=((Span("its line"),),))
+"""
+BROKEN = """
+import time
+from pegboard import hookimpl
+from pegboard_plugins.chat import ChatKey, SlashCommand
+
+
+async def fails(*_):
+    raise ValueError("no luck")
+
+
+def answer(*_):
+    HOW
+
+
+@hookimpl
+def register_slash():
+    return (SlashCommand(name="broken", help="fails", action=fails),)
+
+
+@hookimpl
+def register_keys():
+    return (ChatKey(key="c-y", name="broken", help="fails", action=fails),)
+
+
+@hookimpl
+def status_items(state):
+    return answer()
+
+
+@hookimpl
+def footer_widget(state):
+    return answer()
+
+
+@hookimpl
+def register_themes():
+    return answer()
+
+
+@hookimpl
+def complete(kind, text, directory):
+    return answer()
+
+
+@hookimpl
+def render_tool(part, width):
+    return answer()
+"""
+CALL = {"tool": "bash", "input": {"command": "echo out", "description": "say"}}
+
+
+def install(pegboard: CommandLine, source: str) -> None:
+    folder = pegboard.home / "config" / "plugins"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "mine.py").write_text(source)
+
+
+async def test_what_a_plugin_adds_is_there(pegboard: CommandLine) -> None:
+    install(pegboard, PLUGIN)
+    scripts(pegboard, go=[{"calls": [CALL]}, {"text": "End."}])
+
+    async with chat(pegboard, columns=120) as terminal:
+        await terminal.see_now("status of build")
+        await terminal.see_now("a widget")
+        await terminal.see("the key c-o is the chat's own")
+        terminal.press("c-y")
+        await terminal.see("the key was pressed")
+        await terminal.say("/greet you")
+        await terminal.see_now("Whom?")
+        terminal.press("down", "enter")
+        await terminal.see("hello Grace you in project")
+        terminal.press("see @iss")
+        await terminal.see_now("issue-12  an issue")
+        terminal.press("tab")
+        await terminal.see_now("see @issue-12")
+        terminal.press("c-c")
+        await terminal.say("/theme mine")
+        await terminal.say("go")
+        await terminal.see("End.")
+
+    assert "● bash drawn by a plugin" in terminal.above
+    assert "│ its line" in terminal.above
+
+
+@pytest.mark.parametrize(
+    "how", ["raise ValueError('no luck')", "time.sleep(20)", "return 7", "return (object(),)"]
+)
+async def test_a_plugin_that_fails_is_named_and_the_chat_goes_on(
+    pegboard: CommandLine, how: str
+) -> None:
+    install(pegboard, BROKEN.replace("HOW", how))
+    scripts(pegboard, go=[{"calls": [CALL]}, {"text": "End."}])
+
+    async with chat(pegboard, columns=120) as terminal:
+        await terminal.see("plugin mine: hook")
+        terminal.press("c-y")
+        await terminal.see("plugin mine: the key broken raised ValueError: no luck")
+        await terminal.say("/broken")
+        await terminal.see("plugin mine: /broken raised ValueError: no luck")
+        terminal.press("@a")
+        await asyncio.sleep(0.2)
+        terminal.press("c-c")
+        await terminal.say("go")
+        await terminal.see("End.")
+
+    assert "● bash echo out" in terminal.above
+    assert "│ out" in terminal.above
+
+
+async def test_the_users_configuration_gives_a_key_another(pegboard: CommandLine) -> None:
+    plugins = {"chat": {"options": {"keys": {"output": "c-y"}}}}
+    scripts(pegboard, settings={"plugins": plugins})
+
+    async with chat(pegboard) as terminal:
+        terminal.press("c-y")
+        await terminal.see("no tool was called yet")

@@ -1,0 +1,328 @@
+"""A session in the chat: what is said and done stands above the footer, once, in order."""
+
+import asyncio
+import os
+import random
+import re
+import signal
+import termios
+from pathlib import Path
+
+import pytest
+
+from plugins.chat.conftest import Place
+from plugins.chat.screen import FORBIDDEN, RULE, chat, scripts
+from plugins.cli.commands import CommandLine
+
+EDIT = {
+    "tool": "edit",
+    "input": {"filePath": "calc.py", "oldString": "a - b", "newString": "a + b"},
+}
+READ = {"tool": "read", "input": {"filePath": "calc.py"}}
+SLOW = {"tool": "bash", "input": {"command": "sleep 2; echo slept", "description": "sleep"}}
+
+
+def calc(pegboard: CommandLine) -> Path:
+    file = pegboard.project / "calc.py"
+    file.write_text("def add(a, b):\n    return a - b\n")
+    return file
+
+
+async def test_an_answer_stands_above_the_footer_as_markdown(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, hello={"text": "It is **bold**.\n\n- one\n- two\n"})
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("hello")
+        await terminal.see("• two")
+
+    assert "❯ hello" in terminal.above
+    assert "It is bold." in terminal.above
+    assert "**" not in terminal.above
+
+
+async def test_a_change_is_asked_with_its_diff_and_shown_with_line_numbers(
+    pegboard: CommandLine, place: Place
+) -> None:
+    file = calc(pegboard)
+    steps = [{"calls": [READ]}, {"calls": [EDIT]}, {"text": "Mended."}]
+    scripts(pegboard, fix=steps, settings={"permission": {"edit": "ask"}})
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("fix")
+        await terminal.see_now("1 y once")
+        assert "2 +     return a + b" in terminal.everything
+        assert "edit" in terminal.everything
+        await asyncio.sleep(0.4)
+        terminal.press("y")
+        await terminal.see("Mended.")
+
+    assert "● edit calc.py +1 -1" in terminal.above
+    assert "│ 2 +     return a + b" in terminal.above
+    assert "a + b" in file.read_text()
+
+
+async def test_a_dialog_takes_no_key_that_was_typed_before_it_came(pegboard: CommandLine) -> None:
+    file = calc(pegboard)
+    steps = [{"calls": [READ]}, {"calls": [EDIT]}, {"text": "Mended."}]
+    scripts(pegboard, fix=steps, settings={"permission": {"edit": "ask"}})
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("fix")
+        for _ in range(30):
+            terminal.press("y")
+        await terminal.see_now("1 y once")
+        terminal.press("yyy")
+        await asyncio.sleep(0.5)
+        assert "1 y once" in "\n".join(terminal.shown)
+        assert "a - b" in file.read_text()
+
+
+async def test_a_refusal_says_what_to_do_instead(pegboard: CommandLine, place: Place) -> None:
+    calc(pegboard)
+    steps = [{"calls": [READ]}, {"calls": [EDIT]}, {"text": "Heard: {{result.-1}}"}]
+    scripts(pegboard, fix=steps, settings={"permission": {"edit": "ask"}})
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("fix")
+        await terminal.see_now("1 y once")
+        await asyncio.sleep(0.4)
+        terminal.press("w")
+        await terminal.see_now("What to do instead")
+        await terminal.say("rather multiply")
+        await terminal.see("✗ edit calc.py")
+
+    assert "rather multiply" in terminal.above
+
+
+async def test_a_question_of_the_model_is_answered_by_number(
+    pegboard: CommandLine, place: Place
+) -> None:
+    asked = {"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"label": "Blue"}]}
+    call = {"tool": "question", "input": {"questions": [asked]}}
+    scripts(pegboard, ask=[{"calls": [call]}, {"text": "Chosen: {{result.0}}"}])
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        await terminal.see_now("2 Blue")
+        await asyncio.sleep(0.4)
+        terminal.press("2")
+        await terminal.see("Chosen:")
+
+    assert "Which?  Blue" in terminal.above or "Blue" in terminal.above
+
+
+async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
+    pegboard: CommandLine, place: Place
+) -> None:
+    steps = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
+    scripts(pegboard, begin=steps, delay_s=0.002)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        await terminal.say("steering words")
+        await terminal.see_now("↳ steers: steering words")
+        terminal.press("queued words")
+        await terminal.see_now("queued words")
+        terminal.press("alt-enter")
+        await terminal.see_now("queued: queued words")
+        await terminal.see("You said: queued words")
+
+    above = terminal.above
+    assert above.index("slept") < above.index("❯ steering words") < above.index("❯ queued words")
+    assert above.count("❯ steering words") == above.count("❯ queued words") == 1
+
+
+async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [SLOW]}, {"text": "End."}])
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        terminal.press("later", "alt-enter")
+        await terminal.see_now("queued: later")
+        terminal.press("up")
+        await terminal.gone("queued: later")
+        terminal.press(" on", "alt-enter")
+        await terminal.see_now("queued: later on")
+
+
+async def test_escape_stops_the_turn_and_the_editor_is_ready(
+    pegboard: CommandLine, place: Place
+) -> None:
+    call = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [call]}, {"text": "End."}])
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see_now("● bash")
+        terminal.press("escape")
+        await terminal.see("stopped")
+        await terminal.say("hello again")
+        await terminal.see("You said: hello again")
+
+
+async def test_each_row_is_above_the_footer_once_and_in_order_after_many_turns_and_sizes(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard, line={"text": "Answer to {{prompt}}, end."})
+    chance = random.Random(7)
+
+    async with chat(pegboard, columns=100, rows=24) as terminal:
+        for number in range(16):
+            await terminal.say(f"line {number} of many")
+            await terminal.see(f"Answer to line {number} of many, end.")
+            if number % 2:
+                terminal.resize(chance.randrange(60, 160), chance.randrange(16, 40))
+        await asyncio.sleep(0.2)
+        found = re.findall(r"Answer to line (\d+) of many, end\.", terminal.above)
+
+    assert found == [str(number) for number in range(16)]
+    assert sum(row.startswith(RULE) for row in [*terminal.scrollback, *terminal.shown]) == 1
+    assert FORBIDDEN.findall(terminal.raw) == []
+
+
+HOSTILE = (
+    "\x1b]52;c;aGk=\x07 \x1b]0;title\x07 \x9b2J \x1b[2J\x1b[1;1H \u202ertl \r over"
+    " 👨\u200d👩\u200d👧 漢字"
+)
+
+
+async def test_hostile_text_neither_moves_the_cursor_nor_leaves_its_block(
+    pegboard: CommandLine, place: Place
+) -> None:
+    file = pegboard.project / "evil.txt"
+    file.write_text(HOSTILE + "\n" + "x" * 100_000)
+    show = {"tool": "bash", "input": {"command": f"cat {file.name}", "description": HOSTILE}}
+    scripts(pegboard, evil=[{"text": HOSTILE, "calls": [show]}, {"text": "After it."}])
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("evil")
+        await terminal.see("After it.")
+
+    assert "❯ evil" in terminal.above
+    assert b"\x1b]52" not in terminal.raw
+    assert b"\x1b]0;" not in terminal.raw
+    assert FORBIDDEN.findall(terminal.raw) == []
+
+
+async def test_a_long_paste_is_a_chip_and_nothing_is_sent(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        terminal.paste("\n".join(f"pasted {number}" for number in range(5000)))
+        await terminal.see_now("[Pasted text #1: 5,000 lines]")
+        assert "You said" not in terminal.everything
+        terminal.press("enter")
+        await terminal.see("You said")
+
+    assert "pasted 1" in terminal.everything
+
+
+async def test_a_picture_whose_path_is_pasted_is_a_chip(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+    picture = pegboard.project / "a.png"
+    picture.write_bytes(b"\x89PNG\r\n\x1a\n")
+
+    async with chat(pegboard) as terminal:
+        terminal.paste(str(picture))
+        await terminal.see_now("[Picture #1: a.png]")
+
+
+async def test_a_session_goes_on_after_its_process_was_killed(pegboard: CommandLine) -> None:
+    scripts(pegboard, line={"text": "Answer to {{prompt}}, end."})
+    async with chat(pegboard) as terminal:
+        for number in range(3):
+            await terminal.say(f"line {number} of it")
+            await terminal.see(f"Answer to line {number} of it, end.")
+        assert terminal.process is not None
+        terminal.process.kill()
+        await terminal.end()
+
+    async with chat(pegboard, "-c") as terminal:
+        await terminal.see("Answer to line 2 of it, end.")
+        found = re.findall(r"Answer to line (\d) of it", terminal.above)
+
+    assert found == ["0", "1", "2"]
+
+
+async def test_of_a_resumed_session_so_many_prompts_are_shown(pegboard: CommandLine) -> None:
+    scripts(pegboard, line={"text": "Answer to {{prompt}}, end."})
+    async with chat(pegboard) as terminal:
+        for number in range(3):
+            await terminal.say(f"line {number} of it")
+            await terminal.see(f"Answer to line {number} of it, end.")
+
+    async with chat(pegboard, "-c", "--replay", "1") as terminal:
+        await terminal.see("Answer to line 2 of it, end.")
+        assert "line 1 of it" not in terminal.everything
+
+
+@pytest.mark.parametrize("way", ["c-d", signal.SIGTERM, signal.SIGHUP])
+async def test_the_terminal_is_as_it_was_however_the_chat_ends(
+    pegboard: CommandLine, way: str | signal.Signals
+) -> None:
+    scripts(pegboard)
+    before: list[object] = []
+
+    async with chat(pegboard) as terminal:
+        assert terminal.process is not None
+        fresh_ours, fresh = os.openpty()
+        before = termios.tcgetattr(fresh)
+        os.close(fresh)
+        os.close(fresh_ours)
+        if isinstance(way, str):
+            terminal.press(way)
+        else:
+            os.kill(terminal.process.pid, way)
+        await terminal.end()
+        after = termios.tcgetattr(terminal.theirs)
+
+    assert after[:4] == before[:4]
+    assert terminal.raw.count(b"\x1b[?2004h") >= 1
+    assert terminal.raw.rfind(b"\x1b[?2004l") > terminal.raw.rfind(b"\x1b[?2004h")
+    assert terminal.raw.rfind(b"\x1b[?1004l") > terminal.raw.rfind(b"\x1b[?1004h")
+
+
+async def test_a_request_that_is_answered_elsewhere_closes_its_dialog(
+    pegboard: CommandLine,
+) -> None:
+    calc(pegboard)
+    steps = [{"calls": [READ]}, {"calls": [EDIT]}, {"text": "Mended."}]
+    scripts(pegboard, fix=steps, settings={"permission": {"edit": "ask"}})
+    place = Place(pegboard, attached=True)
+    arguments = await place.arguments()
+    try:
+        async with chat(pegboard, *arguments) as first:
+            await first.say("fix")
+            await first.see_now("1 y once")
+            async with chat(pegboard, *arguments, "-c") as second:
+                await second.see_now("1 y once")
+                await asyncio.sleep(0.4)
+                second.press("y")
+                await second.see("Mended.")
+            await first.see("Mended.")
+            await first.gone("1 y once")
+    finally:
+        await place.close()
+
+
+async def test_who_looks_elsewhere_is_told_that_the_turn_is_over(pegboard: CommandLine) -> None:
+    scripts(pegboard, hello={"text": "Hello.", "delay_s": 0.5})
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("hello")
+        terminal.press("\x1b[O")
+        await terminal.until(lambda: b"\x1b]9;Pegboard is ready" in terminal.raw)
+        assert "[O" not in "\n".join(terminal.shown)
+
+
+async def test_the_first_screen_says_what_was_found_where_no_model_can_be_used(
+    pegboard: CommandLine,
+) -> None:
+    async with chat(pegboard, rows=30, ready="type to search") as terminal:
+        assert "no model can be used yet" in terminal.everything
+        assert "give a provider its key" in terminal.everything
+        assert "watch a demonstration" in terminal.everything
