@@ -37,6 +37,6 @@ if TYPE_CHECKING:
     from pegboard.testing.scriptedserver import ScriptedServer as ScriptedServer
     from pegboard.testing.snapshotchecks import check_snapshots as check_snapshots
     from pegboard.testing.storagechecks import check_storage as check_storage
-    from pegboard.testing.wireframes import WireFormat as WireFormat
+    from pegboard.testing.wireframes import ServerFrames as ServerFrames
 else:
     __getattr__, __dir__ = late_names(__name__, __file__)

@@ -25,8 +25,8 @@ from pegboard.contract.providers import (
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.testing.finding import Finding, Rule, broken, must
 from pegboard.testing.providerchecks import check_answer
-from pegboard.testing.scriptedserver import Cut, Pause, Play, ScriptedServer, Status
-from pegboard.testing.wireframes import End, Refusal, WireFormat
+from pegboard.testing.scriptedserver import Disconnect, Pause, Play, ScriptedServer, Status
+from pegboard.testing.wireframes import End, Refusal, ServerFrames
 
 IDLE_S = 0.4
 """The silence that a request allows; `make` gives the provider as little for the first byte."""
@@ -72,7 +72,9 @@ class Fault:
     check: Check
 
 
-async def check_provider_faults(make: Make, wire: WireFormat, *, model: str) -> tuple[Finding, ...]:
+async def check_provider_faults(
+    make: Make, wire: ServerFrames, *, model: str
+) -> tuple[Finding, ...]:
     """What the provider makes wrong of servers that fail, and of odd ones that do not.
 
     `()` if all is right; `model` is an id that it resolves.
@@ -89,7 +91,7 @@ async def check_provider_faults(make: Make, wire: WireFormat, *, model: str) -> 
     return await broken("provider", rules)
 
 
-def faults(wire: WireFormat) -> Iterator[Fault]:
+def faults(wire: ServerFrames) -> Iterator[Fault]:
     """The table, without the rows that need more than one server or request."""
     yield from _refusals(wire)
     yield from _breaks(wire)
@@ -141,11 +143,11 @@ def answers(
     return check
 
 
-def _said(wire: WireFormat, text: str = "hi", *, end: End = "stop") -> bytes:
+def _said(wire: ServerFrames, text: str = "hi", *, end: End = "stop") -> bytes:
     return wire.start() + wire.text(text) + wire.end(end)
 
 
-def _refusals(wire: WireFormat) -> Iterator[Fault]:
+def _refusals(wire: ServerFrames) -> Iterator[Fault]:
     """Errors instead of an answer."""
 
     def refused(name: str, code: int, refusal: Refusal, check: Check, **headers: str) -> Fault:
@@ -176,16 +178,16 @@ def _refusals(wire: WireFormat) -> Iterator[Fault]:
     yield Fault(name="502 as HTML", play=(html, page), check=fails(retry=True, hides="<body>"))
 
 
-def _breaks(wire: WireFormat) -> Iterator[Fault]:
+def _breaks(wire: ServerFrames) -> Iterator[Fault]:
     """Answers that do not come to their end."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')
     rows: dict[str, Play] = {
         "no head of an answer": (Pause(),),
-        "a cut before the first event": (b"", Cut()),
-        "a cut in the text": (half, Cut()),
-        "a cut in a call's arguments": (begun, Cut()),
+        "a cut before the first event": (b"", Disconnect()),
+        "a cut in the text": (half, Disconnect()),
+        "a cut in a call's arguments": (begun, Disconnect()),
         "an end without a last event, in the text": (half,),
         "an end without a last event, in a call": (begun,),
         "silence in the middle": (half, Pause()),
@@ -198,7 +200,7 @@ def _breaks(wire: WireFormat) -> Iterator[Fault]:
 _COMMENT = (b": ping\n\n", Pause(0.05))
 
 
-def _odd_bytes(wire: WireFormat) -> Iterator[Fault]:
+def _odd_bytes(wire: ServerFrames) -> Iterator[Fault]:
     """The same answer in other bytes, and bytes that are none."""
     whole, odd = _said(wire), "ünï 🧡 \u2028 \u0000"
     single = [whole[place : place + 1] for place in range(len(whole))]
@@ -226,7 +228,7 @@ def _odd_bytes(wire: WireFormat) -> Iterator[Fault]:
     yield Fault(name="2,000 pieces of text", play=(many,), check=answers("x" * 2000))
 
 
-def _rest(wire: WireFormat) -> bytes:
+def _rest(wire: ServerFrames) -> bytes:
     return wire.text("hi") + wire.end("stop")
 
 
@@ -234,7 +236,7 @@ def _crlf(content: bytes) -> bytes:
     return content.replace(b"\n", b"\r\n")
 
 
-def _odd_answers(wire: WireFormat) -> Iterator[Fault]:
+def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
     """Whole answers that end in unusual ways."""
     start, args = wire.start(), '{"filePath": "a.txt"}'
     first = wire.call("call_1", "look", args)
@@ -274,7 +276,7 @@ def _never_called(outcome: Outcome) -> None:
     must(outcome.error or reason == "length", f"it ends with {reason}")
 
 
-def _mid_stream(wire: WireFormat) -> Iterator[Fault]:
+def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
     """Errors behind a head that said 200, which are like those of HTTP."""
     kinds: dict[Refusal, Check] = {
         "overloaded": fails(retry=True),
@@ -341,15 +343,15 @@ async def _refused(make: Make, model: str) -> None:
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 
 
-async def _reused(make: Make, model: str, wire: WireFormat) -> None:
+async def _reused(make: Make, model: str, wire: ServerFrames) -> None:
     """One that was kept open and is closed by the server costs nobody an answer."""
-    plays: tuple[Play, ...] = ((_said(wire), Cut()), (_said(wire),))
+    plays: tuple[Play, ...] = ((_said(wire), Disconnect()), (_said(wire),))
     async with ScriptedServer(*plays) as server, _open(make, server.url) as provider:
         await _asked(provider, model)
         answers("hi")(await _asked(provider, model))
 
 
-async def _left(make: Make, model: str, wire: WireFormat) -> None:
+async def _left(make: Make, model: str, wire: ServerFrames) -> None:
     """The request of a reader who goes away ends at once."""
     play: Play = (wire.start() + wire.text("Hel"), Pause())
     async with ScriptedServer(play) as server, _open(make, server.url) as provider:
@@ -363,7 +365,7 @@ async def _left(make: Make, model: str, wire: WireFormat) -> None:
             must(holds=False, text="the connection stays open when nobody reads any more")
 
 
-async def _redirected(make: Make, model: str, wire: WireFormat) -> None:
+async def _redirected(make: Make, model: str, wire: ServerFrames) -> None:
     """A redirect leads no key elsewhere."""
     async with ScriptedServer((_said(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})

@@ -23,11 +23,11 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Disconnect:
     """The connection ends here, in the middle of the answer."""
 
 
-Play = Sequence[bytes | Status | Pause | Cut]
+Play = Sequence[bytes | Status | Pause | Disconnect]
 """One answer: bytes are a chunk of the body each."""
 
 
@@ -92,7 +92,7 @@ class ScriptedServer:
             head, play = play[0], play[1:]
         for piece in play:
             match piece:
-                case Cut():
+                case Disconnect():
                     return False
                 case Pause():
                     await self._paused(piece, reader)

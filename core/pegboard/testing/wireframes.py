@@ -6,7 +6,7 @@ End = Literal["stop", "tool-calls", "length", "content-filter"]
 Refusal = Literal["auth", "overflow", "quota", "policy", "overloaded", "invalid"]
 
 
-class WireFormat(Protocol):
+class ServerFrames(Protocol):
     """How a kind of server writes what it says, as bytes of the body.
 
     A method that a format has no frames for gives `b""`; the faults that need them are left out.

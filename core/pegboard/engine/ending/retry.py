@@ -62,7 +62,7 @@ class EmptyAnswerError(ProviderError):
     """The model's answer ended without content; one more attempt may help."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class RequestFault(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of a failure; a `passing` one may be gone at the next attempt."""
 
     kind: Kind
@@ -81,25 +81,25 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
-def fault_of(error: BaseException, *, now: datetime) -> Fault:
+def fault_of(error: BaseException, *, now: datetime) -> RequestFault:
     """The kind of a failure, with what its headers say about the time of the next attempt."""
     match error:
         case asyncio.CancelledError():
-            return Fault(kind="cancelled")
+            return RequestFault(kind="cancelled")
         case ContextOverflowError():
-            return Fault(kind="overflow")
+            return RequestFault(kind="overflow")
         case ProviderAuthError():
-            return Fault(kind="auth")
+            return RequestFault(kind="auth")
         case ProviderError():
             return _provider_fault(error, now)
         case ConnectionError() | TimeoutError() | socket.gaierror():
-            return Fault(kind="network", passing=True)
+            return RequestFault(kind="network", passing=True)
         case _:
-            return Fault(kind="unknown")
+            return RequestFault(kind="unknown")
 
 
 def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
-    fault: Fault,
+    fault: RequestFault,
     *,
     attempt: int,
     elapsed_s: float,
@@ -124,7 +124,7 @@ def decide(  # noqa: PLR0913 - the facts of a decision, all keyword-only
     return RetryDecision(kind="gave_up", note=f"gave up after {elapsed_s:.0f} s")
 
 
-def _wait_s(fault: Fault, attempt: int, limits: RetryConfig, drawn: float) -> float:
+def _wait_s(fault: RequestFault, attempt: int, limits: RetryConfig, drawn: float) -> float:
     if fault.asked_s is not None:
         return fault.asked_s * (1 + ASKED_JITTER * drawn)
     wait_s: float = min(FIRST_WAIT_S * 2 ** (attempt - 1), limits.cap_s)
@@ -138,13 +138,13 @@ def _asked_too_long(asked_s: float, now: datetime) -> str:
     return f"the provider asks to wait {asked_s:.0f} s, until {until:%Y-%m-%d %H:%M:%S %Z}"
 
 
-def _provider_fault(error: ProviderError, now: datetime) -> Fault:
+def _provider_fault(error: ProviderError, now: datetime) -> RequestFault:
     text = f"{error}\n{error.body}"
     kind, passing = _judged(error, text)
     if not passing:
-        return Fault(kind=kind)
+        return RequestFault(kind=kind)
     asked_s = asked_wait_s(error.headers, now=now, limited=kind == "rate_limit")
-    return Fault(kind=kind, passing=True, asked_s=asked_s)
+    return RequestFault(kind=kind, passing=True, asked_s=asked_s)
 
 
 def _judged(error: ProviderError, text: str) -> tuple[Kind, bool]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cases import built, load
-from pegboard.engine.ending.retry import Fault, RetryDecision, decide, fault_of
+from pegboard.engine.ending.retry import RequestFault, RetryDecision, decide, fault_of
 from pegboard.engine.ending.retry_after import asked_wait_s
 from pegboard.errors import ProviderError
 from pegboard.schema.config import RetryConfig
@@ -52,7 +52,7 @@ def error_of(case: Mapping[str, Any]) -> BaseException:
 
 
 def decided(
-    case: Mapping[str, Any], fault: Fault, limits: RetryConfig, drawn: float
+    case: Mapping[str, Any], fault: RequestFault, limits: RetryConfig, drawn: float
 ) -> RetryDecision:
     return decide(
         fault,
@@ -133,13 +133,13 @@ def test_when_a_limit_starts_anew_says_nothing_about_a_server_that_fails() -> No
     ],
 )
 def test_what_will_not_pass_is_not_tried_again(error: ProviderError, kind: str) -> None:
-    assert fault_of(error, now=NOW) == Fault(kind=kind)
+    assert fault_of(error, now=NOW) == RequestFault(kind=kind)
 
 
 def test_a_provider_may_say_that_a_failure_passes() -> None:
     broken = ProviderError("the answer broke off", retryable=True)
 
-    assert fault_of(broken, now=NOW) == Fault(kind="network", passing=True)
+    assert fault_of(broken, now=NOW) == RequestFault(kind="network", passing=True)
 
 
 def test_only_openai_is_asked_again_after_a_404() -> None:
@@ -152,7 +152,7 @@ def test_only_openai_is_asked_again_after_a_404() -> None:
 
 
 def test_a_wait_over_the_time_for_all_attempts_ends_them_and_says_until_when() -> None:
-    fault = Fault(kind="rate_limit", passing=True, asked_s=86_400)
+    fault = RequestFault(kind="rate_limit", passing=True, asked_s=86_400)
 
     decision = decide(
         fault, attempt=1, elapsed_s=0, limits=RetryConfig(), now=NOW, draw=lambda: 0.0
@@ -165,7 +165,7 @@ def test_a_wait_over_the_time_for_all_attempts_ends_them_and_says_until_when() -
 
 
 def test_the_time_for_all_attempts_counts_the_waits() -> None:
-    fault = Fault(kind="server", passing=True)
+    fault = RequestFault(kind="server", passing=True)
     limits = RetryConfig(total_s=10)
 
     decisions = [
