@@ -72,35 +72,18 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...]]:
         *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
         *(Fault("hook", each.plugin, each.message) for each in app.failures),
         *known,
-        *_doubled(installed),
         *_commands(),
-        *_versions(foreign),
         *_slow(costs),
     ]
     return list(dict.fromkeys(faults)), costs[:SHOWN]
 
 
 def _known(app: "App", installed: Sequence[Entry]) -> list[Fault]:
-    """What an open App knows of its plugins, and of the names that the configuration has."""
-    return [*_misspelt(app, installed), *_empty(app), *_unmarked(app), *_tools(app)]
-
-
-def _misspelt(app: "App", installed: Sequence[Entry]) -> Iterator[Fault]:
-    from pegboard.kit import nearest_names
-
-    names = {each.name for each in app.register.infos} | {each.name for each in installed}
-    told = {each.plugin for each in app.register.problems}
-    for name in app.config.plugins:
-        if name not in names and name not in told:
-            near = nearest_names(name, names, limit=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            yield Fault("name", name, f"{_said_by(app, name)} has a plugin that is not there{hint}")
-
-
-def _said_by(app: "App", name: str) -> str:
-    """The file that speaks of the plugin."""
-    found = (at for key, at in app.loaded.sources.items() if key.startswith(f"plugins.{name}."))
-    return str(next(found, "the configuration"))
+    """What is to be seen of plugins beyond what the App tells of them by itself."""
+    told = {each.plugin for each in app.register.problems if each.kind != "replaced"}
+    packages = (*_doubled(installed), *_versions(installed))
+    untold = (each for each in packages if each.plugin not in told)
+    return [*untold, *_empty(app), *_unmarked(app), *_tools(app)]
 
 
 def _foreign(app: "App") -> "Iterator[PluginInfo]":
@@ -151,12 +134,13 @@ def _commands() -> Iterator[Fault]:
             yield Fault("command", each.distribution, text)
 
 
-def _versions(foreign: Sequence[Entry]) -> Iterator[Fault]:
+def _versions(installed: Sequence[Entry]) -> Iterator[Fault]:
     from pegboard import __version__
 
-    for name in sorted({each.distribution for each in foreign}):
-        if wanted := unfit(name, __version__):
-            yield Fault("version", name, f"it requires {wanted}, and this is {__version__}")
+    for each in installed:
+        if each.distribution != OWN and (wanted := unfit(each.distribution, __version__)):
+            text = f"{each.distribution} requires {wanted}, and this is {__version__}"
+            yield Fault("version", each.name, text)
 
 
 def _slow(costs: Sequence[Cost]) -> Iterator[Fault]:
