@@ -88,12 +88,15 @@ class Models:
         facts = self._facts[provider, name]
         settings = self.config.provider.get(provider)
         said = settings.models.get(name) if settings is not None else None
-        if facts is None and not said:
-            return model
-        from pegboard.engine.modelfacts import filled, overridden  # 2 ms that few models pay
+        if facts is not None:
+            from pegboard.engine.modelfacts import filled  # not where nothing is known
 
-        model = model if facts is None else filled(model, facts)
-        return overridden(model, said) if said else model
+            model = filled(model, facts)
+        if said:
+            from pegboard.engine.modelentry import overridden  # 4 ms that few models pay
+
+            model = overridden(model, said)
+        return model
 
 
 def _suggestions(name: str, providers: Mapping[str, Provider]) -> tuple[str, ...]:

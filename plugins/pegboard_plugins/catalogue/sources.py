@@ -5,18 +5,18 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pegboard.schema.model import Modalities, ModelCost, ModelFacts, merged
-from pegboard_plugins.catalogue.pricelist import Entry, row_of
 from pegboard_plugins.catalogue.table import LIST, Listed, PriceList, read_provider, read_table
 
 SHIPPED = Path(__file__).with_name("models.json")
 REFRESHED = "models.json"
 SERVED = "served-models.json"
 PRICE_LIST = "model_prices_and_context_window_backup.json"
-_DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
+_DATED = r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$"
 _SEEING = ("openai", "openrouter")
 """Providers of whose models most take pictures."""
 _REASONING = ("o1", "o3", "o4", "gpt-5", "gpt-6")
@@ -74,7 +74,7 @@ def _named(listed: Listed | None, model: str) -> ModelFacts | None:
     """The model of this name, or that of which the name is a dated release."""
     if listed is None:
         return None
-    row = listed.models.get(model) or listed.models.get(_DATED.sub("", model))
+    row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
     return None if row is None else row.facts(small=listed.small)
 
 
@@ -82,6 +82,8 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
     """What is known of a model that no table has."""
     entry = _in_price_list(provider, model, shipped)
     if entry is not None:
+        from pegboard_plugins.catalogue.pricelist import row_of  # seldom needed, 2 ms
+
         return row_of(provider, model, entry).facts(small=shipped.small if shipped else None)
     if shipped is None:
         return None
@@ -94,7 +96,7 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
     )
 
 
-def _in_price_list(provider: str, model: str, shipped: Listed | None) -> Entry | None:
+def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
     """The entry of litellm's list, without reading the 4,000 others.
 
     A list that the shipped table is made of has no more of a provider than the table.
@@ -112,11 +114,11 @@ def _in_price_list(provider: str, model: str, shipped: Listed | None) -> Entry |
             return None
         content = file.read_bytes()
         start = content.index(b"{", content.index(b"\n    " + msgspec.json.encode(name) + b": {"))
-        return msgspec.json.decode(
-            content[start : content.index(b"\n    }", start) + 6], type=Entry
-        )
+        end = content.index(b"\n    }", start) + len(b"\n    }")
+        entry: dict[str, Any] = msgspec.json.decode(content[start:end], type=dict[str, Any])
     except (OSError, ValueError):
         return None
+    return entry
 
 
 def _made_of() -> PriceList:

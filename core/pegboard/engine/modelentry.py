@@ -1,0 +1,151 @@
+"""What the configuration says of a model, in the words of models.dev."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from pegboard.engine.modelfacts import with_facts
+from pegboard.errors import InvalidInputError
+from pegboard.schema.model import (
+    CacheCost,
+    CacheStyle,
+    CostTier,
+    Modalities,
+    Model,
+    ModelCost,
+    ModelFacts,
+    ModelLimit,
+    ReasoningStyle,
+    WireName,
+)
+
+_LONG_TOKENS = 200_000
+"""What `context_over_200k` is about."""
+
+
+class _Price(msgspec.Struct, frozen=True, kw_only=True):
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    @property
+    def cache(self) -> CacheCost:
+        return CacheCost(read=self.cache_read, write=self.cache_write)
+
+
+class _Tier(_Price, frozen=True, kw_only=True):
+    over_tokens: int = _LONG_TOKENS
+
+    @property
+    def cost(self) -> CostTier:
+        return CostTier(
+            over_tokens=self.over_tokens, input=self.input, output=self.output, cache=self.cache
+        )
+
+
+class _Cost(_Price, frozen=True, kw_only=True):
+    context_over_200k: _Tier | None = None
+    tiers: tuple[_Tier, ...] = ()
+
+    @property
+    def cost(self) -> ModelCost:
+        long = (self.context_over_200k,) if self.context_over_200k else ()
+        tiers = tuple(tier.cost for tier in (*long, *self.tiers))
+        return ModelCost(input=self.input, output=self.output, cache=self.cache, tiers=tiers)
+
+
+class _Limit(msgspec.Struct, frozen=True):
+    context: int | None = None
+    output: int | None = None
+    input: int | None = None
+
+
+class _Modalities(msgspec.Struct, frozen=True):
+    input: tuple[str, ...] = ("text",)
+    output: tuple[str, ...] = ("text",)
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says of a model; other keys are left alone, as models.dev has more."""
+
+    id: str | None = None
+    name: str | None = None
+    family: str | None = None
+    release_date: str | None = None
+    status: Literal["alpha", "beta", "deprecated", "active"] | None = None
+    attachment: bool | None = None
+    reasoning: bool | None = None
+    temperature: bool | None = None
+    tool_call: bool | None = None
+    interleaved: bool | dict[str, str] | None = None
+    limit: _Limit = _Limit()
+    cost: _Cost | None = None
+    modalities: _Modalities | None = None
+    reasoning_style: ReasoningStyle | None = None
+    effort_names: tuple[str, ...] | None = None
+    cache_style: CacheStyle | None = None
+    wire: WireName | None = None
+    options: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    variants: dict[str, dict[str, Any]] = {}
+
+    @property
+    def facts(self) -> ModelFacts:
+        limit = self.limit
+        named = self.interleaved.get("field") if isinstance(self.interleaved, dict) else None
+        return ModelFacts(
+            name=self.name,
+            family=self.family,
+            release_date=self.release_date,
+            status=self.status,
+            limit=ModelLimit(context=limit.context, output=limit.output, input=limit.input),
+            cost=self.cost.cost if self.cost else None,
+            reads=self._reads(),
+            writes=_modalities(self.modalities.output) if self.modalities else None,
+            temperature=self.temperature,
+            toolcall=self.tool_call,
+            reasoning=self.reasoning,
+            reasoning_style=self.reasoning_style,
+            effort_names=self.effort_names,
+            reasoning_field=named,
+            cache_style=self.cache_style,
+            wire=self.wire,
+        )
+
+    def _reads(self) -> Modalities | None:
+        if self.modalities:
+            return _modalities(self.modalities.input)
+        media = self.attachment
+        return None if media is None else Modalities(image=media, pdf=media)
+
+
+def overridden(model: Model, said: Mapping[str, Any]) -> Model:
+    """The model as the configuration has it.
+
+    :raises InvalidInputError: when a value has the wrong type.
+    """
+    try:
+        entry = msgspec.convert(dict(said), _Entry, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInputError(
+            f"provider.{model.provider_id}.models.{model.id}: {error}"
+        ) from error
+    found = with_facts(model, entry.facts)
+    if isinstance(entry.interleaved, bool):
+        capabilities = replace(found.capabilities, interleaved=entry.interleaved)
+        found = replace(found, capabilities=capabilities)
+    return replace(
+        found,
+        api=replace(found.api, id=entry.id or found.api.id),
+        options={**found.options, **entry.options},
+        headers={**found.headers, **entry.headers},
+        variants={**found.variants, **entry.variants},
+    )
+
+
+def _modalities(names: tuple[str, ...]) -> Modalities:
+    kinds = ("text", "audio", "image", "video", "pdf")
+    return Modalities(**{kind: kind in names for kind in kinds})
