@@ -120,6 +120,10 @@ class App:
         """The tools by id."""
         return self._engine.tools
 
+    def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """Have these as the plugin's tools; a turn keeps its own. What is wrong, a line each."""
+        return self.register.replace_tools(plugin, tools)
+
     @property
     def providers(self) -> Mapping[str, Provider]:
         """The providers by id."""
@@ -182,10 +186,8 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
-        rules = tuple(permission)
-        return await new_session(
-            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
-        )
+        rules, named = tuple(permission), {"title": title, "parent_id": parent_id, "agent": agent}
+        return await new_session(self._engine, permission=rules, **named)
 
     async def session(self, session_id: str) -> Session:
         """The session.
@@ -225,8 +227,7 @@ class App:
     ) -> Turn:
         """The last answer, once this prompt and all that wait with it are answered.
 
-        The prompt is stored before anything can refuse it; a model is named `provider/model`.
-        What went wrong with the model is in the answer's `info.error`.
+        It is stored before anything can refuse it; what went wrong with the model is in its error.
 
         :raises NotFoundError: for an unknown session or agent.
         :raises ModelNotFoundError: when no provider serves the model.
@@ -335,8 +336,7 @@ class App:
     ) -> Reverted:
         """The session and its files as they were before a message, or a part of one.
 
-        Files that somebody has changed since the session did are left, and named. The messages
-        go with the next prompt; until then `unrevert` brings everything back.
+        Files that others changed since are left, and named. `unrevert` works until the next prompt.
 
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.

@@ -128,6 +128,13 @@ class Host(Protocol):
         """The tools by id."""
         ...
 
+    def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """Have these as the plugin's tools from here on; what is wrong with them, a line each.
+
+        :raises NotFoundError: when no plugin of this name is loaded.
+        """
+        ...
+
     @property
     def providers(self) -> Mapping[str, Provider]:
         """The providers by id."""

@@ -12,6 +12,7 @@ import msgspec
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import Origin
 from pegboard.contract.tools import Tool
+from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
@@ -21,7 +22,7 @@ from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.imports import Imports
 from pegboard.loading.options import declared, judged
 from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
-from pegboard.loading.toolset import Offer, tools_of_file, toolset
+from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
@@ -101,7 +102,8 @@ class Register:
         self._belongings = belongings
         self._problems = list(problems)
         self.hooks = hooks
-        self.tools: Mapping[str, Tool] = {}
+        self.tools = Tools()
+        self._offers: tuple[Offer, ...] = ()
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -130,18 +132,48 @@ class Register:
         ]
         for each in self._plugins:
             offers.extend(msgspec.structs.replace(offer, key=each.key) for offer in each.offers)
+        self._take(offers)
+        return self.tools
+
+    def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
+        """Have these as the plugin's tools from here on; what is wrong with them, a line each.
+
+        They pass the checks of tools that a plugin registers.
+
+        :raises NotFoundError: when no plugin of this name is loaded.
+        """
+        loaded = [each for each in self._plugins if each.plugin is not None]
+        names = {name: each for each in loaded for name in (full_name(each.candidate),)}
+        names |= {each.candidate.name: each for each in reversed(loaded)}
+        if plugin not in names:
+            raise NotFoundError("plugin", plugin, suggestions=nearest_names(plugin, names))
+        each = names[plugin]
+        origin, name = each.candidate.origin, each.candidate.name
+        place = f"the plugin {name}"
+        before = len(self._problems)
+        self._take(
+            [
+                *(offer for offer in self._offers if offer.key != each.key),
+                *(
+                    Offer(plugin=name, origin=origin, tool=tool, place=place, key=each.key)
+                    for tool in tools
+                ),
+            ]
+        )
+        return tuple(each.text for each in self._problems[before:])
+
+    def _take(self, offers: Sequence[Offer]) -> None:
+        self._offers = tuple(offers)
         chosen = toolset(offers)
-        self._problems.extend(chosen.problems)
+        self._problems.extend(each for each in chosen.problems if each not in self._problems)
         for each in self._plugins:
             each.tools.clear()
         known = {each.key: each for each in self._plugins}
         for name, offer in chosen.offers.items():
             known[offer.key].tools.append(name)
-        self.hooks.set_owners(
-            {name: known[offer.key].handle for name, offer in chosen.offers.items()}
-        )
-        self.tools = {name: offer.tool for name, offer in chosen.offers.items()}
-        return self.tools
+        owners = {name: known[offer.key].handle for name, offer in chosen.offers.items()}
+        self.hooks.set_owners(owners)
+        self.tools.take({name: offer.tool for name, offer in chosen.offers.items()})
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
         """The configuration with the plugins' rules before those that the user has `written`."""

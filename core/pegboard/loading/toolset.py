@@ -1,6 +1,6 @@
 """The tools of all plugins under the ids that the model sees: names, origins, replacements."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import replace
 from types import ModuleType
 
@@ -35,6 +35,34 @@ class Toolset(msgspec.Struct, frozen=True, kw_only=True):
 
     offers: dict[str, Offer]
     problems: tuple[Problem, ...]
+
+
+class Tools(Mapping[str, Tool]):
+    """The tools of an App by their ids; they change all at once, so one can walk over them."""
+
+    def __init__(self) -> None:
+        self._now: Mapping[str, Tool] = {}
+
+    def take(self, tools: Mapping[str, Tool]) -> None:
+        """Have these from here on."""
+        self._now = dict(tools)
+
+    def __getitem__(self, name: str) -> Tool:
+        return self._now[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._now)
+
+    def __len__(self) -> int:
+        return len(self._now)
+
+    def values(self) -> ValuesView[Tool]:
+        """The tools as they are, whatever comes while somebody walks over them."""
+        return self._now.values()
+
+    def items(self) -> ItemsView[str, Tool]:
+        """The same with their ids."""
+        return self._now.items()
 
 
 def tools_of_file(

@@ -1,0 +1,63 @@
+"""Tools that are replaced while their App is open."""
+
+from pathlib import Path
+
+import pytest
+
+from pegboard import Tool, tool
+from pegboard.errors import NotFoundError
+from pegboard.schema.part import Completed, ToolPart
+from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
+
+
+@tool(id="shout")
+async def whisper(words: str) -> str:
+    """Say it softly.
+
+    Args:
+        words: what to say.
+    """
+    return words.lower()
+
+
+@tool
+async def sing() -> str:
+    """Sing."""
+    return "la"
+
+
+async def outputs(parts: list[ToolPart]) -> list[str]:
+    """What the calls gave."""
+    return [part.state.output for part in parts if isinstance(part.state, Completed)]
+
+
+async def test_a_tool_that_is_replaced_acts_from_the_next_step_on(tmp_path: Path) -> None:
+    def asks() -> object:
+        return calls(call("shout", '{"words": "Hi"}'))
+
+    provider = Played(asks(), text("done"), asks(), text("done"))  # type: ignore[arg-type]
+    async with opened(tmp_path, provider, ToolsPlugin(shout)) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, HI)
+        assert app.replace_tools("ToolsPlugin", [whisper, sing]) == ()
+        await app.prompt(session.id, HI)
+        found = await outputs(tools_of(await app.turns(session.id)))
+
+    assert found == ["HI", "hi"]
+    offered = [[each.name for each in request.tools] for request in provider.requests]
+    assert offered == [["shout"], ["shout"], ["shout", "sing"], ["shout", "sing"]]
+    assert [each.tools for each in app.register.infos if each.name == "ToolsPlugin"] == [
+        ("shout", "sing")
+    ]
+
+
+async def test_tools_that_replace_others_pass_the_same_checks(tmp_path: Path) -> None:
+    huge = Tool.raw("huge", "", {"enum": ["x" * 300_000]}, lambda _, __: "")
+    async with opened(tmp_path, Played(text("done")), ToolsPlugin(shout)) as app:
+        (wrong,) = app.replace_tools("ToolsPlugin", [huge, sing])
+        names = list(app.tools)
+        with pytest.raises(NotFoundError, match="Did you mean ToolsPlugin"):
+            app.replace_tools("ToolPlugin", [])
+
+    assert wrong.startswith("the plugin ToolsPlugin")
+    assert names == ["sing"]
