@@ -36,6 +36,21 @@ from vendor_types import check_responses
 IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
 PDF = Media(mime="application/pdf", url="data:application/pdf;base64,aGk=")
 COUNTS = Usage(input=7, output=7, reasoning=4, cache_read=20, cache_write=3)
+HELLO = {"type": "input_text", "text": "Hello"}
+TOOL = {
+    "type": "function",
+    "name": "read",
+    "description": READ.description,
+    "parameters": {"type": "object"},
+    "strict": False,
+}
+MADE = {
+    "type": "function_call",
+    "call_id": "call_1",
+    "name": "read",
+    "arguments": '{"a":1}',
+    "id": "fc_1",
+}
 FACTS = {"reasoning": True, "temperature": False, "attachment": True}
 
 
@@ -96,15 +111,7 @@ async def test_a_whole_request() -> None:
         "stream": True,
         "store": False,
         "instructions": "You are a test.",
-        "tools": [
-            {
-                "type": "function",
-                "name": "read",
-                "description": READ.description,
-                "parameters": {"type": "object"},
-                "strict": False,
-            }
-        ],
+        "tools": [TOOL],
         "max_output_tokens": 900,
         "prompt_cache_key": "ses_1",
         "include": ["reasoning.encrypted_content"],
@@ -112,11 +119,7 @@ async def test_a_whole_request() -> None:
         "text": {"verbosity": "low"},
         "parallel_tool_calls": True,
         "input": [
-            {
-                "type": "message",
-                "role": "user",
-                "content": [{"type": "input_text", "text": "Hello"}],
-            },
+            {"type": "message", "role": "user", "content": [HELLO]},
             {
                 "type": "reasoning",
                 "id": "rs_1",
@@ -131,13 +134,7 @@ async def test_a_whole_request() -> None:
                 "phase": "commentary",
                 "status": "completed",
             },
-            {
-                "type": "function_call",
-                "call_id": "call_1",
-                "name": "read",
-                "arguments": '{"a":1}',
-                "id": "fc_1",
-            },
+            MADE,
             {"type": "function_call_output", "call_id": "call_1", "output": "content"},
         ],
     }
