@@ -1,7 +1,7 @@
 """Values to store: sessions, messages and parts with nothing special about them."""
 
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, UserMessage
-from pegboard.schema.part import ModelChoice, Running, Span, TextPart, ToolPart, ToolState
+from pegboard.schema.part import ModelChoice, Running, TextPart, TimeSpan, ToolPart, ToolState
 from pegboard.schema.session import Session, SessionTime, Tokens
 
 
@@ -65,7 +65,7 @@ def text(
 
 
 RUNNING = Running(
-    input={"command": "make"}, time=Span(start=5), title="make", metadata={"output": "half"}
+    input={"command": "make"}, time=TimeSpan(start=5), title="make", metadata={"output": "half"}
 )
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pegboard.errors import PermissionDeniedError as PermissionDeniedError
     from pegboard.errors import ToolError as ToolError
     from pegboard.opening import AppOptions as AppOptions
-    from pegboard.policy.permissions import judge as judge
-    from pegboard.policy.permissions import rules_from_config as rules_from_config
     from pegboard.workspace import Workspace as Workspace
 
 __version__ = "0.1.0"

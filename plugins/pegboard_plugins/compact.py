@@ -3,8 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from pegboard import Compaction, CompactionRequest, Compactor, hookimpl, rules_from_config
+from pegboard import Compaction, CompactionRequest, Compactor, hookimpl
 from pegboard.errors import ContextOverflowError
+from pegboard.kit import rules_from_config
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (

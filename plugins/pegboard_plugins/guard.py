@@ -17,8 +17,8 @@ from glob import iglob
 from itertools import islice
 from pathlib import Path
 
-from pegboard import Ruleset, SessionView, hookimpl, judge
-from pegboard.kit import protected_folder, protected_path
+from pegboard import Ruleset, SessionView, hookimpl
+from pegboard.kit import judge, protected_folder, protected_path
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 
 DESTROY = "destroy"

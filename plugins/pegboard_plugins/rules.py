@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from pegboard import Ruleset, SessionView, hookimpl, judge, rules_from_config
-from pegboard.kit import UNCLEAR
+from pegboard import Ruleset, SessionView, hookimpl
+from pegboard.kit import UNCLEAR, judge, rules_from_config
 from pegboard.schema.config import Config
 from pegboard.schema.permission import PermissionRequest, Verdict
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pegboard import Ruleset, SessionView, hookimpl, judge
-from pegboard.kit import secret_path
+from pegboard import Ruleset, SessionView, hookimpl
+from pegboard.kit import judge, secret_path
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
 
 _CHANGING = frozenset({"edit", "external_directory"})

@@ -23,9 +23,9 @@ from pegboard import (
     ToolResult,
     Workspace,
     hookimpl,
-    judge,
     tool,
 )
+from pegboard.kit import judge
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.agent import Command
 

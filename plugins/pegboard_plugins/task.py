@@ -2,7 +2,8 @@
 
 from msgspec.structs import replace
 
-from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, judge, tool
+from pegboard import SessionView, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard.kit import judge
 from pegboard.providers import ToolDefinition
 
 TIME_LIMIT_S = 3600

@@ -10,8 +10,8 @@ from contextlib import AbstractAsyncContextManager, suppress
 
 from msgspec.structs import replace
 
-from pegboard import Host, PegboardError, SideQuestion, hookimpl, rules_from_config
-from pegboard.kit import StashKey, shielded
+from pegboard import Host, PegboardError, SideQuestion, hookimpl
+from pegboard.kit import StashKey, rules_from_config, shielded
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.agent import Agent, AgentWork
 from pegboard.schema.config import Config

@@ -76,7 +76,7 @@ def test_commands_exist_with_these_options(block: Block) -> None:
             words = shlex.split(command)
             while words and "=" in words[0]:
                 del words[0]
-            if words and Path(words[0]).name == "pegboard":
+            if words[1:] and Path(words[0]).name == "pegboard":
                 _parse(root, words[1:])
 
 

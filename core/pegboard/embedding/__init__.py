@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from pegboard.hooks.callviews import CallBlocks as CallBlocks
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
-    from pegboard.kit.redact import redacted as redacted
     from pegboard.kit.redact import secret_values as secret_values
     from pegboard.loading.handle import store_secret as store_secret
     from pegboard.loading.register import PluginInfo as PluginInfo

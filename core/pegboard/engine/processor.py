@@ -31,8 +31,8 @@ from pegboard.schema.part import (
     Pending,
     ReasoningPart,
     Running,
-    Span,
     TextPart,
+    TimeSpan,
     ToolPart,
     ToolState,
 )
@@ -51,7 +51,7 @@ class _Block:
     pieces: list[str] = field(default_factory=list)
 
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
-        time = Span(start=self.part.time.start if self.part.time else 0, end=end)
+        time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
 
 
@@ -168,7 +168,7 @@ class Processor:
         """The call runs; the part as it is now."""
         part = self._tool(event.id, event.name)
         if isinstance(part.state, Pending):
-            state = Running(input=dict(event.input), time=Span(start=self._now()))
+            state = Running(input=dict(event.input), time=TimeSpan(start=self._now()))
             part = replace(part, tool=event.name, state=state, metadata=event.metadata)
             self._put_tool(part)
         return part
@@ -226,7 +226,7 @@ class Processor:
         state = Failed(
             input=dict(event.input) if event.input is not None else part.state.input,
             error=event.error,
-            time=Span(start=start, end=self._now()),
+            time=TimeSpan(start=start, end=self._now()),
             metadata=_merged(before, event.metadata),
         )
         self._put_tool(replace(part, state=state))
@@ -270,7 +270,7 @@ class Processor:
             session_id=self._message.session_id,
             message_id=self._message.id,
             text="",
-            time=Span(start=self._now()),
+            time=TimeSpan(start=self._now()),
             metadata=metadata,
         )
         block = self._blocks[key] = _Block(part)

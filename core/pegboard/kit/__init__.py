@@ -62,8 +62,10 @@ if TYPE_CHECKING:
     from pegboard.policy.autorun import autorun_files as autorun_files
     from pegboard.policy.permissions import UNCLEAR as UNCLEAR
     from pegboard.policy.permissions import deciding as deciding
+    from pegboard.policy.permissions import judge as judge
     from pegboard.policy.permissions import may_name as may_name
     from pegboard.policy.permissions import may_read as may_read
+    from pegboard.policy.permissions import rules_from_config as rules_from_config
     from pegboard.policy.sensitive import home_secrets as home_secrets
     from pegboard.policy.sensitive import protected_folder as protected_folder
     from pegboard.policy.sensitive import protected_path as protected_path

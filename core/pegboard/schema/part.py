@@ -6,7 +6,7 @@ from pegboard.schema.session import Tokens
 from pegboard.schema.wire import Rest, Wire
 
 
-class Span(Wire, frozen=True):
+class TimeSpan(Wire, frozen=True):
     """When something started and ended, in milliseconds since the epoch."""
 
     start: int
@@ -24,13 +24,13 @@ class Running(Wire, frozen=True, tag_field="status", tag="running"):
     """The tool works; `title` and `metadata` are its progress."""
 
     input: dict[str, Any]
-    time: Span
+    time: TimeSpan
     title: str | None = None
     metadata: dict[str, Any] | None = None
 
 
 class CompletedSpan(Wire, frozen=True):
-    """Like `Span`; `compacted` is when the output was cleared from the model's view."""
+    """Like `TimeSpan`; `compacted` is when the output was cleared from the model's view."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class Failed(Wire, frozen=True, tag_field="status", tag="error"):
 
     input: dict[str, Any]
     error: str
-    time: Span
+    time: TimeSpan
     metadata: dict[str, Any] | None = None
 
 
@@ -77,7 +77,7 @@ class TextPart(Wire, frozen=True, tag_field="type", tag="text"):
     text: str
     synthetic: bool = False
     ignored: bool = False
-    time: Span | None = None
+    time: TimeSpan | None = None
     metadata: dict[str, Any] | None = None
 
 
@@ -88,7 +88,7 @@ class ReasoningPart(Wire, frozen=True, tag_field="type", tag="reasoning"):
     session_id: str
     message_id: str
     text: str
-    time: Span
+    time: TimeSpan
     metadata: dict[str, Any] | None = None
 
 

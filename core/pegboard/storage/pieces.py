@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from pegboard.contract.changes import AddText
 from pegboard.schema.event import Event, PartUpdated
-from pegboard.schema.part import Part, ReasoningPart, Span, TextPart
+from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
 from pegboard.schema.wire import Wire, to_json
 from pegboard.storage import log, records
 
@@ -43,7 +43,7 @@ def begin(db: apsw.Connection, told: PartUpdated) -> Event | None:
     A reader of the event gets the text as far as it is stored by then.
     """
     match told.part:
-        case TextPart(time=Span(end=None)) | ReasoningPart(time=Span(end=None)):
+        case TextPart(time=TimeSpan(end=None)) | ReasoningPart(time=TimeSpan(end=None)):
             return _store(db, told, told.part)
         case _:
             return None

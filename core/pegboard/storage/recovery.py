@@ -10,7 +10,7 @@ from pegboard.contract.storage import Fence
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
 from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
-from pegboard.schema.part import Failed, Part, Pending, Running, Span, ToolPart
+from pegboard.schema.part import Failed, Part, Pending, Running, TimeSpan, ToolPart
 from pegboard.schema.session import Idle
 from pegboard.storage import pieces, reads, records
 from pegboard.storage.log import now_ms
@@ -141,7 +141,7 @@ def _interrupted(part: ToolPart) -> ToolPart:
     """The call as failed, with its input and the progress that it had made."""
     end = now_ms()
     match part.state:
-        case Running(input=arguments, time=Span(start=start), metadata=metadata):
+        case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
             error = INTERRUPTED_CALL
         case Pending(input=arguments):
             start, metadata, error = end, None, NEVER_RAN
@@ -150,7 +150,7 @@ def _interrupted(part: ToolPart) -> ToolPart:
     state = Failed(
         input=arguments,
         error=error,
-        time=Span(start=start, end=end),
+        time=TimeSpan(start=start, end=end),
         metadata=metadata,
     )
     return msgspec.structs.replace(part, state=state)

@@ -79,6 +79,8 @@ def _without_a_session(
     return {
         "register_tools": [{"config": config, "hooks": hooks}],
         "register_providers": [{"config": config, "env": {}}],
+        "wrap_providers": [{"providers": {}, **here}],
+        "register_permissions": [{}],
         "register_agents": [{"config": config}],
         "register_commands": [{**here, "home": folder, "config_dir": folder}],
         "register_snapshots": [{**here, "places": places, "env": {}}],

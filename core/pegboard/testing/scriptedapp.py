@@ -16,6 +16,7 @@ from pegboard.contract.marks import hookimpl
 from pegboard.contract.providers import ModelRequest, Provider
 from pegboard.contract.tools import Tool
 from pegboard.errors import AbortedError
+from pegboard.loading.toolset import Tools
 from pegboard.opening import AppOptions
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Failure, TextData, Turn
@@ -212,9 +213,13 @@ class _Watched:
 
 def _watch(app: App, begun: Begun) -> None:
     tools = app.tools
-    assert isinstance(tools, dict)
-    for name, tool in tools.items():
-        tools[name] = replace(tool, arguments=_Watched(tool.arguments, begun))
+    assert isinstance(tools, Tools)
+    tools.take(
+        {
+            name: replace(tool, arguments=_Watched(tool.arguments, begun))
+            for name, tool in tools.items()
+        }
+    )
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:

@@ -27,7 +27,7 @@ from pegboard.kit import shielded
 from pegboard.schema import event as events
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Failed, Pending, Running, Span, TextPart, ToolPart
+from pegboard.schema.part import Failed, Pending, Running, TextPart, TimeSpan, ToolPart
 from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
 from pegboard.storage import (
@@ -268,7 +268,7 @@ def _locked(path: Path) -> BinaryIO:
 def _ended(part: ToolPart) -> ToolPart:
     started = part.state.time.start if isinstance(part.state, Running) else 0
     error = "interrupted: the program ended while this call was running"
-    span = Span(start=started, end=time.time_ns() // 1_000_000)
+    span = TimeSpan(start=started, end=time.time_ns() // 1_000_000)
     return replace(part, state=Failed(input=part.state.input, error=error, time=span))
 
 

@@ -2,7 +2,8 @@
 
 from importlib import import_module
 
-from pegboard import SessionView, hookimpl, rules_from_config
+from pegboard import SessionView, hookimpl
+from pegboard.kit import rules_from_config
 from pegboard.providers import ModelRequest
 from pegboard.schema.agent import Agent
 from pegboard.schema.config import Config

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from pegboard.embedding import redacted, secret_values
+from pegboard.embedding import secret_values
+from pegboard.kit import redacted
 from pegboard.providers import Keys, ModelRequest
 
 HIDDEN = "[secret]"

@@ -29,9 +29,9 @@ from pegboard.schema.part import (
     Pending,
     ReasoningPart,
     Running,
-    Span,
     StepStartPart,
     TextPart,
+    TimeSpan,
     ToolPart,
     ToolState,
 )
@@ -115,7 +115,7 @@ def test_ignored_and_empty_messages_are_not_sent() -> None:
 
 def test_an_answer_is_what_was_said_and_then_the_results() -> None:
     thought = ReasoningPart(
-        id="prt_6", **PLACE, text="hm", time=Span(start=0), metadata={"signature": "s"}
+        id="prt_6", **PLACE, text="hm", time=TimeSpan(start=0), metadata={"signature": "s"}
     )
 
     assert convert(answer(thought, said("I look."), tool(done("a.txt"))), MODEL) == (
@@ -133,7 +133,7 @@ def test_an_answer_is_what_was_said_and_then_the_results() -> None:
 
 def test_metadata_of_another_model_is_left_out() -> None:
     thought = ReasoningPart(
-        id="prt_6", **PLACE, text="hm", time=Span(start=0), metadata={"signature": "s"}
+        id="prt_6", **PLACE, text="hm", time=TimeSpan(start=0), metadata={"signature": "s"}
     )
 
     [message] = convert(answer(thought), OTHER)
@@ -145,12 +145,12 @@ def test_every_way_a_call_can_stand_has_a_result() -> None:
     states = {
         "a": (done("long ago", compacted=5), CLEARED, False),
         "b": (
-            Failed(input={}, error="no such file", time=Span(start=0, end=1)),
+            Failed(input={}, error="no such file", time=TimeSpan(start=0, end=1)),
             "no such file",
             True,
         ),
         "c": (Pending(input={}, raw=""), INTERRUPTED, True),
-        "d": (Running(input={}, time=Span(start=0)), INTERRUPTED, True),
+        "d": (Running(input={}, time=TimeSpan(start=0)), INTERRUPTED, True),
     }
 
     _, results = convert(
@@ -174,8 +174,8 @@ def test_a_failed_answer_is_left_out_but_an_aborted_one_with_text_is_kept() -> N
 
 def test_what_a_dead_process_was_doing_is_told() -> None:
     died = UnknownFailure(data=TextData(message="interrupted"))
-    ran = Failed(input={}, error=INTERRUPTED_CALL, time=Span(start=0, end=1))
-    never_ran = Failed(input={}, error=NEVER_RAN, time=Span(start=0, end=1))
+    ran = Failed(input={}, error=INTERRUPTED_CALL, time=TimeSpan(start=0, end=1))
+    never_ran = Failed(input={}, error=NEVER_RAN, time=TimeSpan(start=0, end=1))
 
     _, results = convert(answer(tool(ran), error=died), MODEL)
 
@@ -242,9 +242,9 @@ def test_a_turn_keeps_its_place_whatever_its_id() -> None:
 STATES = st.sampled_from(
     [
         done("x"),
-        Failed(input={}, error="e", time=Span(start=0, end=1)),
+        Failed(input={}, error="e", time=TimeSpan(start=0, end=1)),
         Pending(input={}, raw=""),
-        Running(input={}, time=Span(start=0)),
+        Running(input={}, time=TimeSpan(start=0)),
     ]
 )
 

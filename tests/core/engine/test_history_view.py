@@ -26,8 +26,8 @@ from pegboard.schema.part import (
     Part,
     Pending,
     Running,
-    Span,
     TextPart,
+    TimeSpan,
     ToolPart,
     ToolState,
 )
@@ -36,9 +36,9 @@ from pegboard.schema.session import Tokens
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 STATES: list[ToolState] = [
     Completed(input={}, output="o", title="", metadata={}, time=CompletedSpan(start=0, end=1)),
-    Failed(input={}, error="e", time=Span(start=0, end=1)),
+    Failed(input={}, error="e", time=TimeSpan(start=0, end=1)),
     Pending(input={}, raw=""),
-    Running(input={}, time=Span(start=0)),
+    Running(input={}, time=TimeSpan(start=0)),
 ]
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pegboard import App, ToolContext, hookimpl, rules_from_config, tool
+from pegboard import App, ToolContext, hookimpl, tool
+from pegboard.kit import rules_from_config
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.permission import Rule
 from pegboard_plugins import rules

@@ -23,7 +23,7 @@ from pegboard.errors import InvalidInputError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event, PartUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Part, ReasoningPart, Span, TextPart
+from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
 from pegboard.storage.salvage import Salvaged
 from pegboard.storage.sqlite import SqliteStorage
 
@@ -51,7 +51,11 @@ async def storage(path: Path) -> AsyncIterator[SqliteStorage]:
 
 def part(text: str = "", *, end: int | None = None, kind: type = TextPart) -> Part:
     made: Part = kind(
-        id="prt_2", session_id="ses_1", message_id="msg_2", text=text, time=Span(start=1, end=end)
+        id="prt_2",
+        session_id="ses_1",
+        message_id="msg_2",
+        text=text,
+        time=TimeSpan(start=1, end=end),
     )
     return made
 

@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from pegboard import Ruleset, judge, rules_from_config
-from pegboard.kit import UNCLEAR
+from pegboard import Ruleset
+from pegboard.kit import UNCLEAR, judge, rules_from_config
 from pegboard_plugins.bash.judging import judge_line
 from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.syntax import Unclear

@@ -2,7 +2,7 @@
 
 from pegboard.schema.event import Event, MessageUpdated, PartDelta, PartUpdated, Properties
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
-from pegboard.schema.part import Part, Running, Span, TextPart, ToolPart, ToolState
+from pegboard.schema.part import Part, Running, TextPart, TimeSpan, ToolPart, ToolState
 from pegboard.schema.session import Session, SessionTime, Tokens
 
 SESSION = "ses_1"
@@ -63,7 +63,7 @@ def text(content: str, *, end: int | None = None, message_id: str = "msg_2") -> 
             session_id=SESSION,
             message_id=message_id,
             text=content,
-            time=Span(start=1, end=end),
+            time=TimeSpan(start=1, end=end),
         )
     )
 
@@ -91,6 +91,6 @@ def call(
             message_id=message_id,
             call_id=f"call_{part_id}",
             tool=tool,
-            state=state or Running(input={"command": "ls"}, time=Span(start=1)),
+            state=state or Running(input={"command": "ls"}, time=TimeSpan(start=1)),
         )
     )

@@ -9,7 +9,7 @@ import pytest
 from conversing import converse, prompt, provider, shape
 from pegboard import App, InvalidInputError
 from pegboard.contract.changes import PutPart
-from pegboard.schema.part import Failed, Running, Span, ToolPart
+from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
 from pegboard_plugins.cli.conversations import exported, imported
 from played import Played, opened, text
@@ -118,7 +118,7 @@ async def test_what_ran_at_the_export_is_interrupted_in_the_import(tmp_path: Pat
             message_id=answer.info.id,
             call_id="c",
             tool="bash",
-            state=Running(input={"command": "sleep"}, time=Span(start=1)),
+            state=Running(input={"command": "sleep"}, time=TimeSpan(start=1)),
         )
         await app.storage.commit(PutPart(running))
         info = await imported(app, await written(app, session.id))

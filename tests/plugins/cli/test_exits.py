@@ -23,7 +23,7 @@ from pegboard.schema.message import (
     TextData,
     UnknownFailure,
 )
-from pegboard.schema.part import Failed, Span, ToolPart
+from pegboard.schema.part import Failed, TimeSpan, ToolPart
 from pegboard.schema.session import Tokens
 
 
@@ -75,7 +75,7 @@ def test_a_denial_that_the_agent_could_not_get_round_counts() -> None:
 
 def test_a_denied_call_is_told_from_a_failed_one() -> None:
     def call(metadata: dict[str, object] | None) -> ToolPart:
-        state = Failed(input={}, error="no", time=Span(start=1, end=2), metadata=metadata)
+        state = Failed(input={}, error="no", time=TimeSpan(start=1, end=2), metadata=metadata)
         return ToolPart(
             id="p", session_id="s", message_id="m", call_id="c", tool="bash", state=state
         )

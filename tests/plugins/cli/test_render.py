@@ -11,7 +11,7 @@ from pegboard.schema.part import (
     CompletedSpan,
     Failed,
     Running,
-    Span,
+    TimeSpan,
     ToolPart,
     ToolState,
 )
@@ -46,7 +46,7 @@ def part(tool: str, state: ToolState) -> ToolPart:
 
 
 def running(tool: str, **arguments: object) -> ToolPart:
-    return part(tool, Running(input=dict(arguments), time=Span(start=1)))
+    return part(tool, Running(input=dict(arguments), time=TimeSpan(start=1)))
 
 
 def completed(tool: str, output: str = "", **metadata: object) -> ToolPart:
@@ -133,7 +133,7 @@ def test_a_long_diff_is_cut_and_says_so() -> None:
 
 
 def test_a_failed_call_shows_the_beginning_of_its_error() -> None:
-    call = part("bash", Failed(input={}, error="a\nb\nc\nd\ne\nf", time=Span(start=1, end=2)))
+    call = part("bash", Failed(input={}, error="a\nb\nc\nd\ne\nf", time=TimeSpan(start=1, end=2)))
 
     lines = tool_detail(call)
 

@@ -17,7 +17,7 @@ from pegboard.schema.event import (
     SessionWarned,
 )
 from pegboard.schema.message import BudgetFailure, TextData
-from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Span, TextPart
+from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, TextPart, TimeSpan
 from pegboard.schema.session import Retry, Tokens
 from pegboard_plugins.cli.screen import (
     PlainScreen,
@@ -164,7 +164,7 @@ def test_a_result_that_comes_late_names_its_call_again() -> None:
 
 
 def test_a_failed_call_shows_why() -> None:
-    failed = Failed(input={"command": "ls"}, error="denied by rule", time=Span(start=1, end=2))
+    failed = Failed(input={"command": "ls"}, error="denied by rule", time=TimeSpan(start=1, end=2))
 
     _, err = plain(call(), call(failed))
 
@@ -187,7 +187,7 @@ def test_a_subagent_s_text_is_not_the_answer() -> None:
         session_id="ses_2",
         message_id="msg_7",
         text="found it",
-        time=Span(start=1, end=2),
+        time=TimeSpan(start=1, end=2),
     )
 
     out, _ = plain(child, said(answer("msg_7", session_id="ses_2")), updated(found))
@@ -275,7 +275,7 @@ def test_costs_of_subagents_are_counted_in() -> None:
 def test_a_denial_counts_until_the_agent_calls_something_else(
     later: list[Event], denial: str
 ) -> None:
-    denied = Failed(input={}, error="no", time=Span(start=1, end=2), metadata={"denied": True})
+    denied = Failed(input={}, error="no", time=TimeSpan(start=1, end=2), metadata={"denied": True})
 
     tally = play(PlainScreen(io.StringIO(), io.StringIO()), [call(denied), *later])
 

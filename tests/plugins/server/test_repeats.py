@@ -3,14 +3,16 @@
 import pytest
 
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
-from pegboard.schema.part import ReasoningPart, Span, TextPart
+from pegboard.schema.part import ReasoningPart, TextPart, TimeSpan
 from pegboard_plugins.server.repeats import GROWTH, Repeats
 
 PIECE = "seven. "
 
 
 def updated(text: str = "", *, kind: type = TextPart, end: int | None = None) -> Event:
-    part = kind(id="prt_1", session_id="s", message_id="m", text=text, time=Span(start=1, end=end))
+    part = kind(
+        id="prt_1", session_id="s", message_id="m", text=text, time=TimeSpan(start=1, end=end)
+    )
     return Event(properties=PartUpdated(session_id="s", part=part, time=1))
 
 

@@ -20,7 +20,7 @@ from pegboard.schema.message import (
     Turn,
     UnknownFailure,
 )
-from pegboard.schema.part import Failed, Part, Pending, Running, Span, ToolPart
+from pegboard.schema.part import Failed, Part, Pending, Running, TimeSpan, ToolPart
 from pegboard.schema.session import Session
 from pegboard.schema.wire import encode
 
@@ -165,5 +165,5 @@ def _ended(part: Part, now: int) -> Part:
     if not isinstance(part, ToolPart) or not isinstance(part.state, Pending | Running):
         return part
     start = part.state.time.start if isinstance(part.state, Running) else now
-    state = Failed(input=part.state.input, error=_UNFINISHED, time=Span(start=start, end=now))
+    state = Failed(input=part.state.input, error=_UNFINISHED, time=TimeSpan(start=start, end=now))
     return replace(part, state=state)

@@ -373,7 +373,7 @@ class Rules:
 
     @hookimpl
     async def permission_ask(self, session: Any, request: PermissionRequest) -> Verdict:
-        from pegboard import judge
+        from pegboard.kit import judge
 
         return judge(session.rulesets, request.permission, request.patterns)
 

@@ -6,13 +6,13 @@ import rows
 from pegboard.contract.providers import StreamFinish
 from pegboard.engine.ending.finish import CUT_ANSWERS, GOES_ON, TOO_LONG, ending
 from pegboard.schema.message import ContentFilterFailure, OutputLengthFailure, Turn
-from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Span, ToolState
+from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, TimeSpan, ToolState
 
 DONE = Completed(input={}, output="x", title="", metadata={}, time=CompletedSpan(start=1, end=2))
 CUT = Pending(input={}, raw="")
 TOLD = Turn(
     info=rows.answer(completed=2),
-    parts=(rows.call(state=Failed(input={}, error=TOO_LONG, time=Span(start=1, end=2))),),
+    parts=(rows.call(state=Failed(input={}, error=TOO_LONG, time=TimeSpan(start=1, end=2))),),
 )
 
 
