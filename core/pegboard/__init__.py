@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pegboard.app import App as App
-    from pegboard.contract.blocks import Block as Block
-    from pegboard.contract.blocks import Span as Span
     from pegboard.contract.compactors import Compaction as Compaction
     from pegboard.contract.compactors import CompactionRequest as CompactionRequest
     from pegboard.contract.compactors import Compactor as Compactor

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pegboard import Block, Span, hookimpl
-from pegboard.kit import block_of_text, counted, default_block, lines_of
+from pegboard import hookimpl
+from pegboard.kit import Block, Span, block_of_text, counted, default_block, lines_of
 from pegboard.kit import one_line as short
 from pegboard.schema.part import Completed, ToolPart
 

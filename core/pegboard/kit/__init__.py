@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from pegboard import late_names
 
 if TYPE_CHECKING:
+    from pegboard.contract.blocks import Block as Block
+    from pegboard.contract.blocks import Span as Span
     from pegboard.contract.callblocks import block_of_text as block_of_text
     from pegboard.contract.callblocks import counted as counted
     from pegboard.contract.callblocks import default_block as default_block

@@ -7,8 +7,8 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
-from pegboard import Span, hookimpl
-from pegboard.kit import counted, walk_files
+from pegboard import hookimpl
+from pegboard.kit import Span, counted, walk_files
 from pegboard_plugins.chat import hookspecs
 from pegboard_plugins.chat.additions import ChatContext as ChatContext
 from pegboard_plugins.chat.additions import ChatKey as ChatKey

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard import Span
+from pegboard.kit import Span
 
 
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 
-from pegboard import Block, HookCalls
+from pegboard import HookCalls
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import AbortedError, NotFoundError
-from pegboard.kit import default_block, given_block
+from pegboard.kit import Block, default_block, given_block
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn

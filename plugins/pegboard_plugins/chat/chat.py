@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from pegboard import PegboardError, Span
+from pegboard import PegboardError
 from pegboard.cli import PALETTE
+from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_plugins.chat import slash

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pegboard import Block, HookCalls
+from pegboard import HookCalls
 from pegboard.embedding import Subscription
+from pegboard.kit import Block
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model

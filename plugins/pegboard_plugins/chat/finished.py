@@ -4,9 +4,8 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import Block, Span
 from pegboard.cli import Pen, block_lines, shown_line, with_note
-from pegboard.kit import lines_of
+from pegboard.kit import Block, Span, lines_of
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
 
 SpanLine = tuple[Span, ...]

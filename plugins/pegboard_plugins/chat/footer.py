@@ -6,9 +6,8 @@ from time import time
 import msgspec
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from pegboard import Span
 from pegboard.cli import shown_line, wrapped
-from pegboard.kit import counted, one_line
+from pegboard.kit import Span, counted, one_line
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import call_head

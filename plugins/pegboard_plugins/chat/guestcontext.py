@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pegboard import Span
 from pegboard.cli import shown_line
+from pegboard.kit import Span
 from pegboard_plugins.chat.additions import ChatState
 from pegboard_plugins.chat.modes import Item
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard import Block, HookCalls
+from pegboard import HookCalls
 from pegboard.embedding import CallBlocks, Subscription
-from pegboard.kit import branch
+from pegboard.kit import Block, branch
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model

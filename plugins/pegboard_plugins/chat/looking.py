@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard import Block, Span
 from pegboard.cli import block_lines, shown_line
 from pegboard.errors import NotFoundError
-from pegboard.kit import counted, lines_of, todo_lines
+from pegboard.kit import Block, Span, counted, lines_of, todo_lines
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (
     Completed,

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard import Span
 from pegboard.cli import shown_line
+from pegboard.kit import Span
 
 SpanLine = tuple[Span, ...]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from pegboard import Block, Span
 from pegboard.cli import block_lines, exposed, shown_line, wrapped
+from pegboard.kit import Block, Span
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
 from pegboard_plugins.chat.modes import SpanLine

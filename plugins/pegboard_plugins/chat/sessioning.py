@@ -194,16 +194,17 @@ async def leave(chat: "Chat", _: str) -> None:
 async def first_run(chat: "Chat") -> None:
     """One screen where no model can be used: what was found, and the ways on."""
     talk = _talk(chat)
-    usable = [model for model in chat.models if model.provider_id != "scripted"]
-    if usable or chat.state.model or talk.feed.facts.server:
+    if chat.state.model or talk.feed.facts.server:
         return
     found = [f"{name} answers on port {port}" for port, name in await _servers()]
-    keys = sorted({name for names in talk.feed.facts.keys.values() for name in names})
-    talk.say("no model can be used yet", "warning")
+    talk.say("no model is chosen yet", "warning")
     talk.say("\n".join(found or ["no server of models answers on this machine"]))
-    talk.say(f"no key is in the environment: {', '.join(keys[:6])} …")
+    names = sorted({name for names in talk.feed.facts.keys.values() for name in names})
+    keys = [name for name in names if chat.env.get(name)]
+    talk.say(f"keys in the environment: {', '.join(keys) or 'none'}")
     items = [
         Item(value="login", text="give a provider its key"),
+        Item(value="model", text="choose a model"),
         Item(value="demo", text="watch a demonstration, without network or key"),
         Item(value="", text="go on without a model"),
     ]
@@ -214,6 +215,8 @@ async def _first(chat: "Chat", items: "list[Item]") -> None:
     chosen = await chat.choose("To begin", items)
     if chosen == "login":
         await login(chat, "")
+    elif chosen == "model":
+        await chat.slash("model")
     elif chosen == "demo":
         await chat.outside.pegboard("demo")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pegboard import Span
+from pegboard.kit import Span
 from pegboard_plugins.chat.additions import ChatState, StatusItem
 from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.modes import SpanLine

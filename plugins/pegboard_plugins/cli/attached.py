@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 
-from pegboard import Block
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import AbortedError, NotFoundError, TimeLimitError
-from pegboard.kit import default_block, given_block, nearest_names
+from pegboard.kit import Block, default_block, given_block, nearest_names
 from pegboard.schema.event import (
     Event,
     MessageUpdated,

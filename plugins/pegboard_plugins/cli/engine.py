@@ -5,8 +5,8 @@ from typing import Protocol
 
 import msgspec
 
-from pegboard import Block
 from pegboard.embedding import Subscription
+from pegboard.kit import Block
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart

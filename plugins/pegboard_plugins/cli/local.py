@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pegboard import Block
 from pegboard.embedding import CallBlocks, Subscription
+from pegboard.kit import Block
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pegboard import Block, Span
 from pegboard.cli import block_lines, exposed, plain_line, visible, with_note
-from pegboard.kit import counted, default_block, subject_of
+from pegboard.kit import Block, Span, counted, default_block, subject_of
 from pegboard.kit import one_line as first_line
 from pegboard.schema.message import Failure
 from pegboard.schema.part import Completed, Failed, ToolPart

@@ -3,8 +3,8 @@
 from pathlib import Path
 from time import time
 
-from pegboard import Block
 from pegboard.cli import visible
+from pegboard.kit import Block
 from pegboard.schema.event import (
     Event,
     PartDelta,

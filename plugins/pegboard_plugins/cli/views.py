@@ -8,8 +8,8 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from pegboard import Block
 from pegboard.cli import Exit, visible
+from pegboard.kit import Block
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.records import Records

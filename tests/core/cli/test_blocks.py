@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pegboard import Block, Span, ToolResult, hookimpl, tool
+from pegboard import ToolResult, hookimpl, tool
 from pegboard.cli import block_lines, plain_line, with_note
 from pegboard.cli.difflines import diff_rows
 from pegboard.contract import hookspecs
 from pegboard.contract.callblocks import given_block
 from pegboard.embedding import CallBlocks
-from pegboard.kit import default_block
+from pegboard.kit import Block, Span, default_block
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.schema.prompt import TextInput
 from played import Played, ToolsPlugin, call, calls, opened, text

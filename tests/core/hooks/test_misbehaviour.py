@@ -139,4 +139,6 @@ def test_the_table_has_every_hook_of_the_contract() -> None:
     brought = set(SPECS) - set(specifications())
 
     assert set(specifications()) - set(SPECS) == {"register_hooks"}
-    assert brought == {"register_routes", "services", "register_search_backends"}
+    chat = {"register_slash", "register_keys", "status_items", "footer_widget", "register_themes"}
+    others = {"register_routes", "services", "register_search_backends", "register_logins"}
+    assert brought == {*others, *chat, "complete"}

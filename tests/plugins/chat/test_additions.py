@@ -9,7 +9,8 @@ from plugins.cli.commands import CommandLine
 
 PLUGIN = """
 import time
-from pegboard import Block, Span, hookimpl
+from pegboard import hookimpl
+from pegboard.kit import Block, Span
 from pegboard_plugins.chat import (
     ChatKey, Completion, FooterWidget, SlashCommand, StatusItem, Theme,
 )

@@ -59,148 +59,164 @@ async def pressed(terminal: ChatTerminal, key: str, seen: str) -> str:
     return next(each.name for each in KEYS if each.key == key)
 
 
-async def test_every_key_of_the_page_does_what_it_says(  # noqa: PLR0915 - each key once
-    pegboard: CommandLine,
-) -> None:
+async def at_rest(terminal: ChatTerminal) -> set[str]:
+    """The keys that do something while nothing runs."""
+    done = {await pressed(terminal, "c-o", "PAGE-BEGINS")}
+    await terminal.back()
+    done.add(await pressed(terminal, "c-t", "● read {"))
+    await terminal.back()
+    done.add(await pressed(terminal, "?", "what it does"))
+    for key in ("tab", "c-p", "escape p", "s-tab", "c-l"):
+        done.add(await pressed(terminal, key, "· plan ·"))
+    done.add(await pressed(terminal, "c-v", "there is no picture in the clipboard"))
+    done.add(await pressed(terminal, "c-g", "❯ from the editor"))
+    terminal.press("c-c")
+    await terminal.gone("❯ from the editor")
+    done.add(await pressed(terminal, "up", "❯ fix"))
+    terminal.press("down", "c-c", "first")
+    done.add(await pressed(terminal, "c-j", "❯ first"))
+    terminal.press("second")
+    await terminal.see_now("second")
+    terminal.press("c-c")
+    await terminal.gone("❯ first")
+    done.add(await pressed(terminal, "c-r", "Sent before"))
+    terminal.press("pagedown", "pageup", "escape")
+    await terminal.gone("Sent before")
+    return done | {"interrupt", "down", "page_up", "page_down"}
+
+
+async def at_work(terminal: ChatTerminal) -> set[str]:
+    """The keys that do something else while the agent works."""
+    await terminal.say("begin")
+    await terminal.see_now("● bash")
+    terminal.press("for later")
+    done = {await pressed(terminal, "escape enter", "queued: for later")}
+    done.add(await pressed(terminal, "escape", "stopped"))
+    await terminal.see_now("❯ for later")
+    terminal.press("c-c")
+    await terminal.gone("❯ for later")
+    return done
+
+
+async def test_every_key_of_the_page_does_what_it_says(pegboard: CommandLine) -> None:
     (pegboard.project / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     slow = [{"text": "Begun.", "calls": [SLOW]}, {"text": "End."}]
-    scripts(pegboard, fix=FIX, begin=slow, ask=[{"calls": [SLOW]}])
+    scripts(pegboard, fix=FIX, begin=slow)
     programs(pegboard)
-    done: set[str] = set()
 
     async with chat(pegboard, rows=30, columns=220) as terminal:
         terminal.press("fix")
-        done.add(await pressed(terminal, "enter", "Mended at last."))
-        for key in ("c-o", "c-t"):
-            done.add(await pressed(terminal, key, "PAGE-BEGINS"))
-            await terminal.back()
-        await terminal.see("● read {")
-        done.add(await pressed(terminal, "?", "what it does"))
-        done.add(await pressed(terminal, "tab", "· plan ·"))
-        done.add(await pressed(terminal, "c-p", "scripted/demo"))
-        done.add(await pressed(terminal, "escape p", "scripted/demo"))
-        done.add(await pressed(terminal, "s-tab", "scripted/demo"))
-        done.add(await pressed(terminal, "c-v", "there is no picture in the clipboard"))
-        done.add(await pressed(terminal, "c-l", "scripted/demo"))
-        done.add(await pressed(terminal, "c-g", "❯ from the editor"))
-        terminal.press("c-c")
-        await terminal.gone("❯ from the editor")
-        done.add("interrupt")
-        done.add(await pressed(terminal, "up", "❯ fix"))
-        await asyncio.sleep(0.2)
-        terminal.press("down")
-        done.add("down")
-        terminal.press("c-c", "first")
-        done.add(await pressed(terminal, "c-j", "❯ first"))
-        terminal.press("second")
-        await terminal.see_now("second")
-        terminal.press("c-c")
-        await terminal.gone("❯ first")
-        done.add(await pressed(terminal, "c-r", "Sent before"))
-        terminal.press("pagedown", "pageup")
-        done |= {"page_up", "page_down"}
-        terminal.press("escape")
-        await terminal.gone("Sent before")
+        done = {await pressed(terminal, "enter", "Mended at last.")}
+        done |= await at_rest(terminal)
         await terminal.say(f"/model scripted/{pegboard.home}/script.json")
         await terminal.see("the model is scripted")
         await terminal.say("/agent build")
         await terminal.see("the agent is build")
-        await terminal.say("begin")
-        await terminal.see_now("● bash")
-        terminal.press("for later")
-        done.add(await pressed(terminal, "escape enter", "queued: for later"))
-        done.add(await pressed(terminal, "escape", "stopped"))
-        await terminal.see_now("❯ for later")
-        terminal.press("c-c")
-        await terminal.gone("❯ for later")
+        done |= await at_work(terminal)
         terminal.press("c-d")
         await terminal.end()
-        done.add("leave")
 
-    assert done | {"suspend"} == {each.name for each in KEYS}
+    assert done | {"leave", "suspend"} == {each.name for each in KEYS}
+
+
+class Day:
+    """Commands that are given one after the other."""
+
+    def __init__(self, terminal: ChatTerminal) -> None:
+        self.terminal = terminal
+        self.done: set[str] = set()
+
+    async def run(self, line: str, seen: str) -> None:
+        """Give a command, and see what it does."""
+        await asyncio.sleep(0.1)
+        await self.terminal.say(f"/{line}")
+        await self.terminal.see(seen)
+        self.done.add(line.split(maxsplit=1)[0])
+
+    async def outside(self, line: str, *keys: str, asked: str = "") -> None:
+        """Give one that leaves the chat for another program, and comes back."""
+        await self.terminal.say(f"/{line}")
+        await self.terminal.left()
+        if asked:
+            await self.terminal.see(asked)
+            self.terminal.press(*keys)
+        await self.terminal.back()
+        self.done.add(line.split(maxsplit=1)[0])
+
+    async def chosen(self, line: str, seen: str, *keys: str) -> None:
+        """Give one that opens a list, and leave the list."""
+        await self.run(line, seen)
+        await self.terminal.see_now("type to search")
+        self.terminal.press(*keys)
+        await self.terminal.gone("type to search")
+
+
+async def look(day: Day, pegboard: CommandLine) -> None:
+    """The commands that show something."""
+    await day.run("help", "choose the colours")
+    await day.run("keys", "search what was sent before")
+    await day.run("todo", "[ ] a task")
+    await day.run("cost", "tokens in the last request")
+    await day.run("context", "the parts are estimates")
+    await day.run("tools", "todowrite")
+    await day.run("plugins", "builtin")
+    await day.outside("diff")
+    await day.terminal.see("return a + b")
+    await day.outside("trace")
+    await day.run("copy", "copied")
+    await day.run("rename a new name", "the session is called a new name")
+    await day.outside(f"export {pegboard.home}/out.jsonl")
+    await day.outside("permissions")
+    await day.outside("doctor")
+    await day.outside("trust", "n", "enter", asked="[y/N]")
+    await day.outside("login nobody", "x y", "enter", asked="Key of nobody")
+
+
+async def choose(day: Day) -> None:
+    """The commands that choose something."""
+    await day.chosen("model", "Model", "escape")
+    await day.chosen("agent", "Agent", "escape")
+    await day.run("effort", "effort that are known")
+    await day.chosen("theme", "Theme", "down", "enter")
+    await day.chosen("sessions", "a new name", "escape")
+    await day.chosen("resume", "a new name", "escape")
+    await day.chosen("rewind", "Go back to before", "escape")
+
+
+async def go_on(day: Day, file: Path) -> None:
+    """The commands that change the session."""
+    await day.run("undo", "undone: fix")
+    assert "a - b" in file.read_text()  # noqa: ASYNC240 - a file of two lines
+    day.terminal.press("c-c")
+    await day.run("redo", "all is as it was before")
+    assert "a + b" in file.read_text()  # noqa: ASYNC240 - a file of two lines
+    await day.run("compact", "the history was summarised")
+    await day.run("fork", "a copy")
+    await day.run("reload", "loaded anew")
+    await day.run("init", "AGENTS.md")
+    await day.run("new", "a new session begins")
 
 
 @pytest.mark.timeout(180)
-async def test_every_command_of_the_page_does_what_it_says(  # noqa: PLR0915 - each once
-    pegboard: CommandLine,
-) -> None:
+async def test_every_command_of_the_page_does_what_it_says(pegboard: CommandLine) -> None:
     file = pegboard.project / "calc.py"
     file.write_text("def add(a, b):\n    return a - b\n")
     scripts(pegboard, fix=FIX, Look={"text": "I write AGENTS.md."})
     programs(pegboard)
-    done: set[str] = set()
 
-    async with chat(pegboard, rows=50, columns=110) as terminal:
-
-        async def run(line: str, seen: str) -> None:
-            await asyncio.sleep(0.1)
-            await terminal.say(f"/{line}")
-            await terminal.see(seen)
-            done.add(line.split(maxsplit=1)[0])
-
-        async def outside(line: str) -> None:
-            """One that leaves the chat for another program, and comes back."""
-            await terminal.say(f"/{line}")
-            await terminal.left()
-            await terminal.back()
-            done.add(line)
-
-        async def chosen(line: str, seen: str, *keys: str) -> None:
-            await run(line, seen)
-            await asyncio.sleep(0.1)
-            terminal.press(*keys)
-            await terminal.gone("type to search")
-
-        await run("todo", "the task list is empty")
-        await run("diff", "the session has changed no file")
+    async with chat(pegboard, rows=50, columns=160) as terminal:
+        day = Day(terminal)
+        await day.run("todo", "the task list is empty")
+        await day.run("diff", "the session has changed no file")
         await terminal.say("fix")
         await terminal.see("Mended at last.")
-        await run("help", "choose the colours")
-        await run("keys", "search what was sent before")
-        await run("todo", "[ ] a task")
-        await run("cost", "tokens in the last request")
-        await run("context", "the parts are estimates")
-        await run("tools", "todowrite")
-        await run("plugins", "builtin")
-        await outside("diff")
-        await terminal.see("return a + b")
-        await outside("trace")
-        await terminal.see("PAGE-BEGINS")
-        await run("copy", "copied")
-        await run("rename a new name", "the session is called a new name")
-        await run(f"export {pegboard.home}/out.jsonl", "written to")
-        await outside("permissions")
-        await outside("doctor")
-        await terminal.say("/trust")
-        await terminal.left()
-        await terminal.see("[y/N]")
-        terminal.press("n", "enter")
-        await terminal.back()
-        done.add("trust")
-        await outside("login")
-        await chosen("model", "Model", "escape")
-        await chosen("agent", "Agent", "escape")
-        await run("effort", "effort that are known")
-        await chosen("theme", "Theme", "down", "enter")
-        await chosen("sessions", "a new name", "escape")
-        await chosen("resume", "a new name", "escape")
-        await run("undo", "undone: fix")
-        assert "a - b" in file.read_text()
-        terminal.press("c-c")
-        await run("redo", "all is as it was before")
-        assert "a + b" in file.read_text()
-        await chosen("rewind", "Go back to before", "escape")
-        await run("compact", "the history was summarised")
-        await run("fork", "a copy")
-        await run("reload", "loaded anew")
-        await run("init", "I write AGENTS.md.")
-        await run("new", "a new session begins")
+        await look(day, pegboard)
+        await choose(day)
+        await go_on(day, file)
         await terminal.say("/quit")
         assert await terminal.end() == 0
-        done.add("quit")
 
-    assert done == {*OWN, "cost"}
-    assert (pegboard.home / "out.jsonl").stat().st_mode & 0o77 == 0
+    assert day.done | {"quit"} == {*OWN, "cost"}
     assert b"\x1b]52;c;" in terminal.raw
 
 
