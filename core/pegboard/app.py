@@ -186,14 +186,13 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
-        rules, named = tuple(permission), {"title": title, "parent_id": parent_id, "agent": agent}
-        return await new_session(self._engine, permission=rules, **named)
+        rules = tuple(permission)
+        return await new_session(
+            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
+        )
 
     async def session(self, session_id: str) -> Session:
-        """The session.
-
-        :raises NotFoundError: when nothing has this id.
-        """
+        """The session; a `NotFoundError` when nothing has this id."""
         return await self.storage.session(session_id)
 
     async def sessions(

@@ -16,7 +16,7 @@ from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
 from pegboard.schema.event import TYPES, Custom, Event
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import ModelChoice, TextPart
+from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, TextPart, ToolPart
 from pegboard.schema.permission import Decided, PermissionRequest
 from pegboard.schema.session import Session, SessionTime
 from pegboard.testing.samples import minimal
@@ -28,6 +28,20 @@ _FOLDERS = ("config", "data", "state", "cache")
 _TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
 _CREATED_MS = 1_772_366_400_000
 """2026-03-01T12:00:00Z."""
+_DONE = ToolPart(
+    id="prt_1",
+    session_id="ses_test",
+    message_id="msg_1",
+    call_id="call_1",
+    tool="look",
+    state=Completed(
+        input={"filePath": "a.py"},
+        output="one\ntwo",
+        title="a.py",
+        metadata={},
+        time=CompletedSpan(start=_CREATED_MS, end=_CREATED_MS),
+    ),
+)
 
 
 def session_view(config: Config, project: Path) -> SessionView:
@@ -96,6 +110,7 @@ def _without_a_session(
             }
         ],
         "config_load": [{"config": config}],
+        "render_tool": [{"part": _DONE, "width": width} for width in (1, 80, 400)],
         "model_facts": [{"provider": "test", "model": "model", "places": places}],
         "model_names": [{"provider": "test", "places": places}],
         "model_resolve": [{"name": name} for name in ("fast", "", "a/b/c", "ünï")],

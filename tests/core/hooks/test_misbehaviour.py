@@ -140,5 +140,6 @@ def test_the_table_has_every_hook_of_the_contract() -> None:
 
     assert set(specifications()) - set(SPECS) == {"register_hooks"}
     chat = {"register_slash", "register_keys", "status_items", "footer_widget", "register_themes"}
-    others = {"register_routes", "services", "register_search_backends", "register_logins"}
+    others = {"register_routes", "services", "register_search_backends"}
+    others |= {"register_logins", "register_sandboxes"}
     assert brought == {*others, *chat, "complete"}

@@ -92,7 +92,7 @@ import os
 from pathlib import Path
 from pegboard import App, AppOptions
 from pegboard.schema.prompt import TextInput
-from pegboard_plugins.cassette.fixture import cassette
+from pegboard_plugins.cassettefixture import cassette
 
 async def test_it_answers(tmp_path, cassette):
     options = {"baseURL": os.environ["MODEL_URL"], "apiKey": "k"}
