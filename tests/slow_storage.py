@@ -19,7 +19,7 @@ from pegboard.contract.storage import Fence, OnCommit, Storage
 from pegboard.errors import PegboardError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_storage
 
 VARIABLE = "PEGBOARD_SLOW_STORE"
 SCHEME = "slow"

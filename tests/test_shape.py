@@ -73,6 +73,7 @@ TOP = {
 }
 _ENTRIES = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 PLUGINS, COMMANDS = _ENTRIES["pegboard"], _ENTRIES["pegboard.commands"]
+FIXTURES = [each for each in _ENTRIES["pytest11"].values() if each.startswith("pegboard_plugins.")]
 
 
 def _files(*roots: Path) -> list[Path]:
@@ -252,7 +253,7 @@ def test_every_built_in_plugin_has_an_entry_point() -> None:
 
     modules = {name for name in found if name[0] not in "._"}
 
-    named = {*PLUGINS.values(), *COMMANDS.values()}
+    named = {*PLUGINS.values(), *COMMANDS.values(), *FIXTURES}
     assert modules == {module.split(".")[1] for module in named}
 
 

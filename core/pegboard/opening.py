@@ -234,7 +234,8 @@ class _Assembly:
 
         encloser = await self._hooks.first(hookspecs.register_encloser, hooks=self._hooks)
         if encloser is None:
-            raise ConfigError(f'"{config.sandbox}" needs a plugin that encloses', key="sandbox")
+            text = f'no plugin encloses as "{config.sandbox}"; enable one, or set sandbox = "off"'
+            raise ConfigError(text, key="sandbox")
         site = Site(
             config=config,
             workspace=workspace,

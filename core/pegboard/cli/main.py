@@ -76,6 +76,9 @@ def run_command_line(arguments: Sequence[str]) -> int:
 def complain(text: str) -> None:
     """Say what failed, on one line of stderr, in letters that no terminal obeys."""
     from pegboard.cli.visibletext import visible  # only what fails needs it
+    from pegboard.hooks.printing import PRINTING
+
+    PRINTING.set("")  # a signal may find a plugin at work, which does not say this
 
     sys.stderr.write(f"error: {visible(' '.join(text.split()))}\n")
     sys.stderr.flush()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places
     from pegboard.processes.eventloop import run_async as run_async
+    from pegboard.storage.opener import open_storage as open_storage
     from pegboard.trust.decisions import Decision as Decision
     from pegboard.trust.decisions import TrustStore as TrustStore
     from pegboard.trust.decisions import write_lock as write_lock

@@ -1,7 +1,5 @@
 """Storage: sessions, messages, parts, events, approvals and tool state, in a database."""
 
-from pathlib import Path
-
 from pegboard.contract.changes import AddText as AddText
 from pegboard.contract.changes import Change as Change
 from pegboard.contract.changes import ChangeSession as ChangeSession
@@ -34,23 +32,3 @@ from pegboard.contract.storage import OnCommit as OnCommit
 from pegboard.contract.storage import OpenStorage as OpenStorage
 from pegboard.contract.storage import SessionSize as SessionSize
 from pegboard.contract.storage import Storage as Storage
-from pegboard.ids import IdSource
-
-
-async def open_storage(
-    url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
-) -> Storage:
-    """The SQLite database at a path or `sqlite:///path`, recovered from earlier crashes.
-
-    `on_commit` hears every commit, as `OnCommit` says.
-
-    :raises StorageError: when it cannot be opened.
-    """
-    # Only who opens a database pays for loading SQLite.
-    from pegboard.storage.sqlite import SqliteStorage
-
-    return await SqliteStorage.open(_path(url), ids=ids, on_commit=on_commit)
-
-
-def _path(url: str | Path) -> Path:
-    return Path(url.removeprefix("sqlite://")) if isinstance(url, str) else url

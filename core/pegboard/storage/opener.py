@@ -8,7 +8,6 @@ from pegboard.contract.storage import OnCommit, Storage
 from pegboard.errors import ConfigError
 from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
-from pegboard.storage import open_storage
 
 
 async def open_database(
@@ -36,3 +35,22 @@ async def open_database(
         )
     with calls.blaming(kinds[scheme], f"the storage {scheme}://"):
         return await kinds[scheme](url, ids=ids, on_commit=on_commit)
+
+
+async def open_storage(
+    url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
+) -> Storage:
+    """The SQLite database at a path or `sqlite:///path`, recovered from earlier crashes.
+
+    `on_commit` hears every commit, as `OnCommit` says.
+
+    :raises StorageError: when it cannot be opened.
+    """
+    # Only who opens a database pays for loading SQLite.
+    from pegboard.storage.sqlite import SqliteStorage
+
+    return await SqliteStorage.open(_path(url), ids=ids, on_commit=on_commit)
+
+
+def _path(url: str | Path) -> Path:
+    return Path(url.removeprefix("sqlite://")) if isinstance(url, str) else url

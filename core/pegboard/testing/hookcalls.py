@@ -44,6 +44,27 @@ _DONE = ToolPart(
 )
 
 
+class _NoKeys:
+    """A user without any key."""
+
+    async def find(self, provider_id: str, env: Sequence[str] = ()) -> None:
+        """None."""
+
+    def source(self, provider_id: str, env: Sequence[str] = ()) -> None:
+        """None."""
+
+    def variables(self) -> tuple[str, ...]:
+        """None of them."""
+        return ()
+
+    def values(self) -> tuple[str, ...]:
+        """None of them."""
+        return ()
+
+    def renew_with(self, provider_id: str, renew: object) -> None:
+        """Nothing is there to be renewed."""
+
+
 def session_view(config: Config, project: Path) -> SessionView:
     """A session with one prompt, as plugins see it."""
     info = Session(
@@ -92,8 +113,8 @@ def _without_a_session(
     here = {"config": config, "workspace": workspace}
     return {
         "register_tools": [{"config": config, "hooks": hooks}],
-        "register_providers": [{"config": config, "env": {}}],
-        "wrap_providers": [{"providers": {}, **here}],
+        "register_providers": [{"config": config, "env": {}, "keys": _NoKeys()}],
+        "wrap_providers": [{"providers": {}, "keys": _NoKeys(), **here}],
         "register_permissions": [{}],
         "register_agents": [{"config": config}],
         "register_commands": [{**here, "home": folder, "config_dir": folder}],

@@ -41,7 +41,8 @@ sys.addaudithook(look)
 __import__(sys.argv[1])
 if threading.active_count() > 1:
     found.append("starts a thread")
-print(json.dumps(list(dict.fromkeys(found))))
+print(json.dumps(list(dict.fromkeys(found))), flush=True)
+os._exit(0)  # what was started may hold the end up
 """
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import Group
 from pegboard.embedding import run_async
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class _Order:
     check: bool
 
 
-@click.group()
+@click.group(cls=Group)
 def auth() -> None:
     """Keep, list and forget the keys of providers."""
 

@@ -63,9 +63,8 @@ async def _repaired(
 async def _looked_at(
     places: "Places",
 ) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    from pegboard.embedding import IdSource
+    from pegboard.embedding import IdSource, open_storage
     from pegboard.schema.event import SessionIdle
-    from pegboard.storage import open_storage
 
     events: list[Event] = []
     storage = await open_storage(_database(places), ids=IdSource(), on_commit=events.extend)
@@ -94,8 +93,7 @@ def gc(directory: Path) -> None:
 
 async def _collected(directory: Path, places: "Places") -> dict[str, int]:
     from pegboard import App, AppOptions
-    from pegboard.embedding import IdSource
-    from pegboard.storage import open_storage
+    from pegboard.embedding import IdSource, open_storage
 
     async with await App.open(directory, AppOptions(trust=False)) as app:
         used = {Path(each.directory) for each in await app.storage.sizes()}
@@ -144,8 +142,7 @@ def du(style: Literal["table", "json"]) -> None:
 
 
 async def _sizes(places: "Places") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
-    from pegboard.embedding import IdSource
-    from pegboard.storage import open_storage
+    from pegboard.embedding import IdSource, open_storage
 
     database = _database(places)
     storage = await open_storage(database, ids=IdSource())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.cli import Exit
+from pegboard.cli import Exit, Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli.jsontext import as_json
 
@@ -26,7 +26,7 @@ _STYLE = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def tool() -> None:
     """Show the tools of this project, and call them."""
 

@@ -17,14 +17,14 @@ from pegboard.contract.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.errors import ModelNotFoundError, NotFoundError, ProviderError
+from pegboard.errors import ModelNotFoundError, NotFoundError, PluginError, ProviderError
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import SessionFailed, SessionIdle
 from pegboard.schema.message import (
     AbortedFailure,
     APIFailure,
     AssistantMessage,
-    UnknownFailure,
+    PluginFailure,
     UserMessage,
 )
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
@@ -213,11 +213,11 @@ async def test_a_bug_in_a_provider_ends_the_turn_and_is_raised(tmp_path: Path) -
 
     async with opened(tmp_path, Played(broken)) as app:
         session = await app.create_session()
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(PluginError, match="the provider played raised ZeroDivisionError: oh"):
             await app.prompt(session.id, HI)
         turn = (await app.turns(session.id))[-1]
 
-    assert isinstance(assistant(turn).error, UnknownFailure)
+    assert isinstance(assistant(turn).error, PluginFailure)
     assert assistant(turn).time.completed is not None
 
 

@@ -15,8 +15,8 @@ import rows
 from pegboard.contract.changes import CreateSession, PutMessage, PutPart
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
-from pegboard.storage import open_storage
 from pegboard.storage.migrations import MIGRATIONS, migrate, schema_version
+from pegboard.storage.opener import open_storage
 from pegboard.storage.sqlite import SqliteStorage
 
 FOREIGN_BOOT_OWNER = "1-2-00000000-abc"

@@ -18,7 +18,7 @@ from pegboard.contract.storage import Fence, LastIds, OnCommit, Storage
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_storage
 from pegboard.testing import check_storage
 
 

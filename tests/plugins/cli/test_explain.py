@@ -10,7 +10,7 @@ from pegboard.contract.changes import CreateSession, PutApproval
 from pegboard.ids import IdSource
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import Session, SessionTime
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit
 from plugins.cli.commands import CommandLine

@@ -381,6 +381,6 @@ async def test_a_sandbox_that_cannot_be_had_is_an_error_with_the_way_out(
     done = await run(pegboard, say("Done."), words=("--sandbox", "strict", "hi"))
 
     assert done.code == Exit.CONFIG
-    assert "no plugin brings a sandbox" in done.err
+    assert 'no plugin encloses as "strict"; enable one, or set sandbox = "off"' in done.err
     assert 'sandbox = "off"' in done.err
     assert len(done.err.splitlines()) == 1

@@ -16,7 +16,7 @@ from pegboard.schema.event import SessionDeleted
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, SubtaskPart, ToolPart
 from pegboard.schema.prompt import SubtaskInput
-from pegboard.storage import open_storage
+from pegboard.storage.opener import open_storage
 from played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 LIMIT_S = 5
