@@ -118,7 +118,7 @@ async def test_where_none_can_the_app_does_not_open_and_says_why(tmp_path: Path)
 
 
 async def test_where_no_plugin_encloses_processes_the_app_does_not_open(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match='"workspace" needs a plugin that encloses'):
+    with pytest.raises(ConfigError, match='no plugin encloses as "workspace"'):
         async with opened(tmp_path, Played(), config=SANDBOXED):
             pass
 
