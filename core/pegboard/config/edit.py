@@ -61,6 +61,17 @@ def update_user_config(
     return ConfigEdit(file, before)
 
 
+def write_config(file: Path, text: str) -> ConfigEdit:
+    """The config file with this text as a whole, never half of it; its mode and links stay.
+
+    :raises InvalidInputError: when it cannot be written.
+    """
+    place = file.resolve()
+    before = place.read_bytes().decode() if place.is_file() else None
+    _replace(place, text)
+    return ConfigEdit(place, before)
+
+
 def _check_depth(value: object, left: int) -> None:
     if not left:
         raise InvalidInputError(f"settings are nested at most {DEEPEST} deep")

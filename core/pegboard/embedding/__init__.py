@@ -7,6 +7,7 @@ from pegboard import late_names
 if TYPE_CHECKING:
     from pegboard.config.configuration import load_config as load_config
     from pegboard.config.edit import update_user_config as update_user_config
+    from pegboard.config.edit import write_config as write_config
     from pegboard.config.parse import read_layer as read_layer
     from pegboard.config.project import redirections as redirections
     from pegboard.config.project import shown_before as shown_before

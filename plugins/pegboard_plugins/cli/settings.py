@@ -10,13 +10,12 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import visible
-from pegboard.embedding import Places, load_config, run_async
+from pegboard.embedding import Places, load_config, run_async, write_config
 from pegboard.errors import ConfigError
-from pegboard.kit import nearest_names, temporary_beside
+from pegboard.kit import nearest_names
 from pegboard_plugins.cli.jsontext import as_json
 
 NAME = "pegboard.toml"
-_NEW_MODE = 0o600
 _PROJECT = click.option("--project", is_flag=True, help="The project's file, not your own.")
 
 
@@ -167,37 +166,15 @@ def _text(file: Path) -> str:
 
 def _write(directory: Path, file: Path, text: str, *, key: str = "") -> None:
     """The file with this text; as it was before when the configuration is not valid with it."""
-    before = file.read_bytes() if file.is_file() else None
-    _replace(file, text.encode())
+    edit = write_config(file, text)
     try:
         source = run_async(_source(directory, key, file))
     except ConfigError as error:
-        if before is None:
-            file.unlink()
-        else:
-            _replace(file, before)
+        edit.undo()
         raise InvalidInputError(f"{error}; nothing was changed") from error
     click.echo(f"written: {visible(str(file))}", err=True)
     if source and Path(source) != file:
         click.echo(visible(f"{source} sets {key}, too, and counts"), err=True)
-
-
-def _replace(file: Path, content: bytes) -> None:
-    """The file with this content as a whole, never half of it; its mode stays."""
-    target = file.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    mode = target.stat().st_mode & 0o777 if target.exists() else _NEW_MODE
-    temporary = temporary_beside(target)
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as written:
-            written.write(content)
-            written.flush()
-            os.fsync(written.fileno())
-        temporary.replace(target)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise InvalidInputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 async def _source(directory: Path, key: str, changed_file: Path) -> str:
