@@ -3,7 +3,6 @@
 import asyncio
 import random
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,16 +18,21 @@ COMMIT_S = 1.0
 
 
 def killed(folder: Path, first: int, piece: int, after_s: float) -> list[tuple[int, float]]:
-    """How many letters the model had said when, until the process was killed."""
+    """How many letters the model had said when, until it was killed, so long after the first."""
     command = [sys.executable, str(CHILD), str(folder), str(first), str(piece)]
     with start(command, cwd=folder, env=environment(), stdout=PIPE) as child:
         assert child.stdout is not None
-        lines = [child.stdout.readline()]
-        time.sleep(after_s)
+        said = [_said(child.stdout.readline())]
+        while said[-1][1] < said[0][1] + after_s:
+            said.append(_said(child.stdout.readline()))
         child.kill()
-        lines += child.stdout.readlines()
-    words = [line.split() for line in lines if line.endswith(b"\n")]
-    return [(int(letters), float(at_s)) for letters, at_s in words]
+        said += [_said(line) for line in child.stdout.readlines() if line.endswith(b"\n")]
+    return said
+
+
+def _said(line: bytes) -> tuple[int, float]:
+    letters, at_s = line.split()
+    return int(letters), float(at_s)
 
 
 @pytest.mark.parametrize(("first", "piece"), [(1, 20), (1, 400), (400_000, 100)])

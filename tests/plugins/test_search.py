@@ -304,13 +304,14 @@ async def test_a_search_with_very_many_matches_is_ended(context):
 
 
 async def test_the_fallback_does_not_block_for_a_hopeless_expression(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    offer("python", tmp_path / "bin", monkeypatch)
     monkeypatch.setattr("pegboard_plugins.grep.searching.TIME_LIMIT_S", 1.0)
-    (tmp_path / "a").write_text("a" * 60 + "!\n")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "a").write_text("a" * 60 + "!\n")
 
     with pytest.raises(ToolError, match="took longer"):
-        await call(grep, Context(tmp_path), pattern="(a|aa)+$")
+        await call(grep, Context(project), pattern="(a|aa)+$")
 
 
 def test_python_is_where_the_fallback_needs_it():
