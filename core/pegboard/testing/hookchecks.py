@@ -37,10 +37,12 @@ def look(event, args):
         found.append("uses the network")
     elif event in ("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"):
         found.append("starts a process")
-sys.addaudithook(look)
-__import__(sys.argv[1])
-if threading.active_count() > 1:
+def start(thread, start=threading.Thread.start):
     found.append("starts a thread")
+    start(thread)
+sys.addaudithook(look)
+threading.Thread.start = start
+__import__(sys.argv[1])
 print(json.dumps(list(dict.fromkeys(found))), flush=True)
 os._exit(0)  # what was started may hold the end up
 """
