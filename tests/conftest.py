@@ -1,21 +1,31 @@
 """What tests of every folder may ask for, and who runs them."""
 
 import sys
-from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
 
 from slow_storage import VARIABLE
-from workers import WORKERS, Shares
+from workers import WORKERS, Shares, in_folders
 
 sys.dont_write_bytecode = False
 """What pytest makes of a test's asserts is kept; each worker would take 15 s to do it anew."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if in_folders(config) and not config.option.markexpr:
+        config.option.markexpr = "not long"
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Says so when tests are left out."""
+    left = config.option.markexpr == "not long"
+    return "tests that take long are left out; `-m long` runs them" if left else ""
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Workers for folders, and none for a file or a test."""
-    return WORKERS if all(Path(named).is_dir() for named in config.args) else 0
+    return WORKERS if in_folders(config) else 0
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Shares:

@@ -1,6 +1,7 @@
 """Workers share the suite, and one that is named runs in pytest's own process."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,14 @@ from workers import LONG_S, TESTS, TIMED, longest, share
 
 TEST = """
 import os
+import pytest
 
 def test_it(worker_id):
     assert worker_id.startswith(os.environ["EXPECTED"])
+
+@pytest.mark.long
+def test_long():
+    pass
 """
 
 
@@ -47,26 +53,49 @@ def test_the_longest_share_is_given_out_first() -> None:
     assert order == ["timed", "core/test_ids.py", "some.py"]
 
 
-@pytest.mark.parametrize(
-    ("named", "expected"),
-    [(".", "gw"), ("test_one.py", "master"), ("test_one.py::test_it", "master")],
-)
-def test_workers_run_folders_and_nothing_else(tmp_path: Path, named: str, expected: str) -> None:
+def run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A run of pytest over `TEST`, with the plugins that share and mark tests."""
     for name in ("conftest.py", "workers.py", "slow_storage.py"):
-        (tmp_path / name).symlink_to(TESTS / name)
-    (tmp_path / "test_one.py").write_text(TEST)
-    settings = ["pythonpath = .", "addopts = -p xdist.plugin -n auto"]
-    (tmp_path / "pytest.ini").write_text("\n".join(["[pytest]", *settings]))
+        (folder / name).symlink_to(TESTS / name)
+    (folder / "test_one.py").write_text(TEST)
+    settings = ["pythonpath = .", "addopts = -p xdist.plugin -n auto", "markers = long"]
+    (folder / "pytest.ini").write_text("\n".join(["[pytest]", *settings]))
     env = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST")}
-
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", named],
-        cwd=tmp_path,
-        env={**env, "EXPECTED": expected, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *args],
+        cwd=folder,
+        env={**env, **variables, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
 
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [(".", "gw"), ("test_one.py", "master"), ("test_one.py::test_it", "master")],
+)
+def test_workers_run_folders_and_nothing_else(tmp_path: Path, named: str, expected: str) -> None:
+    done = run(tmp_path, named, "-k", "test_it", EXPECTED=expected)
+
     assert "1 passed" in done.stdout, done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "ran"),
+    [
+        ((".",), {"it"}),
+        (("test_one.py",), {"it", "long"}),
+        (("test_one.py::test_long",), {"long"}),
+        ((".", "-m", "long"), {"long"}),
+        ((".", "-m", "long or not long"), {"it", "long"}),
+    ],
+)
+def test_a_run_of_folders_leaves_out_what_takes_long_and_says_so(
+    tmp_path: Path, args: tuple[str, ...], ran: set[str]
+) -> None:
+    done = run(tmp_path, *args, "-rp", EXPECTED="")
+
+    assert set(re.findall(r"PASSED test_one.py::test_(\w+)", done.stdout)) == ran, done.stdout
+    assert ("`-m long` runs them" in done.stdout) == (args == (".",))

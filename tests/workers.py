@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
@@ -39,7 +40,7 @@ TIMED = frozenset(
 
 
 LONG_S = {
-    "timed": 200,
+    "timed": 100,
     "plugins/cli/test_commands.py": 10,
     "plugins/cli/test_explain.py": 15,
     "plugins/cli/test_keeping.py": 12,
@@ -78,6 +79,11 @@ LONG_S = {
 """About how long what takes more than three seconds takes on a quiet machine."""
 TEST_S = 0.02
 """And any other test."""
+
+
+def in_folders(config: pytest.Config) -> bool:
+    """Whether tests are run by folders, and not by files or names."""
+    return all(Path(named).is_dir() for named in config.args)
 
 
 def longest(shares: Mapping[str, Collection[object]]) -> str:

@@ -202,6 +202,7 @@ def kept() -> set[int]:
     return {id(thing) for thing in gc.get_objects() if isinstance(thing, Run | History | Step)}
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 async def test_twenty_sessions_of_fifty_steps_at_once(tmp_path: Path) -> None:
     before = kept()

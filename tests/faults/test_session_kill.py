@@ -229,6 +229,7 @@ def check_database(path: Path) -> None:
     db.close()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(60 + KILLS * ROUND_LIMIT_S)
 async def test_killed_sessions_keep_all_that_was_acknowledged_and_go_on(tmp_path: Path) -> None:
     chance = random.Random(KILLS)

@@ -25,7 +25,7 @@ EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
 SEED = int(os.environ.get("PEGBOARD_FUZZ_SEED", "1"))
 OUTPUT = "out"
 """What each program puts out in the box: where it stands for a name, it is one that was made up."""
-pytestmark = pytest.mark.timeout(120 + EXAMPLES / 10)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(120 + EXAMPLES / 10)]
 
 
 def known(line):

@@ -20,7 +20,7 @@ EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
 """How many lines are made up; 20,000 take some minutes. Unless asked for, always the same ones."""
 SAME = "PEGBOARD_FUZZ" not in os.environ
 LINES_RUN = max(100, EXAMPLES // 20)
-pytestmark = pytest.mark.timeout(60 + EXAMPLES / 10)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(60 + EXAMPLES / 10)]
 REAL = ("sh", "bash", "env", "nohup", "timeout", "nice", "xargs", "find", "sleep")
 UNLIMITED = settings(
     max_examples=EXAMPLES,

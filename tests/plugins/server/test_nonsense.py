@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.long
 BODIES: tuple[Any, ...] = (
     None,
     {},

@@ -33,7 +33,7 @@ CHANGES_THE_REST = {"config.update", "global.config.update"}
 """Tried last: with a made-up model every prompt would be refused."""
 CHECKS = [status_code_conformance, content_type_conformance, response_schema_conformance]
 
-pytestmark = pytest.mark.timeout(300 if not EXAMPLES else 7200)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300 if not EXAMPLES else 7200)]
 
 
 @pytest.fixture(scope="module")
