@@ -18,8 +18,9 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.input.mentions import mentioned
 from pegboard.engine.input.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
 from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
-from pegboard.engine.input.slashcommand import find_command
 from pegboard.engine.input.usermessage import Prompt
+from pegboard.engine.parts import Engine
+from pegboard.engine.runs import Runs
 from pegboard.engine.session.copies import adopted, forked
 from pegboard.engine.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
@@ -27,7 +28,7 @@ from pegboard.engine.toolcontext import user_env
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
-from pegboard.opening import Parts, assemble, close
+from pegboard.opening import assemble, close
 from pegboard.policy.agents import default_agent
 from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
@@ -46,10 +47,11 @@ from pegboard.workspace import Workspace
 class App:
     """An open project; `await App.open(directory)` makes one, `aclose` ends it."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self._engine = parts.engine
-        self._runs = parts.runs
+    def __init__(self, engine: Engine, register: Register, loaded: LoadedConfig) -> None:
+        self._engine = engine
+        self._register = register
+        self._loaded = loaded
+        self._runs = Runs(engine)
 
     @classmethod
     async def open(cls, directory: Path | str, options: AppOptions | None = None) -> "App":
@@ -59,7 +61,8 @@ class App:
         :raises ConfigError: when the configuration cannot be used.
         :raises StorageError: when the database cannot be opened.
         """
-        app = cls(await assemble(Path(directory), options or AppOptions()))
+        app = cls(*await assemble(Path(directory), options or AppOptions()))
+        app._engine.bus.attach(app._runs.note)
         app.hooks.notify(hookspecs.startup, app=app)
         return app
 
@@ -73,7 +76,7 @@ class App:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.notify_last(hookspecs.shutdown, app=self)
-        await close(self._parts)
+        await close(self._engine, self._register)
 
     @property
     def workspace(self) -> Workspace:
@@ -88,27 +91,27 @@ class App:
     @property
     def register(self) -> Register:
         """The plugins, with what was wrong with them."""
-        return self._parts.register
+        return self._register
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
         """The last hundred times that a plugin raised, hung or answered with nonsense."""
-        return tuple(self._parts.failures)
+        return tuple(self._engine.failures)
 
     @property
     def loaded(self) -> LoadedConfig:
         """The configuration's files and warnings."""
-        return self._parts.loaded
+        return self._loaded
 
     @property
     def decision(self) -> Decision:
         """Whether the project's own code may run."""
-        return self._parts.decision
+        return self._engine.decision
 
     @property
     def commands(self) -> Mapping[str, Command]:
         """The slash commands by name."""
-        return self._parts.commands
+        return self._engine.commands
 
     @property
     def agents(self) -> Mapping[str, Agent]:
@@ -171,7 +174,7 @@ class App:
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
         """The events from here on, at most `limit` of them queued."""
-        return self._parts.bus.subscribe(limit=limit)
+        return self._engine.bus.subscribe(limit=limit)
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether a session runs in this App."""
@@ -186,9 +189,8 @@ class App:
         permission: Sequence[Rule] = (),
     ) -> Session:
         """A new session; `permission` are rules that can only tighten."""
-        rules = tuple(permission)
         return await new_session(
-            self._engine, title=title, parent_id=parent_id, agent=agent, permission=rules
+            self._engine, title=title, parent_id=parent_id, agent=agent, permission=permission
         )
 
     async def session(self, session_id: str) -> Session:
@@ -199,8 +201,9 @@ class App:
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
         """The project's sessions, those used last first; `roots` leaves subagents' out."""
-        project = self.workspace.project_id
-        return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
+        return await self.storage.sessions(
+            self.workspace.project_id, limit=limit, search=search, roots=roots
+        )
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
         """The messages of a session with their parts, in order, as far as they have come."""
@@ -251,7 +254,7 @@ class App:
         :raises NotFoundError: for an unknown session, command or agent.
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
         """
-        return await self._runs.command(session_id, find_command(self.commands, order.name), order)
+        return await self._runs.command(session_id, order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
         """The message with the output of a command that the user runs; nobody is asked.

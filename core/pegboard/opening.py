@@ -25,7 +25,6 @@ from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
 from pegboard.engine.models import Models
 from pegboard.engine.parts import Engine
-from pegboard.engine.runs import Runs
 from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks
@@ -86,46 +85,32 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """What an App is made of."""
-
-    engine: Engine
-    runs: Runs
-    register: Register
-    loaded: LoadedConfig
-    decision: Decision
-    bus: Bus
-    failures: Sequence[PluginFailed]
-    commands: Mapping[str, Command]
-    sweeping: asyncio.Task[None]
-
-
-async def assemble(directory: Path, options: AppOptions) -> Parts:
-    """Everything registered, the database open, and nothing running.
+async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Register, LoadedConfig]:
+    """The engine with its database open, the plugins and the configuration; nothing runs.
 
     :raises InvalidInputError: when it is not a directory.
     :raises ConfigError: when the configuration cannot be used.
     :raises StorageError: when the database cannot be opened.
     """
-    return await _Assembly(directory, options).parts()
+    return await _Assembly(directory, options).opened()
 
 
-async def close(parts: Parts) -> None:
+async def close(engine: Engine, register: Register) -> None:
     """End the processes, and close plugins, providers and the database, in this order."""
-    await parts.engine.background.aclose()
-    if parts.engine.enclosure is not None:
-        await parts.engine.enclosure.aclose()
-    await parts.engine.lifeline.aclose()
-    parts.engine.bounds.close()
-    parts.sweeping.cancel()
-    await asyncio.wait({parts.sweeping})  # without a limit: it ends at its next await
-    await parts.register.aclose()
-    for name, provider in parts.engine.providers.items():
-        await parts.register.hooks.close(provider, f"the provider {name}")
-    if parts.engine.snapshots is not None:
-        await parts.register.hooks.close(parts.engine.snapshots, "the snapshots")
-    parts.bus.close()
-    await parts.engine.storage.aclose()
+    await engine.background.aclose()
+    if engine.enclosure is not None:
+        await engine.enclosure.aclose()
+    await engine.lifeline.aclose()
+    engine.bounds.close()
+    engine.sweeping.cancel()
+    await asyncio.wait({engine.sweeping})  # without a limit: it ends at its next await
+    await register.aclose()
+    for name, provider in engine.providers.items():
+        await engine.hooks.close(provider, f"the provider {name}")
+    if engine.snapshots is not None:
+        await engine.hooks.close(engine.snapshots, "the snapshots")
+    engine.bus.close()
+    await engine.storage.aclose()
 
 
 class _Assembly:
@@ -143,7 +128,7 @@ class _Assembly:
         self._ids = IdSource()
         self._failures: deque[PluginFailed] = deque(maxlen=_FAILURES_KEPT)
 
-    async def parts(self) -> "Parts":
+    async def opened(self) -> tuple[Engine, Register, LoadedConfig]:
         workspace = open_workspace(self._directory)
         storage = asyncio.ensure_future(self._storage())
         try:
@@ -153,7 +138,9 @@ class _Assembly:
             await _discard(storage)
             raise
 
-    async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> Parts:
+    async def _assembled(
+        self, workspace: Workspace, storage: "asyncio.Future[Storage]"
+    ) -> tuple[Engine, Register, LoadedConfig]:
         loaded, decision = await self._configured(workspace)
         register = await self._plugins(workspace, loaded, decision)
         hooks = register.hooks
@@ -168,12 +155,14 @@ class _Assembly:
             config=config,
             hooks=hooks,
             storage=await storage,
-            publish=partial(_publish, self._bus),
+            bus=self._bus,
+            failures=self._failures,
             requests=PendingRequests(interactive=self._options.interactive),
             questions=Questions(interactive=self._options.interactive),
             ids=self._ids,
             files=FileLedger(),
             tools=tools,
+            commands=commands,
             agents=await _agents(hooks, config, tools.values()),
             providers=providers,
             keys=keys,
@@ -189,20 +178,9 @@ class _Assembly:
             bounds=Bounds(config.limits),
             now=lambda: time.time_ns() // 1_000_000,
             models=Models(providers, hooks, config, self._places, keys),
-        )
-        runs = Runs(engine)
-        self._bus.attach(runs.note)
-        return Parts(
-            engine=engine,
-            runs=runs,
-            register=register,
-            loaded=loaded,
-            decision=decision,
-            bus=self._bus,
-            failures=self._failures,
-            commands=commands,
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
+        return engine, register, loaded
 
     async def _snapshots(
         self, hooks: Hooks, workspace: Workspace, config: Config

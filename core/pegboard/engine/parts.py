@@ -1,5 +1,6 @@
-"""The engine's parts: what every turn needs from its App, in one value."""
+"""The engine: what every turn needs from its App, in one value."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from pegboard.contract.snapshots import Snapshots
 from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Service, Tool, serving
+from pegboard.engine.bus import Bus
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.models import Models
 from pegboard.engine.tracking.fileledger import FileLedger
@@ -25,9 +27,15 @@ from pegboard.policy.questions import Questions
 from pegboard.processes.background import Background
 from pegboard.processes.lifeline import Lifeline
 from pegboard.processes.limits import Bounds
-from pegboard.schema.agent import Agent
+from pegboard.schema.agent import Agent, Command
 from pegboard.schema.config import Config
-from pegboard.schema.event import Event, SessionFailed, SessionIdle, SessionStatusChanged
+from pegboard.schema.event import (
+    Event,
+    PluginFailed,
+    SessionFailed,
+    SessionIdle,
+    SessionStatusChanged,
+)
 from pegboard.schema.model import Model
 from pegboard.schema.permission import Decided, DecisionKind
 from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
@@ -60,23 +68,23 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The open parts of one App; `now` is the time in milliseconds since the epoch.
 
-    `publish` gives events to all who listen; what the database stores is published by the commit
-    itself.
-    `snapshots` is None where no plugin keeps any. `decision` says whether the
-    project's own code and programs may run. `private` is what no tool may change unasked,
-    `secrets` what no log may have.
+    `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
+    and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
+    have. `failures` are the newest ones of plugins. `sweeping` deletes old outputs of tools.
     """
 
     workspace: Workspace
     config: Config
     hooks: Hooks
     storage: Storage
-    publish: Callable[[Sequence[Event]], None]
+    bus: Bus
+    failures: Sequence[PluginFailed]
     requests: PendingRequests
     questions: Questions
     ids: IdSource
     files: FileLedger
     tools: Mapping[str, Tool]
+    commands: Mapping[str, Command]
     agents: Mapping[str, Agent]
     providers: Mapping[str, Provider]
     keys: Keys
@@ -90,6 +98,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     now: Callable[[], int]
     bounds: Bounds
     models: Models
+    sweeping: asyncio.Task[None]
     snapshots: Snapshots | None = None
     enclosure: "Enclosure | None" = None
     background: Background = msgspec.field(default_factory=Background)
@@ -125,6 +134,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     def outputs(self, session_id: str) -> Path:
         """The folder of this session's long outputs, which is made with the first one."""
         return self.places.tool_output / session_id
+
+    def publish(self, events: Sequence[Event]) -> None:
+        """Give events to all who listen; the database publishes its own with the commit."""
+        self.bus.publish(*events)
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
         """Publish the status of a session; when idle, also the protocol's older event."""

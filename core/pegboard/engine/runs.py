@@ -15,7 +15,7 @@ from pegboard.engine.ending.failures import ABORTED
 from pegboard.engine.history import History
 from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.input.shell import ShellOrder, run_shell
-from pegboard.engine.input.slashcommand import CommandOrder, prepared
+from pegboard.engine.input.slashcommand import CommandOrder, find_command, prepared
 from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
 from pegboard.engine.loop import answer, unanswered
 from pegboard.engine.parts import ChildRequest, Engine
@@ -27,7 +27,6 @@ from pegboard.engine.spending.budget import Budget
 from pegboard.engine.writer import Writer
 from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolError
 from pegboard.policy.clock import Clock
-from pegboard.schema.agent import Command
 from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.prompt import TextInput
@@ -110,8 +109,9 @@ class Runs:
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
 
-    async def command(self, session_id: str, command: Command, order: CommandOrder) -> Turn:
+    async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command, like that to a prompt."""
+        command = find_command(self._engine.commands, order.name)
         ids = await self._session_ids(session_id)
         async with ids.changing:
             session = await settled(self._engine, session_id)
