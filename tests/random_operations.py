@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from pegboard import App
-from pegboard.app import ShellOrder
+from pegboard.embedding import ShellOrder
 from pegboard.errors import PegboardError, StorageError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.permission import Scope

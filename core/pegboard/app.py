@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
@@ -16,8 +15,8 @@ from pegboard.contract.tools import Tool
 from pegboard.engine.asking.approvals import Policy
 from pegboard.engine.bus import Subscription
 from pegboard.engine.input.mentions import mentioned
-from pegboard.engine.input.shell import ShellOrder as ShellOrder  # noqa: PLC0414 - part of this API
-from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder  # noqa: PLC0414 - part of this API
+from pegboard.engine.input.shell import ShellOrder
+from pegboard.engine.input.slashcommand import CommandOrder
 from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
@@ -27,8 +26,7 @@ from pegboard.engine.session.sessions import change_session, edit, new_session, 
 from pegboard.engine.toolcontext import user_env
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
-from pegboard.opening import AppOptions as AppOptions  # noqa: PLC0414 - part of this API
-from pegboard.opening import assemble, close
+from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
 from pegboard.policy.pending import PendingRequests
 from pegboard.policy.questions import Questions
@@ -66,7 +64,7 @@ class App:
         app.hooks.notify(hookspecs.startup, app=app)
         return app
 
-    async def __aenter__(self) -> Self:
+    async def __aenter__(self) -> "App":
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -279,7 +277,7 @@ class App:
     ) -> Session:
         """The session, renamed, put away or taken out again; it does not count as used."""
         change = revision(session_id, title=title, archived=archived, now=self._engine.now())
-        return await change_session(self._engine, change)
+        return await change_session(self.storage, change)
 
     async def rename(self, session_id: str, title: str, *, was: str) -> None:
         """Give the session a title, if `was` is still the one that it has."""
@@ -289,13 +287,13 @@ class App:
         """What a model answers to a text beside the conversation; `Host` says what it raises."""
         from pegboard.engine.calls.sidecall import SideCall  # only who asks needs it
 
-        budget = self._runs.budget(session_id)
-        return await SideCall(self._engine, session_id, question).answer(budget)
+        call = SideCall(self._engine, session_id, question)
+        return await call.answer(self._runs.budget(session_id))
 
     async def edit(self, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
         """Change or remove a message, or a part of one, that the session has, while it rests."""
         async with self._runs.at_rest(session_id):
-            await edit(self._engine, session_id, change)
+            await edit(self.storage, session_id, change)
 
     async def delete_session(self, session_id: str) -> None:
         """Stop and delete a session, its subagents' sessions and all that belongs to them."""
@@ -356,7 +354,7 @@ class App:
 
         :raises NotFoundError: when there is no such session or message.
         """
-        return await session_diff(self._engine, session_id, message_id)
+        return await session_diff(self.storage, self.snapshots, session_id, message_id)
 
     async def abort(self, session_id: str) -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""

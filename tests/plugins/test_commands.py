@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pegboard.app import CommandOrder
+from pegboard.embedding import CommandOrder
 from pegboard.schema.part import SubtaskPart, TextPart
 from pegboard_plugins import commands
 from played import Played, opened, text

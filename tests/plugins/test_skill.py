@@ -1,6 +1,6 @@
 import pytest
 
-from pegboard.app import CommandOrder
+from pegboard.embedding import CommandOrder
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.prompt import TextInput
 from pegboard_plugins import commands, rules, skill

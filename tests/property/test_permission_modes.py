@@ -54,7 +54,7 @@ async def _verdicts(
     agent = default_agent(engine.config, engine.agents)
     view = replace(unstored_view(engine, agent), rulesets=tuple(sources))
     request = make_request(
-        engine,
+        engine.ids,
         session_id=view.id,
         permission="bash",
         patterns=asked,

@@ -111,14 +111,16 @@ class _Turn:
 async def _begin(run: Run, user: UserMessage) -> _Turn:
     engine = run.engine
     agent = find_agent(engine.agents, user.agent)
-    run.chosen = await engine.resolve_model(f"{user.model.provider_id}/{user.model.model_id}")
+    run.chosen = await engine.models.find(f"{user.model.provider_id}/{user.model.model_id}")
     model = await _seeing(run, user, run.chosen)
     remind(run)
     run.blocked = False
     run.calls.clear()
     run.progress = Progress()
     view = run.view(agent, model)
-    return _Turn(user=user, view=view, tools=await offered_tools(engine, view, user))
+    return _Turn(
+        user=user, view=view, tools=await offered_tools(engine.hooks, engine.tools, view, user)
+    )
 
 
 async def _seeing(run: Run, user: UserMessage, model: Model) -> Model:
@@ -128,7 +130,7 @@ async def _seeing(run: Run, user: UserMessage, model: Model) -> Model:
         return model
     parts = run.history.get(user.id).parts
     shown = any(isinstance(part, FilePart) and part.mime.startswith("image/") for part in parts)
-    return await run.engine.resolve_model(name) if shown else model
+    return await run.engine.models.find(name) if shown else model
 
 
 async def _step(run: Run, turn: _Turn) -> None:

@@ -36,7 +36,6 @@ from pegboard.schema.event import (
     SessionIdle,
     SessionStatusChanged,
 )
-from pegboard.schema.model import Model
 from pegboard.schema.permission import Decided, DecisionKind
 from pegboard.schema.session import Idle, Session, SessionStatus, Tokens
 from pegboard.trust.decisions import Decision
@@ -108,13 +107,6 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         """The id of the tool that does this work; the work's own name where there is none."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
-
-    async def resolve_model(self, name: str) -> Model:
-        """The model of this name, with all that is known of it.
-
-        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
-        """
-        return await self.models.find(name)
 
     async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
         """Hear the plugins before what was decided has an effect.

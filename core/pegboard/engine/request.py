@@ -6,8 +6,8 @@ from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ModelMessage, ModelRequest, Text, ToolDefinition
 from pegboard.contract.tools import Tool
-from pegboard.engine.parts import Engine
 from pegboard.engine.run import Run
+from pegboard.hooks.callers import Hooks
 from pegboard.policy.permissions import hidden, matches
 from pegboard.schema.message import UserMessage
 from pegboard.schema.model import Model
@@ -21,17 +21,17 @@ LAST_STEP = (
 
 
 async def offered_tools(
-    engine: Engine, view: SessionView, user: UserMessage
+    hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, user: UserMessage
 ) -> tuple[ToolDefinition, ...]:
     """The tools that this agent may use for this message, as plugins describe them."""
-    permissions = {tool.id: tool.permission for tool in engine.tools.values()}
-    by_user = {tool.id for tool in engine.tools.values() if not _is_on(tool, user.tools or {})}
-    unoffered = {tool.id for tool in engine.tools.values() if tool.serves == "refused_calls"}
+    permissions = {tool.id: tool.permission for tool in tools.values()}
+    by_user = {tool.id for tool in tools.values() if not _is_on(tool, user.tools or {})}
+    unoffered = {tool.id for tool in tools.values() if tool.serves == "refused_calls"}
     off = hidden(permissions, view.rulesets) | by_user | unoffered
     return tuple(
         [
-            await engine.hooks.fold(hookspecs.tool_definition, session=view, tool=_definition(tool))
-            for tool in engine.tools.values()
+            await hooks.fold(hookspecs.tool_definition, session=view, tool=_definition(tool))
+            for tool in tools.values()
             if tool.id not in off
         ]
     )
@@ -66,7 +66,7 @@ async def build_request(
 ) -> ModelRequest:
     """The request of one step, after the hooks of all plugins."""
     engine = run.engine
-    system = await _system(engine, view, user, last_step=last_step)
+    system = await _system(engine.hooks, view, user, last_step=last_step)
     turns = await engine.hooks.fold(
         hookspecs.chat_messages_transform, session=view, messages=view.turns
     )
@@ -90,7 +90,7 @@ async def build_request(
     return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
 
 
-async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRequest:
+async def plain_request(hooks: Hooks, view: SessionView, text: str) -> ModelRequest:
     """A request of one text outside of the conversation: the agent's prompt, no tools."""
     agent, model = view.agent, view.model
     request = ModelRequest(
@@ -101,21 +101,19 @@ async def plain_request(engine: Engine, view: SessionView, text: str) -> ModelRe
         top_p=agent.top_p,
         max_output_tokens=_output_limit(model),
         options=_options(model, agent.options, agent.variant),
-        headers=await engine.hooks.fold(
-            hookspecs.chat_headers, session=view, headers=dict(model.headers)
-        ),
+        headers=await hooks.fold(hookspecs.chat_headers, session=view, headers=dict(model.headers)),
         session_id=view.id,
-        idle_timeout_s=engine.config.stream_idle_timeout_s,
+        idle_timeout_s=view.config.stream_idle_timeout_s,
     )
-    return await engine.hooks.fold(hookspecs.chat_params, session=view, request=request)
+    return await hooks.fold(hookspecs.chat_params, session=view, request=request)
 
 
 async def _system(
-    engine: Engine, view: SessionView, user: UserMessage, *, last_step: bool
+    hooks: Hooks, view: SessionView, user: UserMessage, *, last_step: bool
 ) -> tuple[str, ...]:
     agent = view.agent
     pieces = tuple(text for text in (agent.prompt, agent.prompt_append) if text)
-    folded = await engine.hooks.fold(
+    folded = await hooks.fold(
         hookspecs.chat_system_transform, session=view, model=view.model, system=pieces
     )
     extra = (user.system,) if user.system else ()

@@ -21,7 +21,12 @@ from pegboard.engine.loop import answer, unanswered
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
 from pegboard.engine.session.revert import settled
-from pegboard.engine.session.sessions import change_session, refuse_claimed, saying_that_it_is_kept
+from pegboard.engine.session.sessions import (
+    change_session,
+    held,
+    refuse_claimed,
+    saying_that_it_is_kept,
+)
 from pegboard.engine.spending.accounts import open_budget
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.writer import Writer
@@ -46,6 +51,7 @@ class Runs:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._storage = engine.storage
         self._runs: dict[str, Run] = {}
         self._early: dict[str, Early] = {}
         self._tasks: dict[str, asyncio.Task[Turn | None]] = {}
@@ -76,15 +82,15 @@ class Runs:
         """
         ids = await self._session_ids(session_id)
         if prompt.message_id is not None:
-            await refuse_known(self._engine, session_id, prompt.message_id)
+            await refuse_known(self._storage, session_id, prompt.message_id)
         async with ids.changing:
             if not prompt.no_reply:
-                await refuse_claimed(self._engine, session_id)
-            await settled(self._engine, session_id)
+                await refuse_claimed(self._storage, session_id)
+            await settled(self._storage, session_id)
             session = await self._in_order(session_id)
             turn, change = stored(self._engine, session, prompt, ids)
             puts = (PutPart(part) for part in turn.parts)
-            session = await change_session(self._engine, PutMessage(turn.info), *puts, change)
+            session = await change_session(self._storage, PutMessage(turn.info), *puts, change)
         expanding = expanded(self._engine, session, turn, ids, command=prompt.command)
         turn = await self._preparations.run(session_id, expanding)
         await self._ended_if_stopping(session.id)
@@ -102,9 +108,9 @@ class Runs:
         :raises AbortedError: when it was stopped before there was a summary.
         """
         async with self.at_rest(session_id) as ids:
-            session = await settled(self._engine, session_id)
+            session = await settled(self._storage, session_id)
             turn = requested_by_user(self._engine, session, ids, model)
-            await self._engine.storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
+            await self._storage.commit(PutMessage(turn.info), *map(PutPart, turn.parts))
             task = self._task(session)
         with saying_that_it_is_kept():
             return await self._outcome(task, session_id)
@@ -114,7 +120,7 @@ class Runs:
         command = find_command(self._engine.commands, order.name)
         ids = await self._session_ids(session_id)
         async with ids.changing:
-            session = await settled(self._engine, session_id)
+            session = await settled(self._storage, session_id)
         preparing = prepared(self._engine, session, command, order, ids)
         prompt = await self._preparations.run(session.id, preparing)
         turn = await self.prompt(session.id, prompt)
@@ -124,7 +130,7 @@ class Runs:
             arguments=order.arguments,
             message_id=turn.info.id,
         )
-        await self._engine.storage.commit(Emit(done))
+        await self._storage.commit(Emit(done))
         return turn
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
@@ -140,7 +146,7 @@ class Runs:
             ended.set_result(await run_shell(run, order))
 
         async with self.at_rest(session_id):
-            task = self._task(await settled(self._engine, session_id), first)
+            task = self._task(await settled(self._storage, session_id), first)
         # Without a time limit of its own: the command has one, and an abort ends it.
         either: set[asyncio.Future[Turn | None]] = {task, ended}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -157,7 +163,7 @@ class Runs:
         async with ids.changing:
             if session_id in self._tasks or session_id in self._preparations:
                 raise SessionBusyError(session_id)
-            await refuse_claimed(self._engine, session_id)
+            await refuse_claimed(self._storage, session_id)
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
@@ -176,11 +182,11 @@ class Runs:
         async with (await self._session_ids(session_id)).changing:
             fence = await self._seized(session_id)
             try:
-                for each in await family_of(self._engine, session_id):
+                for each in await family_of(self._storage, session_id):
                     await self.abort(each)
-                events = await self._engine.storage.commit(DropSession(session_id), fence=fence)
+                events = await self._storage.commit(DropSession(session_id), fence=fence)
             finally:
-                await self._engine.storage.release(fence)
+                await self._storage.release(fence)
         for each in (event.session_id for event in events if event.session_id is not None):
             await self.abort(each)  # a run that a caller of subagents began meanwhile
             self._ids.pop(each, None)
@@ -199,7 +205,7 @@ class Runs:
         for _ in range(SEIZE_TRIES):
             await self.abort(session_id)
             with suppress(SessionBusyError):
-                return await self._engine.storage.claim(session_id)
+                return await self._storage.claim(session_id)
             if session_id not in self._tasks:
                 break
         raise SessionBusyError(session_id)
@@ -223,10 +229,10 @@ class Runs:
 
         So messages are in the database in the order of their ids.
         """
-        session = await self._engine.storage.session(session_id)
+        session = await self._storage.session(session_id)
         while (run := self._runs.get(session_id)) is not None and run.writer.owes:
             written = await run.writer.store()
-            session = await self._engine.storage.session(session_id)
+            session = await self._storage.session(session_id)
             if not written:
                 break  # the run says what is wrong
         return session
@@ -313,7 +319,7 @@ class Runs:
         finally:
             self._callers.pop(session.id, None)
             await self._engine.background.forget(session.id)
-            await charge(self._engine, request, session)
+            await charge(self._storage, request, session)
 
     async def _child_answer(self, request: ChildRequest, session: Session) -> ChildResult:
         parts = (TextInput(text=request.prompt),)
@@ -334,8 +340,8 @@ class Runs:
 
     async def _session_ids(self, session_id: str) -> SessionIds:
         if session_id not in self._ids:
-            await self._engine.storage.session(session_id)  # nothing is kept of an unknown one
-            last = await self._engine.storage.last_ids(session_id)
+            await self._storage.session(session_id)  # nothing is kept of an unknown one
+            last = await self._storage.last_ids(session_id)
             self._ids.setdefault(session_id, SessionIds(self._engine.ids, last.message, last.part))
         return self._ids[session_id]
 
@@ -366,15 +372,14 @@ class Runs:
 
     @asynccontextmanager
     async def _opened(self, session_id: str) -> AsyncIterator[Run]:
-        fence = await self._engine.storage.claim(session_id)
-        try:
+        async with held(self._storage, session_id) as fence:
             ids = await self._session_ids(session_id)
-            session = await self._engine.storage.session(session_id)
+            session = await self._storage.session(session_id)
             depth, parents = await ancestor_rulesets(self._engine, session)
             parents += self._callers.get(session_id, ())
-            parent = self._runs.get(session.parent_id or "")
-            async with Writer(self._engine.storage, self._engine.publish, fence=fence) as writer:
-                turns = await self._engine.storage.turns(session_id)
+            limits, parent = self._engine.config.budget, self.budget(session.parent_id or "")
+            async with Writer(self._storage, self._engine.publish, fence=fence) as writer:
+                turns = await self._storage.turns(session_id)
                 run = Run(
                     engine=self._engine,
                     run_child=self.run_child,
@@ -384,9 +389,7 @@ class Runs:
                     writer=writer,
                     depth=depth,
                     parent_rulesets=tuple({each.rules: each for each in parents}.values()),
-                    budget=await open_budget(
-                        self._engine, session, parent.budget if parent else None
-                    ),
+                    budget=await open_budget(self._storage, limits, session, parent),
                 )
                 self._early.pop(session_id).tell(run)
                 self._runs[session_id] = run
@@ -395,5 +398,3 @@ class Runs:
                 finally:
                     await run.snapshots.close()
                     run.settle()
-        finally:
-            await self._engine.storage.release(fence)

@@ -188,7 +188,7 @@ class Step:
     async def _fall_back(self, error: ProviderError, tried: set[str]) -> bool:
         """Let the next model of the user's list make this message; False when there is none."""
         run, before = self._run, self._view.model
-        model = await next_model(run.engine, before, tried)
+        model = await next_model(run.engine.config, run.engine.models, before, tried)
         if model is None:
             return False
         self._warn(

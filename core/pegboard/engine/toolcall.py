@@ -257,7 +257,7 @@ class Caller:
         if (times := run.calls.times(key)) + 1 < DOOM_LOOP_CALLS:
             return
         request = make_request(
-            run.engine,
+            run.engine.ids,
             session_id=run.session.id,
             permission="doom_loop",
             patterns=(plan.tool.id,),

@@ -223,7 +223,7 @@ class CallContext:
     ) -> None:
         """Nothing, once all patterns are allowed by rule, plugin or user."""
         request = make_request(
-            self._engine,
+            self._engine.ids,
             session_id=self._view.id,
             permission=permission,
             patterns=patterns,
@@ -239,7 +239,7 @@ class CallContext:
         absolute = path if path.is_absolute() else self.directory / path
         if absolute == self.directory:
             return absolute  # resolved when the App was opened
-        return await asked_path(self._engine, absolute, self.ask)
+        return await asked_path(self._engine.workspace, self._engine.places, absolute, self.ask)
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
         """The user's answers, in the order of the questions."""

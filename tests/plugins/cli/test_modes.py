@@ -15,8 +15,8 @@ import pytest
 import served as serving
 from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions, hookimpl
-from pegboard.app import CommandOrder
 from pegboard.contract.providers import ModelRequest, Provider, StreamEvent
+from pegboard.embedding import CommandOrder
 from pegboard.errors import PermissionDeniedError
 from pegboard.schema.permission import Rule
 from pegboard.schema.prompt import TextInput

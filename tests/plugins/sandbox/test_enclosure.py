@@ -12,8 +12,8 @@ import pytest
 
 from config_place import Place
 from pegboard import SandboxPolicy, ToolContext, ToolError, hookimpl, tool
-from pegboard.app import CommandOrder, ShellOrder
 from pegboard.contract.tools import Tool
+from pegboard.embedding import CommandOrder, ShellOrder
 from pegboard.errors import ConfigError
 from pegboard.kit import Site
 from pegboard.paths import Places

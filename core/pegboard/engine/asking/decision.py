@@ -13,6 +13,7 @@ from pegboard.engine.asking.enclosed import unasked_inside
 from pegboard.engine.parts import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
+from pegboard.ids import IdSource
 from pegboard.kit.cancellation import shielded
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
@@ -39,7 +40,7 @@ REJECTED = "The user rejected permission to use this specific tool call."
 
 
 def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
-    engine: Engine,
+    ids: IdSource,
     *,
     session_id: str,
     permission: str,
@@ -50,7 +51,7 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
 ) -> PermissionRequest:
     """A request with an id of its own."""
     return PermissionRequest(
-        id=engine.ids.new("permission"),
+        id=ids.new("permission"),
         session_id=session_id,
         permission=permission,
         patterns=tuple(patterns),

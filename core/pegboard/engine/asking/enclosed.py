@@ -32,7 +32,7 @@ async def unasked_inside(
     enclosure, folder = engine.enclosure, request.metadata.get(RUNS_IN)
     if enclosure is None or not engine.config.sandbox_allow_commands or not folder:
         return verdict
-    if request.metadata.get("unclear") or _is_named(engine, view, request):
+    if request.metadata.get("unclear") or _is_named(engine.home, view, request):
         return verdict
     opinions = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
     if any(each.value.action == "ask" and each.value.rule is None for each in opinions):
@@ -44,10 +44,10 @@ async def unasked_inside(
     return replace(verdict, action="allow", reason=reason, source=SANDBOX)
 
 
-def _is_named(engine: Engine, view: SessionView, request: PermissionRequest) -> bool:
+def _is_named(home: Path, view: SessionView, request: PermissionRequest) -> bool:
     """Whether a rule that asks is about more or less than everything, or not the user's."""
     speaking = (
-        (ruleset.source, deciding(ruleset, request.permission, text, home=engine.home))
+        (ruleset.source, deciding(ruleset, request.permission, text, home=home))
         for ruleset in view.rulesets
         for text in request.patterns or ("*",)
     )

@@ -9,12 +9,14 @@ import msgspec
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
+from pegboard.contract.sandbox import Enclosure
 from pegboard.engine.asking.decision import as_asked, as_if, judged, make_request, unattended
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.parts import Engine
 from pegboard.engine.toolcontext import process_env, unstored_view
 from pegboard.errors import ToolError
+from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.permissions import strictest
 from pegboard.schema.permission import PermissionRequest, Rule, Verdict
@@ -83,19 +85,19 @@ async def explained(
         session=view,
         requests=tuple(asked),
         verdicts=tuple(verdicts),
-        opinions=await _opinions(engine, view, notes.requests),
+        opinions=await _opinions(engine.hooks, view, notes.requests),
         to_allow=await _to_allow(engine, view, asked, verdicts),
-        sandbox=_sandbox(engine, verdicts),
+        sandbox=_sandbox(engine.enclosure, verdicts),
     )
 
 
-def _sandbox(engine: Engine, verdicts: Sequence[Verdict]) -> str:
-    if engine.enclosure is None:
+def _sandbox(enclosure: "Enclosure | None", verdicts: Sequence[Verdict]) -> str:
+    if enclosure is None:
         return ""
     is_allowed = all(verdict.action == "allow" for verdict in verdicts)
     changed = is_allowed and any(verdict.source == SANDBOX for verdict in verdicts)
     effect = "it answers what would be asked" if changed else "it does not change the verdict"
-    return f"{engine.enclosure.described}: {effect}"
+    return f"{enclosure.described}: {effect}"
 
 
 class _Notes:
@@ -123,7 +125,7 @@ class _Notes:
     ) -> None:
         self.requests.append(
             make_request(
-                self._engine,
+                self._engine.ids,
                 session_id=self.session.id,
                 permission=permission,
                 patterns=patterns,
@@ -137,15 +139,15 @@ class _Notes:
         return await process_env(self._engine, self.session)
 
     async def ask_path(self, path: Path) -> Path:
-        return await asked_path(self._engine, path, self.ask)
+        return await asked_path(self._engine.workspace, self._engine.places, path, self.ask)
 
 
 async def _opinions(
-    engine: Engine, view: SessionView, requests: Sequence[PermissionRequest]
+    hooks: Hooks, view: SessionView, requests: Sequence[PermissionRequest]
 ) -> tuple[Opinion, ...]:
     found: list[Opinion] = []
     for request in requests:
-        said = await engine.hooks.opinions(hookspecs.permission_ask, session=view, request=request)
+        said = await hooks.opinions(hookspecs.permission_ask, session=view, request=request)
         found += [
             Opinion(plugin=each.plugin, request_id=request.id, verdict=each.value) for each in said
         ]

@@ -3,6 +3,7 @@
 from contextlib import suppress
 
 from pegboard.contract.context import ChildResult
+from pegboard.contract.storage import Storage
 from pegboard.engine.content.sanitise import clean_title
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import MAX_DEPTH, Run
@@ -68,19 +69,19 @@ def child_result(session_id: str, turn: Turn) -> ChildResult:
             return ChildResult(session_id=session_id, outcome="failed", text=said)
 
 
-async def charge(engine: Engine, request: ChildRequest, before: Session) -> None:
+async def charge(storage: Storage, request: ChildRequest, before: Session) -> None:
     """Report what the subagent has cost since `before`, however it ended."""
     with suppress(NotFoundError):  # a client can delete the session meanwhile
-        after = await engine.storage.session(before.id)
+        after = await storage.session(before.id)
         cost = (after.cost or 0.0) - (before.cost or 0.0)
         request.on_cost(cost, subtracted(after.tokens or Tokens(), before.tokens or Tokens()))
 
 
-async def family_of(engine: Engine, session_id: str) -> list[str]:
+async def family_of(storage: Storage, session_id: str) -> list[str]:
     """The session and all below it, parents first."""
     found = [session_id]
     for place in range(MAX_FAMILY):
         if place == len(found):
             break
-        found += [child.id for child in await engine.storage.children(found[place])]
+        found += [child.id for child in await storage.children(found[place])]
     return found

@@ -33,10 +33,10 @@ class SideCall:
         engine, agent = self._engine, self._question.agent
         session = await engine.storage.session(self._session_id)
         choice = agent.model or model_for(engine, session, None, agent.name)
-        model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+        model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
         view = make_view(engine, session, agent, model)
-        request = await plain_request(engine, view, self._question.text)
-        budget = budget or await open_budget(engine, session, None)
+        request = await plain_request(engine.hooks, view, self._question.text)
+        budget = budget or await open_budget(engine.storage, engine.config.budget, session, None)
         try:
             await run_step(
                 await budget.answer(engine.providers[model.provider_id], request),

@@ -98,7 +98,7 @@ class Compacting:
         assert part is not None
         agent = summariser(run.engine.agents)
         choice = agent.model or user.model
-        model = await run.engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+        model = await run.engine.models.find(f"{choice.provider_id}/{choice.model_id}")
         before = run.history.view()
         return cls(
             run=run,
@@ -165,7 +165,7 @@ class Compacting:
     async def _ask(self, text: str) -> str:
         assert isinstance(self.request.info, UserMessage)
         step = Step(self.run, self.view, self.request.info, summary=True)
-        request = partial(plain_request, self.run.engine, text=text)
+        request = partial(plain_request, self.run.engine.hooks, text=text)
         outcome = await step.play(request, may_overflow=True)
         if outcome == "overflow":
             raise ContextOverflowError("the text to be summarised is too long for the model")

@@ -46,7 +46,7 @@ def is_possible(run: Run) -> bool:
 
 def request_compaction(run: Run, user: UserMessage) -> None:
     """Request a compaction in the middle of the answer to `user`."""
-    turn = _requested(run.engine, run.ids, user.agent, user.model, user.session_id, auto=True)
+    turn = _requested(run.engine.now(), run.ids, user.agent, user.model, user.session_id, auto=True)
     run.put(turn)
     run.writer.change(PutMessage(turn.info), *(PutPart(part) for part in turn.parts))
 
@@ -55,12 +55,12 @@ def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: 
     """The user message that requests a compaction; the caller stores it."""
     agent = session.agent or default_agent(engine.config, engine.agents).name
     return _requested(
-        engine, ids, agent, model_for(engine, session, model, agent), session.id, auto=False
+        engine.now(), ids, agent, model_for(engine, session, model, agent), session.id, auto=False
     )
 
 
 def _requested(  # noqa: PLR0913 - the fields of the message
-    engine: Engine,
+    now: int,
     ids: SessionIds,
     agent: str,
     model: ModelChoice,
@@ -71,7 +71,7 @@ def _requested(  # noqa: PLR0913 - the fields of the message
     info = UserMessage(
         id=ids.message(),
         session_id=session_id,
-        time=MessageTime(created=engine.now()),
+        time=MessageTime(created=now),
         agent=agent,
         model=model,
     )

@@ -4,10 +4,10 @@ import re
 from urllib.parse import urlsplit
 
 from pegboard.engine.ending.retry import Kind, RetryDecision
-from pegboard.engine.parts import Engine
+from pegboard.engine.models import Models
 from pegboard.errors import ModelNotFoundError, ProviderError
 from pegboard.kit.addresses import is_loopback
-from pegboard.schema.config import ProviderConfig
+from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
 
 _HELD_UP: frozenset[Kind] = frozenset({"rate_limit", "overloaded", "server", "network"})
@@ -36,20 +36,19 @@ def _is_gone(error: ProviderError) -> bool:
     )
 
 
-async def next_model(engine: Engine, model: Model, tried: set[str]) -> Model | None:
+async def next_model(config: Config, models: Models, model: Model, tried: set[str]) -> Model | None:
     """The first model of the user's list that was not `tried`, which it is then; None at its end.
 
     What is asked of a model on the user's own machine goes to another machine only where the
     provider's own list says so.
     """
-    config = engine.config
     own = config.provider.get(model.provider_id, ProviderConfig()).fallback
     for name in own or config.fallback:
         if name in tried:
             continue
         tried.add(name)
         try:
-            found = await engine.resolve_model(name)
+            found = await models.find(name)
         except ModelNotFoundError:
             continue
         if own or is_local(found) or not is_local(model):

@@ -174,7 +174,7 @@ async def mentioned(
 async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInput | str:
     """The file as a part, or why it may not be attached without a permission."""
     request = make_request(
-        engine,
+        engine.ids,
         session_id=view.id,
         permission=READ,
         patterns=file.names,

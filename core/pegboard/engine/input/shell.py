@@ -49,7 +49,7 @@ async def run_shell(run: Run, order: ShellOrder) -> Turn:
     name = order.agent or run.session.agent or default_agent(engine.config, engine.agents).name
     agent = find_agent(engine.agents, name)
     choice = model_for(engine, run.session, order.model, name)
-    model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+    model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
     info = UserMessage(
         id=run.ids.message(),
         session_id=run.session.id,

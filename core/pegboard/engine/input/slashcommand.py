@@ -159,7 +159,7 @@ async def prepared(
     is_subtask = command.subtask or (agent.mode == "subagent" and command.subtask is not False)
     speaker = find_agent(engine.agents, own) if is_subtask else agent
     choice = _model(engine, session, command, order, agent)
-    model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+    model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
     outputs: Mapping[str, str] = {}
     if not command.is_document and snippets(command.template):
         async with _aside(engine, session, ids) as run:

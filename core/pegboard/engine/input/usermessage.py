@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from pegboard.contract import hookspecs
 from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 from pegboard.contract.context import SessionView
+from pegboard.contract.storage import Storage
 from pegboard.engine.content.attachments import expand_file
 from pegboard.engine.parts import Engine
 from pegboard.engine.run import SessionIds, make_view
@@ -79,13 +80,13 @@ def stored(
     )
 
 
-async def refuse_known(engine: Engine, session_id: str, message_id: str) -> None:
+async def refuse_known(storage: Storage, session_id: str, message_id: str) -> None:
     """Check that the id is new: a message that has an answer would not get another one.
 
     :raises InvalidInputError: when the session has a message of this id.
     """
     with suppress(NotFoundError):
-        await engine.storage.turn(session_id, message_id)
+        await storage.turn(session_id, message_id)
         raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
 
 
@@ -227,7 +228,7 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
         return None
     choice = turn.info.model
     try:
-        model = await engine.resolve_model(f"{choice.provider_id}/{choice.model_id}")
+        model = await engine.models.find(f"{choice.provider_id}/{choice.model_id}")
     except ModelNotFoundError:
         return None
     return make_view(engine, session, agent, model)

@@ -48,7 +48,7 @@ async def forked(engine: Engine, session: Session, message_id: str | None) -> Se
     new_id = names.session(session.id)
     names.turns(turns)
     copy = replace(
-        placed(engine, session, new_id),
+        placed(engine.workspace, session, new_id),
         title=fork_title(session.title),
         time=replace(session.time, created=now, updated=now, compacting=None, archived=None),
         cost=None,
@@ -78,7 +78,9 @@ async def adopted(engine: Engine, conversations: Sequence[Conversation]) -> Sess
     for each in conversations:
         parent = new_ids.get(each.info.parent_id or "")
         info = replace(
-            placed(engine, each.info, new_ids[each.info.id]), parent_id=parent, revert=None
+            placed(engine.workspace, each.info, new_ids[each.info.id]),
+            parent_id=parent,
+            revert=None,
         )
         infos.append(info)
         copies = [names.apply(ended(turn, engine.now()), Turn) for turn in each.turns]

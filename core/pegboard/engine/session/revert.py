@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.changes import Change, ChangeSession, DropMessage, DropPart, Emit
-from pegboard.contract.snapshots import Restored
-from pegboard.contract.storage import Fence
+from pegboard.contract.snapshots import Restored, Snapshots
+from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.parts import Engine
 from pegboard.engine.session.sessions import change_session, held
 from pegboard.engine.tracking.leavings import left_by, said_of, unseen
@@ -52,7 +52,7 @@ async def revert(
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
     """
-    async with held(engine, session_id) as fence:
+    async with held(engine.storage, session_id) as fence:
         session = await engine.storage.session(session_id)
         turns = await engine.storage.turns(session_id)
         point = _point(turns, message_id, part_id)
@@ -64,7 +64,7 @@ async def unrevert(engine: Engine, session_id: str) -> Reverted:
 
     :raises SessionBusyError: while the session runs.
     """
-    async with held(engine, session_id) as fence:
+    async with held(engine.storage, session_id) as fence:
         session = await engine.storage.session(session_id)
         if session.revert is None:
             return Reverted(session=session, files=Restored())
@@ -72,7 +72,7 @@ async def unrevert(engine: Engine, session_id: str) -> Reverted:
         return await _moved(engine, session, turns, None, fence)
 
 
-async def settled(engine: Engine, session_id: str) -> Session:
+async def settled(storage: Storage, session_id: str) -> Session:
     """The session without what a revert has taken back: these messages are dropped for good.
 
     The caller holds the session's `changing`.
@@ -80,21 +80,21 @@ async def settled(engine: Engine, session_id: str) -> Session:
     :raises NotFoundError: when nothing has this id.
     :raises SessionBusyError: when somebody is moving the session to another point just now.
     """
-    session = await engine.storage.session(session_id)
+    session = await storage.session(session_id)
     if session.revert is None:
         return session
-    async with held(engine, session_id) as fence:
-        session = await engine.storage.session(session_id)
+    async with held(storage, session_id) as fence:
+        session = await storage.session(session_id)
         if session.revert is None:
             return session
-        turns = await engine.storage.turns(session_id)
+        turns = await storage.turns(session_id)
         drops = _drops(turns, session_id, session.revert)
         change = ChangeSession(session_id=session_id, revert=None)
-        return await change_session(engine, *drops, change, fence=fence)
+        return await change_session(storage, *drops, change, fence=fence)
 
 
 async def session_diff(
-    engine: Engine, session_id: str, message_id: str | None = None
+    storage: Storage, snapshots: Snapshots | None, session_id: str, message_id: str | None = None
 ) -> tuple[FileDiff, ...]:
     """What the session has changed in files, up to where it is reverted.
 
@@ -102,14 +102,14 @@ async def session_diff(
 
     :raises NotFoundError: when the session, or the message in it, is not there.
     """
-    session = await engine.storage.session(session_id)
-    turns: Sequence[Turn] = await engine.storage.turns(session_id)
-    if engine.snapshots is None:
+    session = await storage.session(session_id)
+    turns: Sequence[Turn] = await storage.turns(session_id)
+    if snapshots is None:
         return ()
     if message_id is not None:
         turns = _exchange(turns, message_id)
     before, _ = split(turns, session.revert)
-    return await engine.snapshots.diff(total(before))
+    return await snapshots.diff(total(before))
 
 
 async def _moved(
@@ -138,7 +138,7 @@ async def _moved(
     diffed = Emit(SessionDiffed(session_id=session.id, diff=diffs))
     text = said_of(files, engine.workspace.worktree)
     warned = [Emit(SessionWarned(session_id=session.id, message=text))] if text else []
-    session = await change_session(engine, change, diffed, *warned, fence=fence)
+    session = await change_session(engine.storage, change, diffed, *warned, fence=fence)
     return Reverted(session=session, files=files, warning=text)
 
 

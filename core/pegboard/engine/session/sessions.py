@@ -15,22 +15,23 @@ from pegboard.contract.changes import (
     DropPart,
     PutPart,
 )
-from pegboard.contract.storage import Fence
+from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.parts import Engine
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.permission import Rule
 from pegboard.schema.session import NEW_TITLE, Session, SessionTime
+from pegboard.workspace import Workspace
 
 _VERSION = "0.1.0"
 
 
-async def refuse_claimed(engine: Engine, session_id: str) -> None:
+async def refuse_claimed(storage: Storage, session_id: str) -> None:
     """Nothing, unless another process runs the session.
 
     :raises SessionBusyError: when one does.
     """
-    if await engine.storage.is_claimed_elsewhere(session_id):
+    if await storage.is_claimed_elsewhere(session_id):
         raise SessionBusyError(session_id)
 
 
@@ -81,9 +82,8 @@ def _instant(at_ms: int) -> str:
     return text.replace("+00:00", "Z")
 
 
-def placed(engine: Engine, session: Session, session_id: str) -> Session:
+def placed(workspace: Workspace, session: Session, session_id: str) -> Session:
     """A session of somewhere else as one of this App's directory, under a new id."""
-    workspace = engine.workspace
     return replace(
         session,
         id=session_id,
@@ -95,12 +95,12 @@ def placed(engine: Engine, session: Session, session_id: str) -> Session:
     )
 
 
-async def change_session(engine: Engine, *changes: Change, fence: Fence | None = None) -> Session:
+async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
     """The session as it is once these changes, one of which is its own, are stored together.
 
     :raises NotFoundError: when it is gone.
     """
-    events = await engine.storage.commit(*changes, fence=fence)
+    events = await storage.commit(*changes, fence=fence)
     updates = (each.properties for each in events)
     return next(each.info for each in updates if isinstance(each, SessionUpdated))
 
@@ -117,37 +117,37 @@ def revision(
 
 
 @asynccontextmanager
-async def held(engine: Engine, session_id: str) -> AsyncIterator[Fence]:
+async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
     """The right to a session that nobody runs, here or in another process.
 
     :raises NotFoundError: when nothing has this id.
     :raises SessionBusyError: while somebody runs it.
     """
-    fence = await engine.storage.claim(session_id)
+    fence = await storage.claim(session_id)
     try:
         yield fence
     finally:
-        await engine.storage.release(fence)
+        await storage.release(fence)
 
 
-async def edit(engine: Engine, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
+async def edit(storage: Storage, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
     """Change or remove a message, or a part of one, that is there.
 
     :raises NotFoundError: when there is no such message or part.
     :raises SessionBusyError: while somebody runs the session.
     """
-    async with held(engine, session_id) as fence:
+    async with held(storage, session_id) as fence:
         match change:
             case DropMessage(message_id=message_id):
-                await engine.storage.turn(session_id, message_id)
+                await storage.turn(session_id, message_id)
             case DropPart(message_id=message_id, part_id=part_id):
-                await _need_part(engine, session_id, message_id, part_id)
+                await _need_part(storage, session_id, message_id, part_id)
             case PutPart(part=part):
-                await _need_part(engine, session_id, part.message_id, part.id)
-        await engine.storage.commit(change, fence=fence)
+                await _need_part(storage, session_id, part.message_id, part.id)
+        await storage.commit(change, fence=fence)
 
 
-async def _need_part(engine: Engine, session_id: str, message_id: str, part_id: str) -> None:
-    turn = await engine.storage.turn(session_id, message_id)
+async def _need_part(storage: Storage, session_id: str, message_id: str, part_id: str) -> None:
+    turn = await storage.turn(session_id, message_id)
     if all(part.id != part_id for part in turn.parts):
         raise NotFoundError("part", part_id)

@@ -3,11 +3,11 @@
 import msgspec
 
 from pegboard.contract.changes import PutState
-from pegboard.engine.parts import Engine
+from pegboard.contract.storage import Storage
 from pegboard.engine.spending.budget import Account, Budget, Subagents
 from pegboard.engine.spending.usage import total
 from pegboard.policy.clock import current_clock
-from pegboard.schema.config import Limits
+from pegboard.schema.config import BudgetConfig, Limits
 from pegboard.schema.session import Session, Tokens
 
 STATE_KEY = "pegboard.budget"
@@ -20,18 +20,19 @@ class _Counts(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-async def open_budget(engine: Engine, session: Session, parent: Budget | None) -> Budget:
+async def open_budget(
+    storage: Storage, limits: BudgetConfig, session: Session, parent: Budget | None
+) -> Budget:
     """The budget of a session's run; `parent` is that of the run which called it as a subagent.
 
     Steps, calls and minutes of a session count from when a limit on them was set.
     """
-    limits = engine.config.budget
     if parent is not None:
         return parent.below(*_limited(_begun("this subagent", limits.subagent)))
     run, whole = _begun("this run", limits.run), _begun("this session", limits)
     whole.usd, whole.tokens = session.cost or 0.0, total(session.tokens or Tokens())
     if _counts_matter(limits):
-        stored = await engine.storage.state(session.id, STATE_KEY)
+        stored = await storage.state(session.id, STATE_KEY)
         counts = msgspec.convert(stored or {}, _Counts)
         whole.steps, whole.tool_calls = counts.steps, counts.tool_calls
         whole.seconds = counts.seconds

@@ -11,9 +11,9 @@ import pytest
 
 from asked import asked, outcomes
 from pegboard import ToolContext, hookimpl, tool
-from pegboard.app import ShellOrder
 from pegboard.contract.changes import PutApproval
 from pegboard.contract.providers import ModelRequest, StreamEvent
+from pegboard.embedding import ShellOrder
 from pegboard.policy.permissions import UNCLEAR, unapproved
 from pegboard.schema.agent import Agent
 from pegboard.schema.event import PermissionReplied

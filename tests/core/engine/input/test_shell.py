@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.app import ShellOrder
 from pegboard.contract.providers import Result
+from pegboard.embedding import ShellOrder
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError, SessionBusyError
 from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessage
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import Tool, ToolContext, hookimpl, tool
-from pegboard.app import CommandOrder
+from pegboard.embedding import CommandOrder
 from pegboard.engine.input.slashcommand import fill, snippets, tokens
 from pegboard.errors import (
     AbortedError,
