@@ -262,7 +262,7 @@ def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict 
 
     Called for each request, before the user is asked. Deny beats ask beats allow, so a plugin
     can tighten and never loosen; if nobody has an opinion the user is asked. Strictest: a
-    plugin that raises or exceeds its time limit counts as deny.
+    plugin that raises, exceeds its time limit or could not be loaded counts as deny.
 
     - request: judge every pattern of it; the strictest counts.
 

@@ -122,6 +122,10 @@ class Hooks:
         """The hooks of the plugin with this key that are no longer called."""
         return self._dispatch.quarantined(key)
 
+    def failed(self, spec: Callable[..., object]) -> tuple[str, ...]:
+        """The keys of the plugins whose implementation has failed, or could not be called."""
+        return self._dispatch.failed(spec.__name__)
+
     def timings(self) -> tuple[Timing, ...]:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""
         return self._dispatch.timings()

@@ -71,6 +71,12 @@ class Dispatch:
         """The plugin's hooks that failed three times in a row and are no longer called."""
         return self.isolation.health.quarantined(key)
 
+    def failed(self, hook: str) -> tuple[str, ...]:
+        """The keys of the plugins whose implementation has failed, or could not be called."""
+        found = self._oldest_first.get(hook, ())
+        failures = {each.plugin for each in self.timings() if each.hook == hook and each.failures}
+        return tuple(each.key for each in found if each.refusal or each.key in failures)
+
     async def collect(
         self, hook: str, arguments: Mapping[str, object], check: Check[_T]
     ) -> tuple[Answer[_T], ...]:
@@ -118,8 +124,8 @@ class Dispatch:
     ) -> _T:
         value: _T = arguments[subject]  # type: ignore[assignment]  # the check's own type
         for each in self.implementations(hook):
-            if not self._is_active(each):
-                _insist(each, QUARANTINED)
+            if absence := self._absence(each):
+                _insist(each, absence)
                 continue
 
             def fits(answer: object, before: _T = value) -> _T:
@@ -167,10 +173,10 @@ class Dispatch:
         """What the wrappers make of the inner call, the first of them outermost."""
         run = inner
         for each in reversed(self._wrappers[hook]):
-            if self._is_active(each):
-                run = partial(self._around, each, run, fits, (RequiredHookError, *passing))
+            if absence := self._absence(each):
+                _insist(each, absence)
             else:
-                _insist(each, QUARANTINED)
+                run = partial(self._around, each, run, fits, (RequiredHookError, *passing))
         return await run(arguments)
 
     async def _around(
@@ -210,11 +216,12 @@ class Dispatch:
     async def opinions(
         self, hook: str, arguments: Mapping[str, object], check: Check[Verdict]
     ) -> tuple[Answer[Verdict], ...]:
-        """The opinions of all that have one; who fails, or was quarantined for it, denies."""
+        """The opinions of all that have one; who fails, or cannot be asked, denies."""
         found = []
         for each in self.implementations(hook):
-            verdict: Verdict | None = _denial(each, QUARANTINED)
-            if self._is_active(each):
+            absence = self._absence(each)
+            verdict: Verdict | None = _denial(each, absence)
+            if not absence:
                 reply = await self.isolation.ask(each, arguments, check)
                 said = _signed(each, reply.value, arguments.get("session"))
                 verdict = _denial(each, reply.failure) if reply.failure else said
@@ -251,7 +258,12 @@ class Dispatch:
         return tuple(each for each in self.implementations(hook) if self._is_active(each))
 
     def _is_active(self, each: Implementation) -> bool:
-        return not self.isolation.health.is_quarantined(each.key, each.hook)
+        return not self._absence(each)
+
+    def _absence(self, each: Implementation) -> str:
+        """Why the implementation is not called, "" if it is."""
+        quarantined = self.isolation.health.is_quarantined(each.key, each.hook)
+        return each.refusal or (QUARANTINED if quarantined else "")
 
     def _listener(self, listening: Implementation) -> Listener:
         if (known := self._listeners.get(listening.key)) is not None:

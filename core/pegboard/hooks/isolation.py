@@ -44,7 +44,8 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
     for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
     `before` and `after` name plugins that are asked later, or earlier; a `wrapper` is around all
-    the others. `given` are values that it gets in each call as they are.
+    the others. `given` are values that it gets in each call as they are. `refusal` says why the
+    function cannot be called at all, "" if it can: what needs its consent is refused.
     """
 
     key: str
@@ -60,6 +61,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     given: Mapping[str, object] = {}
+    refusal: str = ""
 
     @cached_property
     def awaits(self) -> bool:

@@ -7,9 +7,7 @@ from msgspec.structs import replace
 from pegboard.contract.marks import Answer
 from pegboard.loading.registration import Problem
 from pegboard.schema.config import Config
-from pegboard.schema.permission import EDIT, READ, Rule
-
-_OF_THE_CORE = frozenset({EDIT, READ, "external_directory", "doom_loop"})
+from pegboard.schema.permission import RESERVED, Rule
 
 
 def with_defaults(
@@ -42,7 +40,7 @@ def _flaw(answer: Answer[Rule], names: Mapping[str, str]) -> str:
     if set("*?") & set(name):
         return f"{text}: it is about more than one"
     owner = names.get(name, answer.plugin)
-    if name in _OF_THE_CORE or owner != answer.plugin:
+    if name in RESERVED or owner != answer.plugin:
         whose = f"the plugin {owner}" if owner != answer.plugin else "Pegboard"
         return f"{text}: that is {whose}'s own"
     return ""

@@ -3,7 +3,7 @@
 import builtins
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -59,6 +59,12 @@ class Imports:
         """The package that a folder is; one without `__init__.py` has nothing but its modules."""
         file = self._files.get(folder / _PACKAGE)
         return self.load(file) if file is not None else ModuleType(folder.name)
+
+    def contents_below(self, folder: Path) -> Iterator[bytes]:
+        """What the files that are known below a folder have in them."""
+        for path, file in self._files.items():
+            if path.is_relative_to(folder):
+                yield file.content
 
     def close(self) -> None:
         """Let go of all modules, so that they can be freed."""

@@ -10,23 +10,23 @@ from types import ModuleType
 import msgspec
 
 from pegboard.contract import hookspecs
-from pegboard.contract.marks import Origin
+from pegboard.contract.marks import Answer, Origin
 from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
-from pegboard.loading.discovery import LoadFailure, entry_points
+from pegboard.loading.discovery import LoadFailure, attempt, entry_points
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.imports import Imports
 from pegboard.loading.options import declared, judged
-from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
+from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, marked
 from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import Rule
+from pegboard.schema.permission import RESERVED, Rule
 from pegboard.trust.decisions import Decision
 from pegboard.trust.projectcode import CodeFile
 
@@ -56,12 +56,17 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True, kw_only=True)
 class _Loaded:
-    """What became of a candidate."""
+    """What became of a candidate.
+
+    `unfit` is what was imported and cannot be used; `is_double` says that it is in use elsewhere.
+    """
 
     key: str
     candidate: Candidate
     handle: Handle
     plugin: object = None
+    unfit: object = None
+    is_double: bool = False
     model: type | None = None
     hooks: tuple[str, ...] = ()
     offers: tuple[Offer, ...] = ()
@@ -177,7 +182,8 @@ class Register:
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
         """The configuration with the plugins' rules before those that the user has `written`."""
-        answers = await self.hooks.collect(hookspecs.register_permissions)
+        spec = hookspecs.register_permissions
+        answers = [*await self.hooks.collect(spec), *self._cautions(self.hooks.failed(spec))]
         if not answers:
             return config
         from pegboard.loading.defaults import with_defaults  # few plugins have rules of their own
@@ -186,6 +192,14 @@ class Register:
         config, problems = with_defaults(config, written, answers, names)
         self._problems.extend(problems)
         return config
+
+    def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
+        """For the tools of plugins whose own rules are not known: that they are asked about."""
+        for each in self._plugins:
+            names = {self.tools[name].permission for name in each.tools if each.key in failed}
+            for name in sorted(names - RESERVED):
+                rule = Rule(permission=name, pattern="*", action="ask")
+                yield Answer(each.candidate.name, each.candidate.origin, rule, each.key)
 
     async def aclose(self) -> None:
         """End what plugins still do and let go of modules that were made from files."""
@@ -254,8 +268,11 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     usable = [each for each in loaded if each.plugin is not None]
     for each in usable:
         registry.bring(each.registrant)
-    for each in usable:
-        _register(each, registry)
+    for each in loaded:
+        if each.plugin is not None:
+            _register(each, registry)
+        elif not (each.candidate.forbidden or each.is_double):
+            _stand_in(each, registry, imports)
     hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
     return Register(loaded, hooks, registry.problems, belongings, imports)
 
@@ -273,6 +290,7 @@ def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> Non
     loaded.load_ms = (perf_counter() - started) * 1000
     twin = _twin(loaded, others)
     same = next((each for each in others if each.plugin is plugin), None)
+    loaded.is_double = same is not None
     if isinstance(plugin, LoadFailure):
         _fail(loaded, plugin.kind, plugin.text, registry, plugin.traceback)
     elif twin is not None:
@@ -281,6 +299,7 @@ def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> Non
             f"{first} and {second} both have a plugin {candidate.name}, and that of {first} is"
             f' loaded; uninstall one, or write [plugins."{full_name(candidate)}"] enabled = false'
         )
+        loaded.plugin = plugin
         _fail(loaded, "clash", text, registry)
     elif same is not None:
         text = f"it is the very object that is loaded as {same.candidate.name} already"
@@ -304,10 +323,16 @@ def _judge(
     """Give the plugin its options; one whose options are wrong is left out."""
     name = loaded.candidate.table
     said = config.plugins.get(name)
+    table = said.options if said else {}
+    place = f"plugins.{name}.options"
+    found = attempt(lambda: judged(declared(loaded.plugin), table))
+    if isinstance(found, LoadFailure):
+        _fail(loaded, "options", f"{locate(place)}: {found.text}", registry, found.traceback)
+        return
     loaded.model = declared(loaded.plugin)
-    loaded.handle.options, flaws = judged(loaded.model, said.options if said else {})
+    loaded.handle.options, flaws = found
     for flaw in flaws:
-        key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
+        key = ".".join(filter(None, (place, flaw.key)))
         _fail(loaded, "options", f"{locate(key)}: {flaw.text}", registry)
 
 
@@ -335,10 +360,18 @@ def _register(loaded: _Loaded, registry: Registry) -> None:
         _take_tools(loaded, file, loaded.plugin, registry)
 
 
+def _stand_in(loaded: _Loaded, registry: Registry, imports: Imports) -> None:
+    """Have the plugin, which could not be loaded, refuse what it would have guarded."""
+    from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
+
+    functions = dict(marked(loaded.unfit)) or hooks_of_source(loaded.candidate, imports)
+    registry.stand_in(loaded.registrant, functions, loaded.error)
+
+
 def _fail(
     loaded: _Loaded, kind: ProblemKind, text: str, registry: Registry, detail: str = ""
 ) -> None:
-    loaded.plugin = None
+    loaded.unfit, loaded.plugin = loaded.plugin or loaded.unfit, None
     loaded.error = loaded.error or text
     registry.problems.append(
         Problem(kind=kind, plugin=loaded.candidate.name, text=text, detail=detail)

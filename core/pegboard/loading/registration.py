@@ -1,17 +1,20 @@
 """From a plugin object to the implementations that pluggy keeps, one hook at a time.
 
 A hook that does not fit its specification is left out and told about; the others of the same
-plugin stay. What pluggy gets is a seat: an object with only the functions that fit, so that
-equal plugins stay apart and nothing else of a plugin is ever touched.
+plugin stay. One that guards something refuses in its place. What pluggy gets is a seat: an object
+with only the functions that fit, so that equal plugins stay apart and nothing else of a plugin is
+ever touched.
 """
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Literal
 
 import msgspec
 import pluggy
+from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
@@ -33,8 +36,22 @@ WRAPPED: tuple[Kind, ...] = ("fold", "first")
 PLUGIN = "plugin"
 """The argument that every implementation can have: what is its plugin's own."""
 
+_RULES = hookspecs.register_permissions.__name__
+_DENIED = "what needs its consent is refused"
+_REFUSED = {_RULES: "calls of its tools are asked about"}
+"""What comes of a hook that guards something and is not there."""
+
 ProblemKind = Literal[
-    "import", "name", "clash", "signature", "hook", "options", "order", "version", "replaced"
+    "import",
+    "name",
+    "clash",
+    "signature",
+    "hook",
+    "options",
+    "order",
+    "version",
+    "refusal",
+    "replaced",
 ]
 
 
@@ -43,6 +60,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
     `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
     settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
+    `refusal` says what is refused because a plugin that guards it is not there.
     All other kinds mean that something is missing. `detail` has the traceback where there is one.
     """
 
@@ -92,6 +110,7 @@ class Registry:
         self._specs = specifications()
         self._kinds = _kinds(hookspecs)
         self._functions: dict[tuple[str, str], Callable[..., object]] = {}
+        self._refusals: dict[tuple[str, str], str] = {}
         self._pluggy = pluggy.PluginManager(PROJECT)
         self._pluggy.add_hookspecs(hookspecs)
         self.problems: list[Problem] = []
@@ -118,19 +137,59 @@ class Registry:
     def add(self, registrant: Registrant) -> tuple[str, ...]:
         """The names of the hooks that are registered, after all others that are."""
         fitting: dict[str, Callable[..., object]] = {}
-        for hook, function in _marked(registrant.plugin):
+        for hook, function in marked(registrant.plugin):
             problem = self._problem(registrant.name, hook, function)
             if problem is None:
                 fitting[hook] = function
                 continue
             self.problems.append(problem)
-            if is_required(function):
-                fitting[hook] = self._closed(registrant.name, hook, function, problem.text)
+            meant = self._meant(hook)
+            if self._guards(meant, function) and (hook in self._specs or not is_required(function)):
+                fitting.setdefault(meant, function)
+                self._refuse(registrant, meant, f"cannot be asked: {problem.text}")
+            elif is_required(function):
+                text = f"{problem.text}; it is required, so nothing runs without it"
+                raise RequiredHookError(registrant.name, text)
+        return self._take(registrant, fitting)
+
+    def stand_in(
+        self, registrant: Registrant, functions: Mapping[str, Callable[..., object]], text: str
+    ) -> None:
+        """Have those of the hooks that guard something refuse, as their plugin is not loaded."""
+        guards = {hook: each for hook, each in functions.items() if self._guards(hook, each)}
+        for hook in guards:
+            self._refuse(registrant, hook, f"could not be loaded: {text}")
+        self._take(registrant, guards)
+
+    def _take(
+        self, registrant: Registrant, functions: Mapping[str, Callable[..., object]]
+    ) -> tuple[str, ...]:
         self._plugins[registrant.key] = registrant
-        self._functions |= {(registrant.key, hook): each for hook, each in fitting.items()}
-        stubs = {hook: _stub(function) for hook, function in fitting.items()}
+        self._functions |= {(registrant.key, hook): each for hook, each in functions.items()}
+        stubs = {hook: _stub(function) for hook, function in functions.items()}
         self._pluggy.register(_seat(stubs), name=registrant.key)
-        return tuple(name for name in self._specs if name in fitting)
+        return tuple(name for name in self._specs if name in functions)
+
+    def _meant(self, hook: str) -> str:
+        """The hook of this name, else the one that a misspelt name is nearest to."""
+        nearest = nearest_names(hook, self._specs, limit=1)
+        return hook if hook in self._specs else nearest[0] if nearest else hook
+
+    def _guards(self, hook: str, function: Callable[..., object]) -> bool:
+        """Whether what the hook is asked about must not go on without it."""
+        kind = self._kinds.get(hook)
+        is_required_fold = kind == "fold" and is_required(function)
+        return kind == "strictest" or is_required_fold or hook == _RULES
+
+    def _refuse(self, registrant: Registrant, hook: str, text: str) -> None:
+        self._refusals[registrant.key, hook] = text
+        table = registrant.table or registrant.name
+        quoted = table if re.fullmatch(r"[\w-]+", table) else f'"{table}"'
+        said = (
+            f"{_REFUSED.get(hook, _DENIED)}, because its {hook} is not there: mend it, or do"
+            f" without it by [plugins.{quoted}] enabled = false"
+        )
+        self.problems.append(Problem(kind="refusal", plugin=registrant.name, text=said))
 
     def implementations(self) -> dict[str, tuple[Implementation, ...]]:
         """The implementations of each hook, oldest plugin first."""
@@ -141,22 +200,28 @@ class Registry:
             if kept:
                 kept.sort(key=lambda each: place[each.plugin_name])
                 each_one = [self._implementation(hook, each) for each in kept]
-                found[hook] = tuple(each for each in each_one if self._has_what_it_requires(each))
+                usable = (self._with_what_it_requires(each) for each in each_one)
+                found[hook] = tuple(each for each in usable if each is not None)
                 self._note_circle(hook, found[hook])
         return {hook: each for hook, each in found.items() if each}
 
-    def _has_what_it_requires(self, each: Implementation) -> bool:
+    def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
+        """The implementation; None, or one that refuses, where a plugin is missing."""
         names = {registrant.name for registrant in self._plugins.values()}
         missing = [name for name in _place(each.function).requires if name not in names]
-        if not missing:
-            return True
+        if not missing or each.refusal:
+            return each
         text = f"the hook {each.hook} requires {', '.join(missing)}, and there is none"
         nearest = nearest_names(missing[0], names, limit=1)
         hint = f"; did you mean {nearest[0]}?" if nearest else ""
         self.problems.append(Problem(kind="order", plugin=each.plugin, text=f"{text}{hint}"))
         if each.required:
             raise RequiredHookError(each.plugin, f"{text}{hint}")
-        return False
+        if not self._guards(each.hook, each.function):
+            return None
+        reason = f"cannot be asked: {text}{hint}"
+        self._refuse(self._plugins[each.key], each.hook, reason)
+        return replace(each, refusal=reason)
 
     def _note_circle(self, hook: str, found: Sequence[Implementation]) -> None:
         if plugins := circle(found):
@@ -185,23 +250,8 @@ class Registry:
             timeout_s=next(limit for limit in limits if limit is not None),
             position=kept.trylast - kept.tryfirst,
             required=is_required(function),
+            refusal=self._refusals.get((registrant.key, hook), ""),
         )
-
-    def _closed(
-        self, plugin: str, hook: str, function: Callable[..., object], text: str
-    ) -> Callable[..., object]:
-        """What stands for a required function that cannot be called: it always fails.
-
-        :raises RequiredHookError: when there is no such hook that it could stand in.
-        """
-        if self._kinds.get(hook) != "fold":
-            raise RequiredHookError(plugin, f"{text}; it is required, so nothing runs without it")
-
-        async def fail() -> None:
-            raise TypeError(text)
-
-        vars(fail).update(vars(function))
-        return fail
 
     def _problem(self, plugin: str, hook: str, function: Callable[..., object]) -> Problem | None:
         known = self._specs.get(hook)
@@ -288,7 +338,7 @@ def _new_specs(module: object, known: Mapping[str, object]) -> dict[str, Callabl
     return specs
 
 
-def _marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
+def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
     """The functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
     names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
     for name in tuple(names):

@@ -62,14 +62,15 @@ async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[
     registrant = Registrant(key="p", name=name, origin="embedded", plugin=plugin)
     registry.bring(registrant)
     registry.add(registrant)
-    found = [Finding(subject=name, rule="signature", text=each.text) for each in registry.problems]
+    flaws = [each.text for each in registry.problems if each.kind != "refusal"]
+    found = [Finding(subject=name, rule="signature", text=each) for each in flaws]
     found += [
         Finding(subject=each, rule="unmarked", text="it is not marked with @hookimpl")
         for each in unmarked_hooks(plugin)
     ]
     with TemporaryDirectory(prefix="pegboard-check-") as folder:
         for hook, spec in specifications().items():
-            if hook in registry.implementations():
+            if any(not each.refusal for each in registry.implementations().get(hook, ())):
                 checked = _Hook(spec, registry, config, Path(folder) / "project")
                 found += await checked.findings()
     if isinstance(plugin, ModuleType) and _can_be_imported(plugin):

@@ -68,11 +68,11 @@ class _Policy:
         registrant = Registrant(key="p", name=self.name, origin="embedded", plugin=plugin)
         registry.bring(registrant)
         registry.add(registrant)
-        self.problems = [each.text for each in registry.problems]
+        self.problems = [each.text for each in registry.problems if each.kind != "refusal"]
         self.failures: list[PluginFailed] = []
         implementations = registry.implementations()
         name = hookspecs.permission_ask.__name__
-        if name not in implementations:
+        if all(each.refusal for each in implementations.get(name, ())):
             self.problems.append(f"it has no hook {name}")
         self.hooks = Hooks(implementations, on_failure=self.failures.append)
 

@@ -83,6 +83,17 @@ async def permission_ask():
     assert "s in all; its limit is 0.1 s\n" in done.err
 
 
+POLICY = """
+import msgspec
+from pegboard import hookimpl
+
+class options(msgspec.Struct):
+    frozen: str = ""
+
+@hookimpl
+def permission_ask():
+    return None
+"""
 REDACT = """
 from pegboard import hookimpl
 
@@ -105,7 +116,25 @@ async def test_what_a_required_hook_cannot_filter_is_never_sent(
         assert server.requests == []
     assert (done.code, again.code) == (8, 8)
     assert done.records[-1]["outcome"] == "plugin"
-    assert "error: plugin redact: the required hook chat_messages_transform raised" in done.err
+    assert "error: plugin redact: the required hook chat_messages_transform" in done.err
+
+
+async def test_a_policy_that_is_not_loaded_denies_and_the_run_says_so(
+    pegboard: CommandLine,
+) -> None:
+    install(pegboard, "house", POLICY)
+    async with ModelServer(by_step(ECHO, say("done"))) as server:
+        wrong = {"house": {"options": {"frozn": "a"}}}
+        pegboard.use_model(server.url, title="off", permission={"*": "allow"}, plugins=wrong)
+        done = await pegboard("run", "hi")
+        disabled = await pegboard("plugins", "disable", "house")
+    async with ModelServer(by_step(ECHO, say("done"))) as server:
+        pegboard.use_model(server.url, title="off", permission={"*": "allow"})
+        after = await pegboard("run", "hi")
+
+    assert (done.code, disabled.code, after.code) == (5, 0, 0)
+    assert "plugins.house.options.frozn: unknown option; did you mean frozen?" in done.err
+    assert "do without it by [plugins.house] enabled = false" in done.err
 
 
 async def test_a_text_that_a_required_hook_cannot_filter_is_not_kept(
