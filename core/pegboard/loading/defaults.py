@@ -7,7 +7,10 @@ from msgspec.structs import replace
 from pegboard.contract.marks import Answer
 from pegboard.loading.registration import Problem
 from pegboard.schema.config import Config
-from pegboard.schema.permission import RESERVED, Rule
+from pegboard.schema.permission import EDIT, READ, Rule
+
+RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
+"""The permissions that no plugin may have rules of its own for."""
 
 
 def with_defaults(

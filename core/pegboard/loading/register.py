@@ -26,7 +26,7 @@ from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
-from pegboard.schema.permission import RESERVED, Rule
+from pegboard.schema.permission import Rule
 from pegboard.trust.decisions import Decision
 from pegboard.trust.projectcode import CodeFile
 
@@ -195,6 +195,10 @@ class Register:
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
         """For the tools of plugins whose own rules are not known: that they are asked about."""
+        if not failed:
+            return
+        from pegboard.loading.defaults import RESERVED
+
         for each in self._plugins:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):

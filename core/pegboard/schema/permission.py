@@ -21,8 +21,6 @@ class Rule(Rest, frozen=True):
 READ = "read"
 """The permission for the content of a file, whoever reads it; rules of config files name it so."""
 EDIT = "edit"
-RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
-"""The permissions that no plugin may have rules of its own for."""
 EDIT_SWITCHES = frozenset({"write", "edit", "patch", "multiedit"})
 """The words of OpenCode's `tools` tables that stand for the permission `EDIT`."""
 USER_KEY = "user"
