@@ -13,11 +13,11 @@ from pegboard.schema.agent import Agent, Command
 from pegboard.schema.service import Service
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server import hookspecs
-from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.configuration import masked
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.hiding import hidden
-from pegboard_plugins.server.house import Here
+from pegboard_plugins.server.keymask import without_keys
+from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
+from pegboard_plugins.server.serverstate import Here
 
 routes = APIRouter()
 
@@ -52,7 +52,7 @@ async def agents(app: Here) -> Response:
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
     found = [_as_known(each) for each in (first, *rest)]
-    return answer(hidden(app, found))
+    return answer(without_keys(app, found))
 
 
 def _as_known(agent: Agent) -> Agent:
@@ -69,7 +69,9 @@ def _as_known(agent: Agent) -> Agent:
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
     """The slash commands, without what the protocol does not say of them."""
-    return answer(hidden(app, [replace(each, location=None) for each in app.commands.values()]))
+    return answer(
+        without_keys(app, [replace(each, location=None) for each in app.commands.values()])
+    )
 
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
@@ -85,7 +87,7 @@ async def skills(app: Here) -> Response:
         for each in app.commands.values()
         if each.source == "skill" and each.location is not None
     )
-    return answer(hidden(app, found))
+    return answer(without_keys(app, found))
 
 
 @routes.get("/experimental/tool/ids", **operation("tool.ids", gives=tuple[str, ...]))

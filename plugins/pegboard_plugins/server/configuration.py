@@ -15,11 +15,11 @@ from pegboard.embedding import update_user_config
 from pegboard.schema.config import AgentConfig, Config, ProviderConfig
 from pegboard.schema.permission import Rule
 from pegboard.schema.wire import to_json
-from pegboard_plugins.server.answers import BodyError, answer, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.hiding import MASK, hidden
-from pegboard_plugins.server.house import Here, House, Served, asked_directory
 from pegboard_plugins.server.keybinds import KEYBINDS
+from pegboard_plugins.server.keymask import MASK, without_keys
+from pegboard_plugins.server.responses import BodyError, answer, body_of
+from pegboard_plugins.server.serverstate import Here, Served, ServerState, asked_directory
 
 _SECRET = ("key", "token", "secret", "pass", "pwd", "auth", "credential", "cookie", "headers")
 _IN_URL = re.compile(
@@ -40,27 +40,27 @@ async def config(app: Here) -> Response:
 
 
 @routes.get("/global/config", **operation("global.config.get", gives=dict[str, Any]))
-async def global_config(house: Served) -> Response:
+async def global_config(state: Served) -> Response:
     """The configuration of the server's own directory."""
-    return answer(shown(await house.pool.app(house.directory)))
+    return answer(shown(await state.pool.app(state.directory)))
 
 
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
-async def update(request: Request, house: Served) -> Response:
+async def update(request: Request, state: Served) -> Response:
     """The configuration of the directory, after the user's own file was changed."""
-    return answer(await _updated(request, house, asked_directory(request, house)))
+    return answer(await _updated(request, state, asked_directory(request, state)))
 
 
 @routes.patch(
     "/global/config",
     **operation("global.config.update", gives=dict[str, Any], takes=dict[str, Any]),
 )
-async def update_global(request: Request, house: Served) -> Response:
+async def update_global(request: Request, state: Served) -> Response:
     """The configuration of the server's own directory, after the user's file was changed."""
-    return answer(await _updated(request, house, house.directory))
+    return answer(await _updated(request, state, state.directory))
 
 
-async def _updated(request: Request, house: House, directory: Path) -> dict[str, Any]:
+async def _updated(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
     """The configuration with these changes; the file is as before when it cannot be used.
 
     Masks that a client has read and sends back change nothing.
@@ -70,13 +70,13 @@ async def _updated(request: Request, house: House, directory: Path) -> dict[str,
         changes = unmasked(body)
     except RecursionError as error:
         raise BodyError("the settings are nested too deeply") from error
-    async with house.changing:
+    async with state.changing:
         edit = await asyncio.to_thread(
-            update_user_config, house.places.config, changes, env=os.environ
+            update_user_config, state.places.config, changes, env=os.environ
         )
-        await house.pool.renew()
+        await state.pool.renew()
         try:
-            return shown(await house.pool.app(directory))
+            return shown(await state.pool.app(directory))
         except PegboardError:
             await asyncio.to_thread(edit.undo)
             raise
@@ -96,7 +96,7 @@ def shown(app: App) -> dict[str, Any]:
         "compaction": to_json(said.compaction),
     }
     values |= {name: getattr(said, name) for name in _PLAIN if getattr(said, name) is not None}
-    found: dict[str, Any] = hidden(app, values | _lists(said))
+    found: dict[str, Any] = without_keys(app, values | _lists(said))
     return found
 
 

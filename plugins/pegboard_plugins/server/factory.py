@@ -23,9 +23,9 @@ from pegboard_plugins.server import (
     sse,
     turns,
 )
-from pegboard_plugins.server.absent import absent_routes
-from pegboard_plugins.server.answers import failure, problem
-from pegboard_plugins.server.house import House
+from pegboard_plugins.server.responses import failure, problem
+from pegboard_plugins.server.serverstate import ServerState
+from pegboard_plugins.server.unsupported import unsupported_routes
 
 _RESOURCES = (
     remote,
@@ -44,9 +44,9 @@ _RESOURCES = (
 _log = logging.getLogger("pegboard.server")
 
 
-async def add_plugin_routes(app: FastAPI, house: House) -> None:
+async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
     """Add the routers of the plugins of the server's own directory, under the plugins' names."""
-    opened = await house.pool.app(house.directory)
+    opened = await state.pool.app(state.directory)
     for found in await opened.hooks.collect(hookspecs.register_routes):
         if not isinstance(found.value, APIRouter):
             _log.warning("plugin %s: a router is a fastapi.APIRouter", found.plugin)
@@ -54,12 +54,12 @@ async def add_plugin_routes(app: FastAPI, house: House) -> None:
         app.include_router(found.value, prefix=f"/plugin/{found.plugin}")
 
 
-def application(house: House) -> FastAPI:
-    """The server's routes, with a house behind them."""
+def application(state: ServerState) -> FastAPI:
+    """The server's routes, with a state behind them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    app.state.house = house
+    app.state.server = state
     own = (module.routes for module in _RESOURCES)
-    app.state.routers = (*own, remote.order_routes(), absent_routes())
+    app.state.routers = (*own, remote.order_routes(), unsupported_routes())
     for router in app.state.routers:
         app.include_router(router)
     app.add_exception_handler(PegboardError, _told)

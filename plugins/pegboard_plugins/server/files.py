@@ -16,11 +16,11 @@ from starlette.responses import Response
 from pegboard import App, InvalidInputError, PermissionDeniedError
 from pegboard.kit import open_resolved, walk_files
 from pegboard.schema.served import FileChange, FileContent, FileNode, Match
-from pegboard_plugins.server.answers import answer
-from pegboard_plugins.server.changes import changes
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.finding import best_names, no_system, search
-from pegboard_plugins.server.house import Here
+from pegboard_plugins.server.filesearch import best_names, no_system, search
+from pegboard_plugins.server.gitdiff import changes
+from pegboard_plugins.server.responses import answer
+from pegboard_plugins.server.serverstate import Here
 
 LONGEST_BYTES = 10 << 20
 MOST_NAMES = 200

@@ -1,4 +1,4 @@
-"""What stands before every route: whose request it is, how large, and from which site.
+"""The check before every route: whose request it is, how large, and from which site.
 
 The checks come before routing, so that an answer never tells which routes there are.
 """
@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pegboard_plugins.server.answers import problem
 from pegboard_plugins.server.auth import Credentials
+from pegboard_plugins.server.responses import problem
 
 LONGEST_BODY_BYTES = 64 << 20
 """Room for some pictures in a prompt."""
@@ -34,7 +34,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doors:
+class AccessPolicy:
     """Who is let in: the names of the server, the sites beside it, the credentials.
 
     `admits` says whether a ticket opens one terminal; it is asked once for each ticket.
@@ -49,9 +49,9 @@ class Doors:
 class Guard:
     """The application around all routes."""
 
-    def __init__(self, app: ASGIApp, doors: Doors) -> None:
+    def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
         self._app = app
-        self._doors = doors
+        self._policy = policy
         self._refused = 0
         self._logged_at = 0.0
 
@@ -63,7 +63,7 @@ class Guard:
             await (refusal or self._app)(scope, receive, send)
             return
         origin = headers.get("origin")
-        reply = _Reply(scope, send, origin if origin in self._doors.origins else None)
+        reply = _Reply(scope, send, origin if origin in self._policy.origins else None)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, reply.send)
@@ -81,16 +81,16 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to a request that does not get in."""
         hosts = headers.getlist("host")
-        if len(hosts) != 1 or hosts[0].lower() not in self._doors.hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self._policy.hosts:
             return problem(421, "MisdirectedRequest", "this server has other names")
         origin = headers.get("origin")
         # A page's picture or link has no origin, and brings the password that a browser keeps.
         is_elsewhere = origin is None and headers.get("sec-fetch-site") in _OTHER_SITES
-        if is_elsewhere or (origin is not None and origin not in self._doors.origins):
+        if is_elsewhere or (origin is not None and origin not in self._policy.origins):
             return problem(403, "ForbiddenError", "requests from other sites are not taken")
         if origin is not None and scope.get("method") == "OPTIONS":
             return _preflight()
-        known = self._doors.credentials.accepts(headers.get("authorization"))
+        known = self._policy.credentials.accepts(headers.get("authorization"))
         if not (known or self._has_ticket(scope)):
             return _unauthorized()
         return _bad_body(scope, headers) if scope["type"] == "http" else None
@@ -99,7 +99,9 @@ class Guard:
         """Whether a WebSocket brings a ticket: a page cannot send a token with it."""
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
-        return at is not None and len(tickets) == 1 and self._doors.admits(_text(tickets[0]), at[1])
+        return (
+            at is not None and len(tickets) == 1 and self._policy.admits(_text(tickets[0]), at[1])
+        )
 
     def _note(self, refusal: Response, scope: Scope) -> None:
         self._refused += 1

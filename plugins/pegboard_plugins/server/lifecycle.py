@@ -28,10 +28,10 @@ from pegboard_plugins.server.connection import (
 )
 from pegboard_plugins.server.factory import add_plugin_routes, application
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.guard import Doors, Guard
-from pegboard_plugins.server.house import House
-from pegboard_plugins.server.notice import Notice, put_up
+from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
+from pegboard_plugins.server.runtimefile import RuntimeFile, write_runtime_file
+from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.terminals import Terminals
 
 STOP_WITHIN_S = 4
@@ -87,12 +87,12 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
         port = listener.getsockname()[1]
         url = _url(settings.host, port)
         places = _places(settings, env)
-        house = _house(settings, places)
-        doors = Doors(
+        state = _state(settings, places)
+        policy = AccessPolicy(
             credentials=credentials,
             hosts=_hosts(settings, port),
             origins=frozenset(settings.origins),
-            admits=house.terminals.admits,
+            admits=state.terminals.admits,
         )
         facts = {
             "url": _url(listener.getsockname()[0], port) if is_loopback(settings.host) else url,
@@ -102,24 +102,24 @@ async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str
         }
         file = places.state / f"server-{port}.json"
 
-        async def announce() -> Notice:
-            notice = await asyncio.to_thread(_put_up, file, facts)
+        async def announce() -> RuntimeFile:
+            written = await asyncio.to_thread(_write_runtime_file, file, facts)
             _log.info("serving %s; the token is in %s; Ctrl-C stops", settings.directory, file)
             ready(url)
-            return notice
+            return written
 
-        await _run(house, doors, listener, announce)
+        await _run(state, policy, listener, announce)
 
 
 async def _run(
-    house: House,
-    doors: Doors,
+    state: ServerState,
+    policy: AccessPolicy,
     listener: socket.socket,
-    announce: Callable[[], Awaitable[Notice]],
+    announce: Callable[[], Awaitable[RuntimeFile]],
 ) -> None:
-    app = application(house)
+    app = application(state)
     config = uvicorn.Config(
-        Guard(app, doors),
+        Guard(app, policy),
         http=BoundedProtocol,
         ws="websockets-sansio",
         ws_max_size=LONGEST_TYPED_BYTES,
@@ -132,35 +132,38 @@ async def _run(
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
     asyncio.get_running_loop().set_exception_handler(AcceptFailures())
-    server = _Server(config, house, announce)
-    sweeping = asyncio.create_task(house.pool.sweep(), name="sweep")
+    server = _Server(config, state, announce)
+    sweeping = asyncio.create_task(state.pool.sweep(), name="sweep")
     try:
-        await add_plugin_routes(app, house)
+        await add_plugin_routes(app, state)
         await server.serve(sockets=[listener])
     finally:
-        server.take_down_notice()
+        server.remove_runtime_file()
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
-        await house.aclose()
+        await state.aclose()
 
 
 class _Server(uvicorn.Server):
     """uvicorn's server, which tells when it is ready and ends event streams when it is to stop."""
 
     def __init__(
-        self, config: uvicorn.Config, house: House, announce: Callable[[], Awaitable[Notice]]
+        self,
+        config: uvicorn.Config,
+        state: ServerState,
+        announce: Callable[[], Awaitable[RuntimeFile]],
     ) -> None:
         super().__init__(config)
-        self._house = house
+        self._state = state
         self._announce = announce
-        self._notice: Notice | None = None
+        self._runtime_file: RuntimeFile | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, and say so."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
-        self._notice = await self._announce()  # who reads it finds an open port
+        self._runtime_file = await self._announce()  # who reads it finds an open port
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -188,18 +191,18 @@ class _Server(uvicorn.Server):
 
     async def _stop_turns(self) -> None:
         await asyncio.sleep(TURNS_END_WITHIN_S)
-        await self._house.pool.abort_all()
+        await self._state.pool.abort_all()
 
-    def take_down_notice(self) -> None:
+    def remove_runtime_file(self) -> None:
         """Remove the file that tells of this server, if there is one yet."""
-        if self._notice is not None:
-            self._notice.take_down()
+        if self._runtime_file is not None:
+            self._runtime_file.remove()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Begin to stop: streams would otherwise never end, and the port is soon another's."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
-        self.take_down_notice()
-        self._house.feed.hang_up("all")
+        self.remove_runtime_file()
+        self._state.feed.hang_up("all")
         signal.signal(signal.SIGALRM, _leave_at_once)
         signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
         super().handle_exit(sig, frame)
@@ -210,9 +213,9 @@ def _leave_at_once(*_: object) -> None:
     os._exit(1)
 
 
-def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
+def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:
     try:
-        return put_up(file, facts)
+        return write_runtime_file(file, facts)
     except OSError as error:
         raise InvalidInputError(
             f"cannot write {file}, without which no client finds the server: "
@@ -220,9 +223,9 @@ def _put_up(file: Path, facts: Mapping[str, object]) -> Notice:
         ) from error
 
 
-def _house(settings: Settings, places: Places) -> House:
+def _state(settings: Settings, places: Places) -> ServerState:
     feed = Feed()
-    return House(
+    return ServerState(
         directory=settings.directory,
         pool=Pool(lambda: settings.options, feed),
         feed=feed,

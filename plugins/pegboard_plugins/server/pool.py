@@ -15,9 +15,9 @@ from pegboard.embedding import Decision, encode_event
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.finding import no_system
+from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
-from pegboard_plugins.server.shown import event_as_shown
+from pegboard_plugins.server.wireviews import wire_event
 
 IDLE_S = 900.0
 """An App that nobody uses for this long is closed; the next request opens it again."""
@@ -219,7 +219,7 @@ class Pool:
 
     def _json(self, event: Event) -> bytes:
         """The event with an id, which those that are not stored lack."""
-        body = encode_event(event_as_shown(event))
+        body = encode_event(wire_event(event))
         if event.seq:
             return body
         return b'{"id":"%b",%b' % (self._feed.ids.new("event").encode(), body[1:])

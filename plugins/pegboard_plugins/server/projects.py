@@ -15,10 +15,10 @@ from pegboard.kit import branch
 from pegboard.schema.served import FileChange
 from pegboard.schema.session import Project, ProjectTime
 from pegboard.schema.wire import Rest, Wire
-from pegboard_plugins.server.answers import UnsupportedError, answer
-from pegboard_plugins.server.changes import branched_at, changes, default_branch, differences
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import Here, Served
+from pegboard_plugins.server.gitdiff import branched_at, changes, default_branch, differences
+from pegboard_plugins.server.responses import UnsupportedError, answer
+from pegboard_plugins.server.serverstate import Here, Served
 
 MOST_CONTEXT = 10_000
 routes = APIRouter()
@@ -48,9 +48,9 @@ class Branch(Wire, frozen=True):
 
 
 @routes.get("/path", **operation("path.get", gives=Paths))
-async def paths(app: Here, house: Served) -> Response:
+async def paths(app: Here, state: Served) -> Response:
     """The folders."""
-    places: Places = house.places
+    places: Places = state.places
     found = Paths(
         home=str(Path.home()),
         state=str(places.state),

@@ -16,12 +16,12 @@ from pegboard.schema.bodies import Auth
 from pegboard.schema.model import Model, ProviderListing
 from pegboard.schema.served import ConfiguredProviders
 from pegboard.schema.wire import Rest, to_json
-from pegboard_plugins.server.answers import UnsupportedError, answer, body_of
 from pegboard_plugins.server.configuration import masked, masked_address
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.hiding import hidden
-from pegboard_plugins.server.house import Here, Served
-from pegboard_plugins.server.shown import model_as_shown
+from pegboard_plugins.server.keymask import without_keys
+from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
+from pegboard_plugins.server.serverstate import Here, Served
+from pegboard_plugins.server.wireviews import wire_model
 
 routes = APIRouter()
 
@@ -38,7 +38,7 @@ class KnownProviders(Rest, frozen=True):
 async def configured(app: Here) -> Response:
     """The providers that can be used."""
     found = await listings(app)
-    told = hidden(app, ConfiguredProviders(providers=found, default=_defaults(app, found)))
+    told = without_keys(app, ConfiguredProviders(providers=found, default=_defaults(app, found)))
     return answer({**told, "providers": _as_shown(told["providers"])})
 
 
@@ -48,13 +48,13 @@ async def every(app: Here) -> Response:
     found = await listings(app)
     names = tuple(each.id for each in found)
     known = KnownProviders(all=found, default=_defaults(app, found), connected=names)
-    told = hidden(app, known)
+    told = without_keys(app, known)
     return answer({**told, "all": _as_shown(told["all"])})
 
 
 def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
-        {**each, "models": {name: model_as_shown(one) for name, one in each["models"].items()}}
+        {**each, "models": {name: wire_model(one) for name, one in each["models"].items()}}
         for each in providers
     ]
 
@@ -77,19 +77,19 @@ async def sign_in(providerID: str) -> Response:
 
 
 @routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
-async def put_key(request: Request, providerID: str, house: Served) -> Response:
+async def put_key(request: Request, providerID: str, state: Served) -> Response:
     """True, when the key or token is kept; projects that rest use it from then on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
-    await asyncio.to_thread(house.keys.put, _named(providerID), to_json(body))
-    await house.pool.renew()
+    await asyncio.to_thread(state.keys.put, _named(providerID), to_json(body))
+    await state.pool.renew()
     return answer(value=True)
 
 
 @routes.delete("/auth/{providerID}", **operation("auth.remove", gives=bool))
-async def drop_key(providerID: str, house: Served) -> Response:
+async def drop_key(providerID: str, state: Served) -> Response:
     """True, when no key is kept for the provider."""
-    await asyncio.to_thread(house.keys.drop, _named(providerID))
-    await house.pool.renew()
+    await asyncio.to_thread(state.keys.drop, _named(providerID))
+    await state.pool.renew()
     return answer(value=True)
 
 

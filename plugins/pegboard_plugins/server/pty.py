@@ -11,9 +11,9 @@ from starlette.websockets import WebSocketDisconnect
 
 from pegboard import PegboardError
 from pegboard.schema.wire import Rest, Wire, encode
-from pegboard_plugins.server.answers import answer, body_of, failure, problem
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import Here, Served, app_of, house_of
+from pegboard_plugins.server.responses import answer, body_of, failure, problem
+from pegboard_plugins.server.serverstate import Here, Served, app_of, state_of
 from pegboard_plugins.server.shells import TerminalOrder
 from pegboard_plugins.server.terminal import TerminalSize
 from pegboard_plugins.server.terminals import Opened, Pty, PtyToken, Screen
@@ -59,9 +59,9 @@ class ShellEntry(Rest, frozen=True):
 
 
 @routes.get("/pty", **operation("pty.list", gives=tuple[Pty, ...]))
-async def terminals(app: Here, house: Served) -> Response:
+async def terminals(app: Here, state: Served) -> Response:
     """The terminals of the directory."""
-    return answer(house.terminals.of(app.workspace.directory))
+    return answer(state.terminals.of(app.workspace.directory))
 
 
 @routes.get("/pty/shells", **operation("pty.shells", gives=tuple[ShellEntry, ...]))
@@ -71,64 +71,64 @@ async def shells() -> Response:
 
 
 @routes.post("/pty", **operation("pty.create", gives=Pty, takes=PtyBody))
-async def create(request: Request, app: Here, house: Served) -> Response:
+async def create(request: Request, app: Here, state: Served) -> Response:
     """A new terminal in the directory, or in a folder of its project."""
     body = await body_of(request, PtyBody)
     order = TerminalOrder(
         command=body.command or None, args=body.args or (), cwd=body.cwd, env=body.env or {}
     )
-    return answer(await house.terminals.open(app, order, body.title))
+    return answer(await state.terminals.open(app, order, body.title))
 
 
 @routes.get(_PTY, **operation("pty.get", gives=Pty))
-async def terminal(ptyID: str, app: Here, house: Served) -> Response:
+async def terminal(ptyID: str, app: Here, state: Served) -> Response:
     """The terminal."""
-    return answer(house.terminals.get(app.workspace.directory, ptyID).pty)
+    return answer(state.terminals.get(app.workspace.directory, ptyID).pty)
 
 
 @routes.put(_PTY, **operation("pty.update", gives=Pty, takes=PtyChange))
-async def update(request: Request, ptyID: str, app: Here, house: Served) -> Response:
+async def update(request: Request, ptyID: str, app: Here, state: Served) -> Response:
     """The terminal with another title or size."""
-    opened = house.terminals.get(app.workspace.directory, ptyID)
+    opened = state.terminals.get(app.workspace.directory, ptyID)
     body = await body_of(request, PtyChange)
     size = TerminalSize(rows=body.size.rows, cols=body.size.cols) if body.size else None
-    return answer(house.terminals.update(opened, body.title, size))
+    return answer(state.terminals.update(opened, body.title, size))
 
 
 @routes.delete(_PTY, **operation("pty.remove", gives=bool))
-async def remove(ptyID: str, app: Here, house: Served) -> Response:
+async def remove(ptyID: str, app: Here, state: Served) -> Response:
     """True, when the terminal and all that it started has ended."""
-    await house.terminals.remove(house.terminals.get(app.workspace.directory, ptyID))
+    await state.terminals.remove(state.terminals.get(app.workspace.directory, ptyID))
     return answer(value=True)
 
 
 @routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
-async def connect_token(request: Request, ptyID: str, app: Here, house: Served) -> Response:
+async def connect_token(request: Request, ptyID: str, app: Here, state: Served) -> Response:
     """A ticket for one connection, for who says so in a header of its own."""
-    opened = house.terminals.get(app.workspace.directory, ptyID)
+    opened = state.terminals.get(app.workspace.directory, ptyID)
     if request.headers.get(TICKET_HEADER) != "1":
         message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
         tagged = {"_tag": "PtyForbiddenError", "message": message}
         return answer(
             {**tagged, "name": "PtyForbiddenError", "data": {"message": message}}, status=403
         )
-    return answer(house.terminals.ticket(opened))
+    return answer(state.terminals.ticket(opened))
 
 
 @routes.get(_PTY + "/connect", **operation("pty.connect", gives=bool, query=("cursor", "ticket")))
-async def no_upgrade(ptyID: str, app: Here, house: Served) -> Response:
+async def no_upgrade(ptyID: str, app: Here, state: Served) -> Response:
     """No answer but an error: a terminal is worked at through a WebSocket."""
-    house.terminals.get(app.workspace.directory, ptyID)
+    state.terminals.get(app.workspace.directory, ptyID)
     return problem(400, "BadRequest", "connect to a terminal with a WebSocket")
 
 
 @routes.websocket(_PTY + "/connect")
 async def connect(socket: WebSocket, ptyID: str) -> None:
     """The terminal's screen from a place on, and then what happens at it; text is typed."""
-    house = house_of(socket)
+    state = state_of(socket)
     try:
-        app = await app_of(socket, house)
-        opened = house.terminals.get(app.workspace.directory, ptyID)
+        app = await app_of(socket, state)
+        opened = state.terminals.get(app.workspace.directory, ptyID)
     except PegboardError as error:
         await socket.send_denial_response(failure(error))
         return

@@ -11,9 +11,9 @@ from pegboard import InvalidInputError, __version__
 from pegboard.schema.bodies import LogBody
 from pegboard.schema.served import Health
 from pegboard.schema.wire import Rest
-from pegboard_plugins.server.answers import answer, body_of
 from pegboard_plugins.server.documents import document, operation
-from pegboard_plugins.server.house import Here, Served, session_of
+from pegboard_plugins.server.responses import answer, body_of
+from pegboard_plugins.server.serverstate import Here, Served, session_of
 
 routes = APIRouter()
 _APPEND, _EXECUTE, _TOAST = "tui.prompt.append", "tui.command.execute", "tui.toast.show"
@@ -85,65 +85,65 @@ async def log(request: Request) -> Response:
 
 
 @routes.post("/instance/dispose", **operation("instance.dispose", gives=bool))
-async def dispose(app: Here, house: Served) -> Response:
+async def dispose(app: Here, state: Served) -> Response:
     """True, when all that ran in the directory is stopped and put away."""
-    await _dispose(house, app)
+    await _dispose(state, app)
     return answer(value=True)
 
 
 @routes.post("/global/dispose", **operation("global.dispose", gives=bool))
-async def dispose_all(house: Served) -> Response:
+async def dispose_all(state: Served) -> Response:
     """True, when all directories are put away."""
-    for member in house.pool.members():
-        await _dispose(house, member.app)
-    house.feed.say("global.disposed", {})
+    for member in state.pool.members():
+        await _dispose(state, member.app)
+    state.feed.say("global.disposed", {})
     return answer(value=True)
 
 
-async def _dispose(house: Served, app: Here) -> None:
+async def _dispose(state: Served, app: Here) -> None:
     directory = app.workspace.directory
-    await house.terminals.close(directory)
-    await house.pool.close(directory)
+    await state.terminals.close(directory)
+    await state.pool.close(directory)
     told = {"directory": str(directory)}
-    house.feed.say("server.instance.disposed", told, directory=directory)
-    house.feed.hang_up(directory)
+    state.feed.say("server.instance.disposed", told, directory=directory)
+    state.feed.hang_up(directory)
 
 
 @routes.post(
     "/tui/append-prompt", **operation("tui.appendPrompt", gives=bool, takes=dict[str, Any])
 )
 @routes.post("/tui/show-toast", **operation("tui.showToast", gives=bool, takes=dict[str, Any]))
-async def speak(request: Request, app: Here, house: Served) -> Response:
+async def speak(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces of the directory are told."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
-    return _say(said, app, house)
+    return _say(said, app, state)
 
 
 @routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
-async def publish(request: Request, app: Here, house: Served) -> Response:
+async def publish(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces of the directory are told."""
-    return _say(await body_of(request, Spoken), app, house)
+    return _say(await body_of(request, Spoken), app, state)
 
 
 @routes.post(
     "/tui/select-session", **operation("tui.selectSession", gives=bool, takes=dict[str, Any])
 )
-async def select(request: Request, app: Here, house: Served) -> Response:
+async def select(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces are told to show a session."""
     body = await body_of(request, dict[str, Any])
     await session_of(app, str(body.get("sessionID", "")))
-    return _say(Spoken(type=_SELECT, properties=body), app, house)
+    return _say(Spoken(type=_SELECT, properties=body), app, state)
 
 
 @routes.post(
     "/tui/execute-command", **operation("tui.executeCommand", gives=bool, takes=dict[str, str])
 )
-async def execute(request: Request, app: Here, house: Served) -> Response:
+async def execute(request: Request, app: Here, state: Served) -> Response:
     """True, when the terminal interfaces are told to run one of their commands."""
     body = await body_of(request, dict[str, str])
     name = body.get("command", "")
     known = {"command": _COMMANDS.get(name, name)}
-    return _say(Spoken(type=_EXECUTE, properties=known), app, house)
+    return _say(Spoken(type=_EXECUTE, properties=known), app, state)
 
 
 def order_routes() -> APIRouter:
@@ -155,21 +155,21 @@ def order_routes() -> APIRouter:
 
 
 def _order(command: str) -> Callable[..., Awaitable[Response]]:
-    async def order(app: Here, house: Served) -> Response:
-        return _say(Spoken(type=_EXECUTE, properties={"command": command}), app, house)
+    async def order(app: Here, state: Served) -> Response:
+        return _say(Spoken(type=_EXECUTE, properties={"command": command}), app, state)
 
     order.__doc__ = f"True, when the terminal interfaces are told: {command}."
     return order
 
 
-def _say(said: Spoken, app: Here, house: Served) -> Response:
+def _say(said: Spoken, app: Here, state: Served) -> Response:
     if said.type not in _NEEDED:
         raise InvalidInputError(f"not an event for terminal interfaces: {said.type[:80]}")
     for name in _NEEDED[said.type]:
         if not isinstance(said.properties.get(name), str):
             raise InvalidInputError(f'Missing key\n  at ["{name}"]')
     properties = _toast(said.properties) if said.type == _TOAST else said.properties
-    house.feed.say(said.type, properties, directory=app.workspace.directory)
+    state.feed.say(said.type, properties, directory=app.workspace.directory)
     return answer(value=True)
 
 

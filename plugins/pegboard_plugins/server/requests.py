@@ -8,13 +8,13 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import AnswersBody, ReplyBody, ResponseBody
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest
-from pegboard_plugins.server.answers import answer, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import (
+from pegboard_plugins.server.responses import answer, body_of
+from pegboard_plugins.server.serverstate import (
     AtSession,
     Here,
-    House,
     Served,
+    ServerState,
     checked,
     named_directory,
 )
@@ -32,11 +32,11 @@ async def permissions(app: Here) -> Response:
     "/permission/{requestID}/reply",
     **operation("permission.reply", gives=bool, takes=ReplyBody),
 )
-async def reply(request: Request, requestID: str, app: Here, house: Served) -> Response:
+async def reply(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """True, when the request is answered."""
     body = await body_of(request, ReplyBody)
     request_id = checked("permission", requestID)
-    asked_in = _permission_app(_apps(request, house, app), request_id)
+    asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
         asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
     else:
@@ -48,14 +48,14 @@ async def reply(request: Request, requestID: str, app: Here, house: Served) -> R
     "/session/{sessionID}/permissions/{permissionID}",
     **operation("permission.respond", gives=bool, takes=ResponseBody),
 )
-async def respond(request: Request, place: AtSession, permissionID: str) -> Response:
+async def respond(request: Request, opened: AtSession, permissionID: str) -> Response:
     """True, when the request is answered; the way of older clients."""
     body = await body_of(request, ResponseBody)
     request_id = checked("permission", permissionID)
-    waiting = place.app.permissions.pending(place.session.id)
+    waiting = opened.app.permissions.pending(opened.session.id)
     if not any(each.id == request_id for each in waiting):
         raise NotFoundError("Permission", request_id)
-    await place.app.reply(request_id, body.response)
+    await opened.app.reply(request_id, body.response)
     return answer(value=True)
 
 
@@ -69,20 +69,20 @@ async def questions(app: Here) -> Response:
     "/question/{requestID}/reply",
     **operation("question.reply", gives=bool, takes=AnswersBody),
 )
-async def answer_question(request: Request, requestID: str, app: Here, house: Served) -> Response:
+async def answer_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """True, when the questions are answered."""
     body = await body_of(request, AnswersBody)
     request_id = checked("question", requestID)
-    asked_in = _question_app(_apps(request, house, app), request_id)
+    asked_in = _question_app(_apps(request, state, app), request_id)
     await asked_in.answer(request_id, body.answers)
     return answer(value=True)
 
 
 @routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
-async def reject_question(request: Request, requestID: str, app: Here, house: Served) -> Response:
+async def reject_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """True, when the questions will not be answered."""
     request_id = checked("question", requestID)
-    await _question_app(_apps(request, house, app), request_id).reject_question(request_id)
+    await _question_app(_apps(request, state, app), request_id).reject_question(request_id)
     return answer(value=True)
 
 
@@ -100,12 +100,12 @@ def _question_app(apps: tuple[App, ...], request_id: str) -> App:
     return apps[0]
 
 
-def _apps(request: Request, house: House, app: App) -> tuple[App, ...]:
+def _apps(request: Request, state: ServerState, app: App) -> tuple[App, ...]:
     """Those in which a request may wait that the client means.
 
     They are those of the project that it names. Some clients name none, and mean any.
     """
-    others = (member.app for member in house.pool.members())
+    others = (member.app for member in state.pool.members())
     if named_directory(request):
         others = (each for each in others if _project(each) == _project(app))
     return (app, *others)

@@ -13,13 +13,13 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.bodies import ForkBody, RevertBody, SessionBody, SessionChange
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard.storage import ChangeSession
-from pegboard_plugins.server.answers import UnsupportedError, answer, as_json, body_of
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import (
+from pegboard_plugins.server.responses import UnsupportedError, answer, as_json, body_of
+from pegboard_plugins.server.serverstate import (
     AtSession,
     Here,
-    House,
     Served,
+    ServerState,
     session_of,
 )
 
@@ -80,127 +80,127 @@ def _known_agent(app: App, name: str | None) -> str | None:
 
 
 @routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
-async def statuses(app: Here, house: Served) -> Response:
+async def statuses(app: Here, state: Served) -> Response:
     """The sessions that run, with what they do; those at rest are absent."""
-    return answer(house.pool.member(app).statuses)
+    return answer(state.pool.member(app).statuses)
 
 
 @routes.get("/session/{sessionID}", **operation("session.get", gives=Session))
-async def session(place: AtSession) -> Response:
+async def session(opened: AtSession) -> Response:
     """The session."""
-    return answer(place.session)
+    return answer(opened.session)
 
 
 @routes.patch(
     "/session/{sessionID}", **operation("session.update", gives=Session, takes=SessionChange)
 )
-async def update(request: Request, place: AtSession) -> Response:
+async def update(request: Request, opened: AtSession) -> Response:
     """The session, changed; while it runs, too."""
     body = await body_of(request, SessionChange)
     archived = UNSET if body.time is None else body.time.archived
     change = ChangeSession(
-        session_id=place.session.id,
+        session_id=opened.session.id,
         title=(body.title or "").strip() or UNSET,
         archived=archived if archived is UNSET or (archived or 0) > 0 else None,
         permission=UNSET if body.permission is None else body.permission,
         metadata=UNSET if body.metadata is None else body.metadata,
     )
-    await place.app.storage.commit(change)
-    return answer(await place.app.session(place.session.id))
+    await opened.app.storage.commit(change)
+    return answer(await opened.app.session(opened.session.id))
 
 
 @routes.delete("/session/{sessionID}", **operation("session.delete", gives=bool))
-async def delete(place: AtSession) -> Response:
+async def delete(opened: AtSession) -> Response:
     """True, when the session and its subagents' are gone."""
-    await place.app.delete_session(place.session.id)
+    await opened.app.delete_session(opened.session.id)
     return answer(value=True)
 
 
 @routes.get(
     "/session/{sessionID}/children", **operation("session.children", gives=tuple[Session, ...])
 )
-async def children(place: AtSession) -> Response:
+async def children(opened: AtSession) -> Response:
     """The subagents' sessions."""
-    return answer(await place.app.children(place.session.id))
+    return answer(await opened.app.children(opened.session.id))
 
 
 @routes.get("/session/{sessionID}/todo", **operation("session.todo", gives=tuple[Todo, ...]))
-async def todos(place: AtSession) -> Response:
+async def todos(opened: AtSession) -> Response:
     """The session's list."""
-    return answer(await place.app.storage.todos(place.session.id))
+    return answer(await opened.app.storage.todos(opened.session.id))
 
 
 @routes.get("/session/{sessionID}/diff", **operation("session.diff", gives=tuple[FileDiff, ...]))
 async def diff(
-    place: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
+    opened: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
 ) -> Response:
     """What the session, or the answer to one prompt, changed in files."""
-    return answer(await place.app.diff(place.session.id, message_id=message_id))
+    return answer(await opened.app.diff(opened.session.id, message_id=message_id))
 
 
 @routes.post(
     "/session/{sessionID}/fork", **operation("session.fork", gives=Session, takes=ForkBody)
 )
-async def fork(request: Request, place: AtSession) -> Response:
+async def fork(request: Request, opened: AtSession) -> Response:
     """A new session with the messages before one, or with all."""
     body = await body_of(request, ForkBody)
-    return answer(await place.app.fork(place.session.id, body.message_id))
+    return answer(await opened.app.fork(opened.session.id, body.message_id))
 
 
 @routes.post("/session/{sessionID}/abort", **operation("session.abort", gives=bool))
-async def abort(sessionID: str, app: Here, house: Served) -> Response:
+async def abort(sessionID: str, app: Here, state: Served) -> Response:
     """True, when nothing runs in the session any more, or never did."""
-    for member in (house.pool.member(app), *house.pool.members()):
+    for member in (state.pool.member(app), *state.pool.members()):
         if await member.app.abort(sessionID):
             break
     else:
-        await _tell_rest(house, app, sessionID)
+        await _tell_rest(state, app, sessionID)
     return answer(value=True)
 
 
-async def _tell_rest(house: House, app: App, session_id: str) -> None:
+async def _tell_rest(state: ServerState, app: App, session_id: str) -> None:
     """Say that nothing runs: who missed the end of a turn waits for it."""
     with suppress(NotFoundError):
         directory = Path((await session_of(app, session_id)).directory)
         known = {"sessionID": session_id}
         rest = {**known, "status": {"type": "idle"}}
-        house.feed.say("session.status", rest, directory=directory)
-        house.feed.say("session.idle", known, directory=directory)
+        state.feed.say("session.status", rest, directory=directory)
+        state.feed.say("session.idle", known, directory=directory)
 
 
 @routes.post(
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
-async def revert(request: Request, place: AtSession, house: Served) -> Response:
+async def revert(request: Request, opened: AtSession, state: Served) -> Response:
     """The session and its files as they were before a message; what is left is an event."""
     body = await body_of(request, RevertBody)
-    done = await place.app.revert(place.session.id, body.message_id, body.part_id)
-    _tell_left(house, place.app, done.warning)
+    done = await opened.app.revert(opened.session.id, body.message_id, body.part_id)
+    _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
-async def unrevert(place: AtSession, house: Served) -> Response:
+async def unrevert(opened: AtSession, state: Served) -> Response:
     """The session and its files as they were before the revert; what is left is an event."""
-    done = await place.app.unrevert(place.session.id)
-    _tell_left(house, place.app, done.warning)
+    done = await opened.app.unrevert(opened.session.id)
+    _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 
 
-def _tell_left(house: House, app: App, text: str) -> None:
+def _tell_left(state: ServerState, app: App, text: str) -> None:
     """Have terminal interfaces show what was left: `session.warning` is not known to them."""
     if text:
         notice = {"title": "Not undone", "message": text, "variant": "warning"}
         directory = app.workspace.directory
-        house.feed.say("tui.toast.show", {**notice, "duration": NOTICE_MS}, directory=directory)
+        state.feed.say("tui.toast.show", {**notice, "duration": NOTICE_MS}, directory=directory)
 
 
 @routes.post("/session/{sessionID}/share", **operation("session.share", gives=Session, absent=True))
 @routes.delete(
     "/session/{sessionID}/share", **operation("session.unshare", gives=Session, absent=True)
 )
-async def share(place: AtSession) -> Response:
+async def share(opened: AtSession) -> Response:
     """No answer but an error: sessions are not published anywhere."""
     raise UnsupportedError(
-        f"session {place.session.id} stays here: there is no site to share it on"
+        f"session {opened.session.id} stays here: there is no site to share it on"
     )

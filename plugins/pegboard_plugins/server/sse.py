@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from pegboard_plugins.server.coding import gzipped, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import Feed, Frame
-from pegboard_plugins.server.house import Followed, Served
+from pegboard_plugins.server.serverstate import Followed, Served
 
 HEARTBEAT_S = 10.0
 _HEADERS = {
@@ -30,22 +30,22 @@ Wrap = Callable[[Frame], bytes]
 
 @routes.get("/event", **operation("event.subscribe", stream=True))
 async def directory_events(
-    app: Followed, house: Served, last_event_id: LastId = None, *, ids: WithIds = False
+    app: Followed, state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
     """The events of one directory, each as it is.
 
     The oldest clients are here: who asks for no ids gets the text of an answer not as deltas alone.
     """
-    stream = _Stream(house.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
+    stream = _Stream(state.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
     return _EventStream(stream.frames(app.workspace.directory, last_event_id))
 
 
 @routes.get("/global/event", **operation("global.event", stream=True))
 async def all_events(
-    house: Served, last_event_id: LastId = None, *, ids: WithIds = False
+    state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
     """The events of all directories, each in an envelope that names its own."""
-    stream = _Stream(house.feed, Frame.envelope, ids=ids or last_event_id is not None)
+    stream = _Stream(state.feed, Frame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(stream.frames(None, last_event_id))
 
 

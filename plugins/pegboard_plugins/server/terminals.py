@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.wire import Rest, Wire, to_json
-from pegboard_plugins.server.answers import TooManyError
 from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.responses import TooManyError
 from pegboard_plugins.server.shells import TerminalOrder, open_terminal
 from pegboard_plugins.server.terminal import Terminal, TerminalSize
 

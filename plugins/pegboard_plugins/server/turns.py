@@ -14,12 +14,12 @@ from pegboard.schema.bodies import CommandBody, InitBody, PromptBody, ShellBody,
 from pegboard.schema.event import MessageUpdated
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.wire import encode
-from pegboard_plugins.server.answers import JSON, TooManyError, body_of, failure
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.hiding import hidden_text
-from pegboard_plugins.server.house import AtSession, House, Place, Served
-from pegboard_plugins.server.shown import turn_as_shown
-from pegboard_plugins.server.trusting import ask_once
+from pegboard_plugins.server.keymask import masked_text
+from pegboard_plugins.server.responses import JSON, TooManyError, body_of, failure
+from pegboard_plugins.server.serverstate import AtSession, OpenSession, Served, ServerState
+from pegboard_plugins.server.trustquestion import ask_once
+from pegboard_plugins.server.wireviews import wire_turn
 
 HEADERS_AFTER_S = 5.0
 """A turn that takes longer has its status sent; what can be refused is refused before."""
@@ -35,32 +35,32 @@ Shape = Callable[[Turn], bytes]
 
 
 def _shown(turn: Turn) -> bytes:
-    return encode(turn_as_shown(turn))
+    return encode(wire_turn(turn))
 
 
 @routes.post(
     "/session/{sessionID}/message", **operation("session.prompt", gives=Turn, takes=PromptBody)
 )
-async def prompt(request: Request, place: AtSession, house: Served) -> Response:
+async def prompt(request: Request, opened: AtSession, state: Served) -> Response:
     """The last answer, once the prompt is answered; that may take as long as it takes."""
     body = await body_of(request, PromptBody)
-    ask_once(house, place)
-    return await _outcome(house, place, _prompted(place, body))
+    ask_once(state, opened)
+    return await _outcome(state, opened, _prompted(opened, body))
 
 
 @routes.post(
     "/session/{sessionID}/prompt_async",
     **operation("session.prompt_async", takes=PromptBody, status=204),
 )
-async def prompt_async(request: Request, place: AtSession, house: Served) -> Response:
+async def prompt_async(request: Request, opened: AtSession, state: Served) -> Response:
     """Nothing, as soon as the prompt is stored; all else comes as events."""
     body = await body_of(request, PromptBody)
-    ask_once(house, place)
-    async with place.app.subscribe() as events:
-        task = _started(house, place, _prompted(place, body))
-        running = house.pool.member(place.app).statuses
-        told = _stored(events, place.session.id, running)
-        stored = house.start(told, "wait for a prompt")
+    ask_once(state, opened)
+    async with opened.app.subscribe() as events:
+        task = _started(state, opened, _prompted(opened, body))
+        running = state.pool.member(opened.app).statuses
+        told = _stored(events, opened.session.id, running)
+        stored = state.start(told, "wait for a prompt")
         await asyncio.wait(
             {task, stored}, timeout=STORED_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
         )
@@ -73,7 +73,7 @@ async def prompt_async(request: Request, place: AtSession, house: Served) -> Res
 @routes.post(
     "/session/{sessionID}/command", **operation("session.command", gives=Turn, takes=CommandBody)
 )
-async def command(request: Request, place: AtSession, house: Served) -> Response:
+async def command(request: Request, opened: AtSession, state: Served) -> Response:
     """The answer to a slash command."""
     body = await body_of(request, CommandBody)
     order = CommandOrder(
@@ -86,11 +86,11 @@ async def command(request: Request, place: AtSession, house: Served) -> Response
         variant=body.variant,
         files=body.parts,
     )
-    return await _outcome(house, place, place.app.command(place.session.id, order))
+    return await _outcome(state, opened, opened.app.command(opened.session.id, order))
 
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
-async def init(request: Request, place: AtSession, house: Served) -> Response:
+async def init(request: Request, opened: AtSession, state: Served) -> Response:
     """True, when the `init` command is done."""
     body = await body_of(request, InitBody)
     order = CommandOrder(
@@ -99,33 +99,33 @@ async def init(request: Request, place: AtSession, house: Served) -> Response:
         model=f"{body.provider_id}/{body.model_id}",
         message_id=_message_id(body.message_id),
     )
-    return await _outcome(house, place, place.app.command(place.session.id, order), _true)
+    return await _outcome(state, opened, opened.app.command(opened.session.id, order), _true)
 
 
 @routes.post(
     "/session/{sessionID}/shell", **operation("session.shell", gives=Turn, takes=ShellBody)
 )
-async def shell(request: Request, place: AtSession, house: Served) -> Response:
+async def shell(request: Request, opened: AtSession, state: Served) -> Response:
     """The message with the output of the user's command."""
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
     order = ShellOrder(command=body.command, agent=body.agent, model=model)
-    return await _outcome(house, place, place.app.shell(place.session.id, order))
+    return await _outcome(state, opened, opened.app.shell(opened.session.id, order))
 
 
 @routes.post(
     "/session/{sessionID}/summarize",
     **operation("session.summarize", gives=bool, takes=SummarizeBody),
 )
-async def summarize(request: Request, place: AtSession, house: Served) -> Response:
+async def summarize(request: Request, opened: AtSession, state: Served) -> Response:
     """True, when the history is summarised."""
     body = await body_of(request, SummarizeBody)
-    work = place.app.summarize(place.session.id, model=f"{body.provider_id}/{body.model_id}")
-    return await _outcome(house, place, work, _true)
+    work = opened.app.summarize(opened.session.id, model=f"{body.provider_id}/{body.model_id}")
+    return await _outcome(state, opened, work, _true)
 
 
-async def _prompted(place: Place, body: PromptBody) -> Turn:
-    app, session_id = place.app, place.session.id
+async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
+    app, session_id = opened.app, opened.session.id
     parts = body.parts
     if body.mentions:
         parts += await app.mentioned(session_id, body.mentions, agent=body.agent)
@@ -146,13 +146,15 @@ def _message_id(text: str | None) -> str | None:
     return None if text is None else check_id("message", text)
 
 
-async def _outcome(house: House, place: Place, work: Work, shape: Shape = _shown) -> Response:
+async def _outcome(
+    state: ServerState, opened: OpenSession, work: Work, shape: Shape = _shown
+) -> Response:
     """The work's answer; the work goes on when the client does not wait for it."""
-    task = _started(house, place, work)
+    task = _started(state, opened, work)
     await asyncio.wait({task}, timeout=HEADERS_AFTER_S)
     if task.done():
         turn = task.result()
-        await house.feed.read(place.app.workspace.directory)
+        await state.feed.read(opened.app.workspace.directory)
         return Response(shape(turn), media_type=JSON)
     return StreamingResponse(_drip(task, shape), media_type=JSON)
 
@@ -168,30 +170,30 @@ async def _drip(task: "asyncio.Task[Turn]", shape: Shape) -> AsyncIterator[bytes
         yield bytes(failure(error).body)
 
 
-def _started(house: House, place: Place, work: Work) -> "asyncio.Task[Turn]":
-    name = f"turn {place.session.id}"
-    if sum(task.get_name() == name for task in house.work) >= MOST_WAITING:
+def _started(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task[Turn]":
+    name = f"turn {opened.session.id}"
+    if sum(task.get_name() == name for task in state.work) >= MOST_WAITING:
         work.close()
-        raise TooManyError(f"{MOST_WAITING} prompts of session {place.session.id} wait already")
-    return house.start(_held(house, place, work), name)
+        raise TooManyError(f"{MOST_WAITING} prompts of session {opened.session.id} wait already")
+    return state.start(_held(state, opened, work), name)
 
 
-async def _held(house: House, place: Place, work: Work) -> Turn:
+async def _held(state: ServerState, opened: OpenSession, work: Work) -> Turn:
     """The work's answer; what refuses it is told as an event, too.
 
     The terminal interfaces look at no answer, and for a prompt that runs by itself there is none.
     """
     try:
-        with house.pool.held(place.app):
+        with state.pool.held(opened.app):
             return await work
     except PegboardError as error:
         # Of an abort, the answer that it ended tells.
         if not (error.told or isinstance(error, AbortedError)):
             told = {
-                "sessionID": place.session.id,
-                "error": {"name": "UnknownError", "data": {"message": hidden_text(str(error))}},
+                "sessionID": opened.session.id,
+                "error": {"name": "UnknownError", "data": {"message": masked_text(str(error))}},
             }
-            house.feed.say("session.error", told, directory=place.app.workspace.directory)
+            state.feed.say("session.error", told, directory=opened.app.workspace.directory)
         raise
 
 

@@ -13,7 +13,7 @@ from pegboard.schema.session import Idle
 from pegboard_plugins.server import guard, pool
 from pegboard_plugins.server.auth import Credentials
 from pegboard_plugins.server.feed import Feed
-from pegboard_plugins.server.guard import Doors, Guard
+from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
 
 LIMIT_S = 30.0
@@ -139,7 +139,7 @@ async def test_new_settings_count_as_soon_as_a_project_rests(opened: Opened) -> 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "BODY_WITHIN_S", 0.01)
-    doors = Doors(
+    policy = AccessPolicy(
         credentials=Credentials(token=None),
         hosts=frozenset({"here"}),
         admits=lambda ticket, pty: False,
@@ -161,6 +161,6 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
     ]
     scope = {"type": "http", "method": "POST", "path": "/log", "headers": headers}
     with pytest.raises(HTTPException) as refused:
-        await Guard(app, doors)(scope, never, send)
+        await Guard(app, policy)(scope, never, send)
 
     assert refused.value.status_code == 408

@@ -12,8 +12,8 @@ import pytest
 
 from pegboard.schema.permission import Rule
 from pegboard_plugins.server.configuration import masked, permission_table
-from pegboard_plugins.server.finding import best_names
-from pegboard_plugins.server.hiding import MASK
+from pegboard_plugins.server.filesearch import best_names
+from pegboard_plugins.server.keymask import MASK
 from served import Served, served
 
 

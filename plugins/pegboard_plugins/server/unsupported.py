@@ -1,4 +1,4 @@
-"""Routes of the protocol behind which there is nothing: an error that says so, never a lie."""
+"""Routes of the protocol that are not supported: each answers with an error that says so."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,9 +6,9 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from pegboard.errors import NotFoundError
-from pegboard_plugins.server.answers import UnsupportedError
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.house import Here
+from pegboard_plugins.server.responses import UnsupportedError
+from pegboard_plugins.server.serverstate import Here
 
 _ABSENT = (
     ("POST", "/experimental/worktree", "worktree.create", "worktrees"),
@@ -25,8 +25,8 @@ _OF_A_SERVER = (
 )
 
 
-def absent_routes() -> APIRouter:
-    """The router of all of them."""
+def unsupported_routes() -> APIRouter:
+    """The router of all unsupported routes."""
     routes = APIRouter()
     for method, path, name, thing in _ABSENT:
         known = operation(name, absent=True)

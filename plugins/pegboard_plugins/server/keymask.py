@@ -1,4 +1,4 @@
-"""What no answer tells: the keys that the environment and the configuration have.
+"""Keys of the environment and the configuration are masked in every response.
 
 Settings may take a text from a variable or a file, so a key can come to stand anywhere in them.
 """
@@ -13,12 +13,12 @@ from pegboard.schema.wire import to_json
 MASK = "•••"
 
 
-def hidden(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
+def without_keys(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
     """The value as JSON, with a mask for each key wherever it stands."""
     return _masked(to_json(value), app.keys.values())
 
 
-def hidden_text(text: str) -> str:
+def masked_text(text: str) -> str:
     """The text of an error, with a mask for each key that the environment has."""
     return str(_masked(text, secret_values(os.environ)))
 

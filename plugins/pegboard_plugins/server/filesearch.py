@@ -1,4 +1,4 @@
-"""What is searched for: names by nearness, lines by ripgrep, or by Python where it is missing."""
+"""Search in files: names by nearness, lines by ripgrep, or by Python where it is missing."""
 
 import asyncio
 import base64
@@ -22,7 +22,7 @@ LONGEST_LINE = 2000
 LONGEST_FILE_BYTES = 4 << 20
 LONGEST_OUTPUT_BYTES = 16 << 20
 OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
-"""What is no project's: processes with their keys, and files without end."""
+"""Folders of the system, which no search enters: processes with their keys, endless files."""
 
 
 def no_system(path: Path) -> Path:

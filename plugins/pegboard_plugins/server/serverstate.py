@@ -1,4 +1,4 @@
-"""What every route works with: the server's Apps and events, and the App that a request means."""
+"""The state that every route works with: the server's Apps, its events, a request's App."""
 
 import asyncio
 import logging
@@ -20,14 +20,14 @@ from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.terminals import Terminals
 
 DRAIN_S = 3.0
-"""What a stop gives to work that no client waits for."""
+"""How long a stop waits for work that no client waits for."""
 _log = logging.getLogger("pegboard.server")
 _Value = TypeVar("_Value")
 
 
 @dataclass(kw_only=True)
-class House:
-    """The server's state; `directory` is the one that requests mean that name none."""
+class ServerState:
+    """The server's state; `directory` is for requests that name none."""
 
     directory: Path
     pool: Pool
@@ -40,7 +40,7 @@ class House:
     asked_about: set[tuple[Path, str]] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
-        """A task that goes on when its client has gone; the house ends it."""
+        """A task that goes on when its client has gone; `aclose` ends it."""
         task = asyncio.create_task(work, name=name)
         self.work.add(task)
         task.add_done_callback(self._finished)
@@ -62,13 +62,13 @@ class House:
                 task.cancel()
 
 
-def house_of(connection: HTTPConnection) -> House:
+def state_of(connection: HTTPConnection) -> ServerState:
     """The server's state, as a dependency of a route."""
-    house: House = connection.app.state.house
-    return house
+    state: ServerState = connection.app.state.server
+    return state
 
 
-Served = Annotated[House, Depends(house_of)]
+Served = Annotated[ServerState, Depends(state_of)]
 
 
 def named_directory(connection: HTTPConnection) -> str:
@@ -83,11 +83,11 @@ def named_directory(connection: HTTPConnection) -> str:
     return named or ""
 
 
-def asked_directory(connection: HTTPConnection, house: House) -> Path:
+def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
     """The directory that a request means: the one that it names, or the server's own."""
     named = named_directory(connection)
     if not named:
-        return house.directory
+        return state.directory
     if "\0" in named:
         raise InvalidInputError("the name of a directory has a NUL in it")
     path = Path(named)
@@ -105,17 +105,17 @@ def _unquoted(header: str) -> str:
         return raw.decode("latin-1")
 
 
-async def app_of(connection: HTTPConnection, house: Served) -> App:
+async def app_of(connection: HTTPConnection, state: Served) -> App:
     """The App of the directory that a connection names, opened if it is not yet.
 
     :raises InvalidInputError: when it is not a directory.
     :raises PermissionDeniedError: when it is the system's.
     """
-    return await house.pool.app(asked_directory(connection, house))
+    return await state.pool.app(asked_directory(connection, state))
 
 
-async def _held(app: Annotated[App, Depends(app_of)], house: Served) -> AsyncIterator[App]:
-    with house.pool.held(app):
+async def _held(app: Annotated[App, Depends(app_of)], state: Served) -> AsyncIterator[App]:
+    with state.pool.held(app):
         yield app
 
 
@@ -126,7 +126,7 @@ Followed = Annotated[App, Depends(app_of)]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OpenSession:
     """A session, and the App that runs it: the one of the session's own directory."""
 
     app: App
@@ -144,16 +144,16 @@ async def session_of(app: App, session_id: str) -> Session:
     return session
 
 
-async def _place(sessionID: str, app: Here, house: Served) -> AsyncIterator[Place]:
+async def _place(sessionID: str, app: Here, state: Served) -> AsyncIterator[OpenSession]:
     session = await session_of(app, sessionID)
     directory = Path(session.directory)
     if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
-        app = await house.pool.app(directory)
-    with house.pool.held(app):
-        yield Place(app, session)
+        app = await state.pool.app(directory)
+    with state.pool.held(app):
+        yield OpenSession(app, session)
 
 
-AtSession = Annotated[Place, Depends(_place)]
+AtSession = Annotated[OpenSession, Depends(_place)]
 """The session that the path names; 404 when there is none in the project."""
 
 

@@ -1,4 +1,4 @@
-"""What differs from the last commit, as git tells it."""
+"""The differences from a commit, as git reports them."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Values as clients of the protocol know them, without what only Pegboard has."""
+"""Sessions, models and events in the protocol's form, without the fields that only Pegboard has."""
 
 from typing import Any
 
@@ -9,15 +9,13 @@ from pegboard.schema.message import AssistantMessage, Message, Turn
 from pegboard.schema.part import Part, StepFinishPart
 
 _OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel")
-
-
 _LONG_TOKENS = 200_000
 """The one step of a price that the protocol has a field for."""
 UNPRICED = b'"cost":null'
 """What stands in the JSON of an answer of which nobody knows the price."""
 
 
-def model_as_shown(model: dict[str, Any]) -> dict[str, Any]:
+def wire_model(model: dict[str, Any]) -> dict[str, Any]:
     """The model, in its JSON form, as clients of the protocol know it: 0 is what is not known."""
     known = {name: value for name, value in model.items() if name not in _OWN_FACTS}
     cost = model["cost"] or {}
@@ -33,12 +31,12 @@ def _price(cost: dict[str, Any]) -> dict[str, Any]:
     return {**told, "cache": {"read": 0, "write": 0, **cache}}
 
 
-def turn_as_shown(turn: Turn) -> Turn:
+def wire_turn(turn: Turn) -> Turn:
     """The message and its parts as clients know them."""
-    return replace(turn, info=as_shown(turn.info), parts=tuple(map(_part_as_shown, turn.parts)))
+    return replace(turn, info=wire_message(turn.info), parts=tuple(map(_wire_part, turn.parts)))
 
 
-def as_shown(message: Message) -> Message:
+def wire_message(message: Message) -> Message:
     """The message without Pegboard's own notes about it; 0 is a cost that is not known."""
     if not isinstance(message, AssistantMessage):
         return message
@@ -47,19 +45,19 @@ def as_shown(message: Message) -> Message:
     return replace(message, metadata=None, cost=message.cost or 0.0)
 
 
-def _part_as_shown(part: Part) -> Part:
+def _wire_part(part: Part) -> Part:
     if isinstance(part, StepFinishPart) and part.cost is None:
         return replace(part, cost=0.0)
     return part
 
 
-def event_as_shown(event: Event) -> Event:
+def wire_event(event: Event) -> Event:
     """The event as clients know it; the very same where there is no difference."""
     match event.properties:
         case MessageUpdated(info=info) as told:
-            shown = as_shown(info)
+            shown = wire_message(info)
             if shown is not info:
                 return replace(event, properties=replace(told, info=shown))
         case PartUpdated(part=StepFinishPart(cost=None) as part) as told:
-            return replace(event, properties=replace(told, part=_part_as_shown(part)))
+            return replace(event, properties=replace(told, part=_wire_part(part)))
     return event

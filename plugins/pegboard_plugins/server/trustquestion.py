@@ -1,4 +1,4 @@
-"""May this project's code run? Asked as a question of the session that is used first."""
+"""The trust question: may this project's code run? It is asked in the session used first."""
 
 import asyncio
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from pegboard import App, PegboardError
 from pegboard.kit import printable_name
 from pegboard.schema.question import Question, QuestionOption, QuestionRequest
 from pegboard.schema.wire import to_json
-from pegboard_plugins.server.house import House, Place
+from pegboard_plugins.server.serverstate import OpenSession, ServerState
 
 YES, NO = "Trust", "Do not trust"
 SHOWN_LETTERS = 4000
@@ -15,44 +15,44 @@ SHOWN_LETTERS = 4000
 LOOK_EVERY_S = 0.2
 
 
-def ask_once(house: House, place: Place) -> None:
+def ask_once(state: ServerState, opened: OpenSession) -> None:
     """Ask about the project's code, if it has any that nobody has decided about as it is now.
 
     The turn does not wait for the answer; until there is one, the code does not run.
     """
-    directory = place.app.workspace.directory
-    about = (directory, place.app.decision.key)
-    if place.app.untrusted and about not in house.asked_about:
-        house.asked_about.add(about)
-        house.start(_ask(house, place), f"trust {directory}")
+    directory = opened.app.workspace.directory
+    about = (directory, opened.app.decision.key)
+    if opened.app.untrusted and about not in state.asked_about:
+        state.asked_about.add(about)
+        state.start(_ask(state, opened), f"trust {directory}")
 
 
-async def _ask(house: House, place: Place) -> None:
-    app, directory = place.app, place.app.workspace.directory
+async def _ask(state: ServerState, opened: OpenSession) -> None:
+    app, directory = opened.app, opened.app.workspace.directory
     described = await asyncio.to_thread(lambda: "\n".join(_described(app)))
-    request = _request(house, place, described)
+    request = _request(state, opened, described)
     told = to_json(request)
-    house.feed.say("question.asked", told, directory=directory)
+    state.feed.say("question.asked", told, directory=directory)
     about = {"sessionID": request.session_id, "requestID": request.id}
     try:
-        # Without a limit: a person answers, and the house ends the wait.
+        # Without a limit: a person answers, and a stop of the server ends the wait.
         answers = await app.questions.wait(request)
     except PegboardError:
-        house.feed.say("question.rejected", about, directory=directory)
+        state.feed.say("question.rejected", about, directory=directory)
         return
-    house.feed.say("question.replied", {**about, "answers": answers}, directory=directory)
+    state.feed.say("question.replied", {**about, "answers": answers}, directory=directory)
     offered = [option.label for option in request.questions[0].options]
     if answers[0] == (YES,) and YES in offered:
-        await _reopen(house, app)
+        await _reopen(state, app)
 
 
-async def _reopen(house: House, app: App) -> None:
+async def _reopen(state: ServerState, app: App) -> None:
     """Open the App again with the project's code, once nothing runs in it."""
-    member = house.pool.member(app)
+    member = state.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)
-    house.pool.trust(app.workspace.directory, app.decision)
-    await house.pool.close(app.workspace.directory)
+    state.pool.trust(app.workspace.directory, app.decision)
+    await state.pool.close(app.workspace.directory)
 
 
 def _described(app: App) -> Iterator[str]:
@@ -74,7 +74,7 @@ def _described(app: App) -> Iterator[str]:
         yield printable_name(f"- {path}" + (f" ({'; '.join(notes)})" if notes else ""))
 
 
-def _request(house: House, place: Place, described: str) -> QuestionRequest:
+def _request(state: ServerState, opened: OpenSession, described: str) -> QuestionRequest:
     yes = QuestionOption(label=YES, description="It runs from the next prompt on.")
     no = QuestionOption(label=NO, description="It does not run.")
     is_whole = len(described) <= SHOWN_LETTERS
@@ -83,7 +83,7 @@ def _request(house: House, place: Place, described: str) -> QuestionRequest:
     else:
         described = f"{described[:SHOWN_LETTERS]} ..."
         end = (
-            f"That is not all of {len(place.app.untrusted)} files, and too much for a question:"
+            f"That is not all of {len(opened.app.untrusted)} files, and too much for a question:"
             " `pegboard trust allow` shows them whole, and takes the answer."
         )
     question = Question(
@@ -93,5 +93,5 @@ def _request(house: House, place: Place, described: str) -> QuestionRequest:
         custom=False,
     )
     return QuestionRequest(
-        id=house.feed.ids.new("question"), session_id=place.session.id, questions=(question,)
+        id=state.feed.ids.new("question"), session_id=opened.session.id, questions=(question,)
     )

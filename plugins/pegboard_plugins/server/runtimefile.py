@@ -11,15 +11,15 @@ from typing import Self
 import msgspec
 
 
-class Notice:
-    """A file that is locked as long as its server lives, so that a rest of one is known as such.
+class RuntimeFile:
+    """A file that is locked as long as its server lives; without the lock it is a dead server's.
 
-    `taken` is the file, open. On leaving the context the file is taken down.
+    `locked` is the open file. On leaving the context the file is removed.
     """
 
-    def __init__(self, path: Path, taken: int) -> None:
+    def __init__(self, path: Path, locked: int) -> None:
         self._path = path
-        self._file: int | None = taken
+        self._file: int | None = locked
 
     def __enter__(self) -> Self:
         return self
@@ -30,9 +30,9 @@ class Notice:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.take_down()
+        self.remove()
 
-    def take_down(self) -> None:
+    def remove(self) -> None:
         """Remove the file, unless it is another server's by now; nothing the second time."""
         if self._file is None:
             return
@@ -46,14 +46,14 @@ class Notice:
             self._file = None
 
 
-def put_up(path: Path, facts: Mapping[str, object]) -> Notice:
-    """The notice with these facts in the place of an older one; only its owner can read it.
+def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
+    """The file with these facts in the place of an older one; only its owner can read it.
 
-    Those of servers that were killed are taken away.
+    Files of servers that were killed are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for rest in path.parent.glob("server-*.json"):
-        _take_away(rest)
+        _remove_dead(rest)
     # With a name that nobody can guess, and the mode 0600.
     file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -64,10 +64,10 @@ def put_up(path: Path, facts: Mapping[str, object]) -> Notice:
         Path(name).unlink(missing_ok=True)
         os.close(file)
         raise
-    return Notice(path, file)
+    return RuntimeFile(path, file)
 
 
-def _take_away(rest: Path) -> None:
+def _remove_dead(rest: Path) -> None:
     """Remove a file that no server holds; a server's own is locked before it has its name."""
     try:
         file = os.open(rest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""What routes answer with: JSON of the protocol's values, and errors in the protocol's shape."""
+"""Responses of routes: JSON of the protocol's values, and errors in the protocol's shape."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from pegboard.errors import (
     SessionBusyError,
 )
 from pegboard.schema.wire import encode
-from pegboard_plugins.server.hiding import hidden_text
+from pegboard_plugins.server.keymask import masked_text
 
 JSON = "application/json"
 SHORT_BYTES = 1 << 16
@@ -77,7 +77,7 @@ def problem(status: int, name: str, message: str, **facts: object) -> Response:
 
 def failure(error: PegboardError) -> Response:
     """The answer that tells of an error."""
-    message = hidden_text(str(error))
+    message = masked_text(str(error))
     if isinstance(error, NotFoundError) and error.kind in _TAGGED:
         tag, place = _TAGGED[error.kind]
         return _tagged(404, tag, message, {place: error.name}, name="NotFoundError")

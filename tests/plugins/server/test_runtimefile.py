@@ -9,7 +9,7 @@ import pytest
 from pegboard_client.runtime import running
 
 import forks
-from pegboard_plugins.server.notice import put_up
+from pegboard_plugins.server.runtimefile import write_runtime_file
 from served import make_project, served
 
 FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "directory": "/one", "token": "t"}
@@ -18,18 +18,18 @@ FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "directory": "/one", "token": "t
 def test_a_server_is_told_of_as_long_as_it_lives(tmp_path: Path) -> None:
     path = tmp_path / "state" / "server-1.json"
 
-    with put_up(path, FACTS) as notice:
+    with write_runtime_file(path, FACTS) as file:
         assert [each.token for each in running(path.parent)] == ["t"]
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        notice.take_down()
+        file.remove()
         assert list(path.parent.iterdir()) == []
 
 
 def test_a_server_leaves_the_file_of_the_one_after_it(tmp_path: Path) -> None:
     path = tmp_path / "server-1.json"
 
-    with put_up(path, FACTS):
-        after = put_up(path, {**FACTS, "token": "u"})
+    with write_runtime_file(path, FACTS):
+        after = write_runtime_file(path, {**FACTS, "token": "u"})
     with after:
         assert [each.token for each in running(tmp_path)] == ["u"]
 
@@ -45,7 +45,7 @@ def test_what_stands_in_the_place_is_replaced_and_not_followed(tmp_path: Path, k
     else:
         path.symlink_to(other)
 
-    with put_up(path, FACTS):
+    with write_runtime_file(path, FACTS):
         assert not path.is_symlink()
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
         assert not other.exists() or other.read_text() == "mine"
@@ -53,7 +53,10 @@ def test_what_stands_in_the_place_is_replaced_and_not_followed(tmp_path: Path, k
 
 def test_what_a_killed_server_left_is_taken_away(tmp_path: Path) -> None:
     (tmp_path / "server-1.json").write_text("{}")
-    with put_up(tmp_path / "server-2.json", FACTS), put_up(tmp_path / "server-3.json", FACTS):
+    with (
+        write_runtime_file(tmp_path / "server-2.json", FACTS),
+        write_runtime_file(tmp_path / "server-3.json", FACTS),
+    ):
         names = {each.name for each in tmp_path.iterdir()}
 
     assert names == {"server-2.json", "server-3.json"}
