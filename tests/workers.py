@@ -43,7 +43,7 @@ LONG_S = {
     "timed": 100,
     "plugins/cli/test_commands.py": 10,
     "plugins/cli/test_explain.py": 15,
-    "plugins/cli/test_keeping.py": 12,
+    "plugins/cli/test_sessioncommands.py": 12,
     "plugins/cli/test_run.py": 10,
     "plugins/cli/test_run_attach.py": 12,
     "plugins/cli/test_terminal.py": 10,

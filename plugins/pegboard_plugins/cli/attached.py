@@ -26,7 +26,7 @@ from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.engine import QUEUED_EVENTS, Prompt
+from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,8 +47,8 @@ _ABORTED = "MessageAbortedError"
 @asynccontextmanager
 async def attached(
     url: str, directory: Path, password: str | None
-) -> AsyncIterator["AttachedEngine"]:
-    """The `Engine` that a server is for a directory; it hears events as long as it is open.
+) -> AsyncIterator["AttachedBackend"]:
+    """The `Backend` that a server is for a directory; it hears events as long as it is open.
 
     :raises ServerError: when no server answers, or it does not let us in.
     """
@@ -56,16 +56,16 @@ async def attached(
         AsyncClient.discover(directory, url=url, password=password) as client,
         client.events() as events,
     ):
-        engine = AttachedEngine(client)
-        hearing = engine.hear_all(events)
+        backend = AttachedBackend(client)
+        hearing = backend.hear_all(events)
         try:
-            yield engine
+            yield backend
         finally:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)
 
 
-class AttachedEngine:
+class AttachedBackend:
     """One project of a server, and one prompt at a time."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -137,7 +137,7 @@ class AttachedEngine:
         """The server's events of this project."""
         return self._bus.subscribe(limit=QUEUED_EVENTS)
 
-    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+    async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer; a connection that breaks off is taken up again.
 
         :raises AbortedError: when the turn was stopped before there was an answer.
@@ -262,7 +262,7 @@ class AttachedEngine:
                 told = PartUpdated(session_id=session_id, part=part, time=turn.info.time.created)
                 self._tell(Event(properties=told))
 
-    async def _answered(self, session_id: str, prompt: Prompt) -> Turn:
+    async def _answered(self, session_id: str, prompt: PromptRequest) -> Turn:
         try:
             return await self._posted(session_id, prompt)
         except ServerUnreachableError as error:
@@ -272,7 +272,7 @@ class AttachedEngine:
                 raise AbortedError(error.message) from error
             raise
 
-    async def _posted(self, session_id: str, prompt: Prompt) -> Turn:
+    async def _posted(self, session_id: str, prompt: PromptRequest) -> Turn:
         agent, model, command = prompt.agent, prompt.model, prompt.command
         if command is None:
             return await self._client.prompt(

@@ -8,7 +8,7 @@ import click
 
 from pegboard.cli import Group, without_passwords
 from pegboard.embedding import run_async
-from pegboard_plugins.cli import settings
+from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.jsontext import as_json
 
 BUILT_IN = "built-in"
@@ -24,7 +24,7 @@ def config() -> None:
     """Show the configuration, and change it key by key."""
 
 
-for each in settings.COMMANDS:
+for each in configkeys.COMMANDS:
     config.add_command(each)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
-    from pegboard_plugins.cli.spent import AgentCost
+    from pegboard_plugins.cli.agentcosts import AgentCost
 
 UNKNOWN = "unknown"
 
@@ -28,7 +28,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
 
     The sessions of subagents are counted in. A model whose price is not known costs "unknown".
     """
-    from pegboard_plugins.cli.spent import by_agent
+    from pegboard_plugins.cli.agentcosts import by_agent
 
     session, answers = run_async(_paid(directory, session_id))
     costs = by_agent(session, answers)

@@ -61,8 +61,8 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
     from pegboard.cli import Exit, complain
     from pegboard.schema.prompt import TextInput
-    from pegboard_plugins.cli.engine import Prompt
-    from pegboard_plugins.cli.local import LocalEngine
+    from pegboard_plugins.cli.backend import PromptRequest
+    from pegboard_plugins.cli.local import LocalBackend
     from pegboard_plugins.cli.render import Line
     from pegboard_plugins.cli.screen import open_screen
     from pegboard_plugins.cli.tally import Tally
@@ -77,8 +77,8 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
         session = await app.create_session(title="Demo")
         tally, view = Tally(session.id), TextView(screen)
         view.begin(tally, project)
-        prompt = Prompt(parts=(TextInput(text=PROMPT),), model=model)
-        result = await take_turn(LocalEngine(app), prompt, view, tally)
+        prompt = PromptRequest(parts=(TextInput(text=PROMPT),), model=model)
+        result = await take_turn(LocalBackend(app), prompt, view, tally)
         view.end(result)
     if result.error:
         complain(result.error)

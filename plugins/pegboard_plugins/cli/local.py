@@ -11,15 +11,15 @@ from pegboard.schema.part import ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.engine import QUEUED_EVENTS, Prompt
+from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest
 from pegboard_plugins.cli.opening import find_session, warnings_of
 
 if TYPE_CHECKING:
     from pegboard import App
 
 
-class LocalEngine:
-    """The `Engine` that an open App is; it closes nothing."""
+class LocalBackend:
+    """The `Backend` that an open App is; it closes nothing."""
 
     def __init__(self, app: "App") -> None:
         self._app = app
@@ -75,7 +75,7 @@ class LocalEngine:
         """The App's events."""
         return self._app.subscribe(limit=QUEUED_EVENTS)
 
-    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+    async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer."""
         from pegboard.embedding import CommandOrder
 

@@ -21,9 +21,9 @@ from pegboard.schema.config import SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.asking import Asker, refuse
-from pegboard_plugins.cli.engine import Engine, Prompt, SlashCommand
-from pegboard_plugins.cli.local import LocalEngine
+from pegboard_plugins.cli.backend import Backend, PromptRequest, SlashCommand
+from pegboard_plugins.cli.dialogs import Asker, refuse
+from pegboard_plugins.cli.local import LocalBackend
 from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
 from pegboard_plugins.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard_plugins.cli.tally import Tally
@@ -233,44 +233,46 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     parts = parts_of(options.message.text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
     told: list[PluginFailed] = []
-    engine: Engine | None = None
+    backend: Backend | None = None
     try:
-        async with _opened(options, asks=asks) as engine:
-            ask = Asker(engine, screen, sys.stdin).ask if asks else partial(refuse, engine)
-            return await _turn(engine, options, parts, view, ask, told)
+        async with _opened(options, asks=asks) as backend:
+            ask = Asker(backend, screen, sys.stdin).ask if asks else partial(refuse, backend)
+            return await _turn(backend, options, parts, view, ask, told)
     finally:
-        for failure in engine.failures if engine is not None else ():
+        for failure in backend.failures if backend is not None else ():
             if failure not in told:
                 told.append(failure)
                 view.show(Event(properties=failure))
 
 
 async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
-    engine: Engine,
+    backend: Backend,
     options: Options,
     parts: Sequence[PartInput],
     view: View,
     ask: Ask,
     told: list[PluginFailed],
 ) -> Result:
-    told += engine.failures
-    for warning in await _warnings(engine, options):
+    told += backend.failures
+    for warning in await _warnings(backend, options):
         view.warn(warning)
-    session = await _session(engine, options)
+    session = await _session(backend, options)
     tally = Tally(session.id, told)
     view.begin(tally, options.directory)
-    prompt = await _prompt(engine, options, parts)
+    prompt = await _prompt(backend, options, parts)
     try:
-        result = await take_turn(engine, prompt, view, tally, ask)
-        return msgspec.structs.replace(result, sandbox=engine.sandbox, hosts=engine.hosts)
+        result = await take_turn(backend, prompt, view, tally, ask)
+        return msgspec.structs.replace(result, sandbox=backend.sandbox, hosts=backend.hosts)
     except (ModelNotFoundError, NotFoundError, ServerError) as error:
-        kept = await _kept(engine, session.id, options.attach, error)
+        kept = await _kept(backend, session.id, options.attach, error)
         code = exit_of(error.exit_code)
-        return Result(exit=code, error=f"{error}{kept}", sandbox=engine.sandbox, hosts=engine.hosts)
+        return Result(
+            exit=code, error=f"{error}{kept}", sandbox=backend.sandbox, hosts=backend.hosts
+        )
 
 
 @asynccontextmanager
-async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
+async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
     """The server to attach to, or an App of this process; `asks`: somebody is there to be asked."""
     if options.attach is not None:
         try:
@@ -279,8 +281,8 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
             way = "install the client: pip install 'pegboard[client]'"
             raise InvalidInputError(f"--attach needs {error.name}; {way}") from error
 
-        async with attached(options.attach, options.directory, options.password) as engine:
-            yield engine
+        async with attached(options.attach, options.directory, options.password) as backend:
+            yield backend
         return
     from pegboard import App, AppOptions
 
@@ -292,7 +294,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Engine]:
             sys.stderr.write(AUTO)
         if app.policy.sandbox:
             sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
-        yield LocalEngine(app)
+        yield LocalBackend(app)
 
 
 def _check_tape(app: "App", options: Options) -> None:
@@ -316,30 +318,30 @@ def _config(options: Options) -> dict[str, object]:
     return said
 
 
-async def _warnings(engine: Engine, options: Options) -> Sequence[str]:
+async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
     """What is to be shown: to a program all, to a person what they have not read today."""
-    if options.style == "json" or not engine.warnings:
-        return engine.warnings
+    if options.style == "json" or not backend.warnings:
+        return backend.warnings
     from pegboard_plugins.cli.warnings import unread  # most runs have no warnings
 
     return await asyncio.to_thread(
         unread,
-        engine.warnings,
+        backend.warnings,
         project_id=str(options.directory.absolute()),
         state=Places.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
     )
 
 
-async def _prompt(engine: Engine, options: Options, parts: Sequence[PartInput]) -> Prompt:
+async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:
     """The message as a prompt, or as the slash command that it is."""
     message = options.message
-    found = message.command(await engine.commands(), untrusted=engine.untrusted)
+    found = message.command(await backend.commands(), untrusted=backend.untrusted)
     command = None
     if found is not None:
         name, arguments = found
         command = SlashCommand(name=name, arguments=arguments, is_typed=message.is_typed)
-    return Prompt(
+    return PromptRequest(
         parts=parts,
         typed=message.typed,
         command=command,
@@ -349,20 +351,20 @@ async def _prompt(engine: Engine, options: Options, parts: Sequence[PartInput]) 
     )
 
 
-async def _session(engine: Engine, options: Options) -> Session:
+async def _session(backend: Backend, options: Options) -> Session:
     if options.session_id:
-        return await engine.session(options.session_id)
+        return await backend.session(options.session_id)
     if not options.continued:
-        return await engine.create(title=options.title, agent=options.agent)
-    newest = await engine.newest()
+        return await backend.create(title=options.title, agent=options.agent)
+    newest = await backend.newest()
     if newest is None:
         raise InvalidInputError("there is no session to continue in this project")
     return newest
 
 
-async def _kept(engine: Engine, session_id: str, attach: str | None, error: PegboardError) -> str:
+async def _kept(backend: Backend, session_id: str, attach: str | None, error: PegboardError) -> str:
     """Where the prompt is, if it was stored before its model or agent turned out to be unknown."""
-    if isinstance(error, ServerUnreachableError) or not await engine.is_begun(session_id):
+    if isinstance(error, ServerUnreachableError) or not await backend.is_begun(session_id):
         return ""
     place = f"--attach {attach} " if attach else ""
     text = str(error)  # all that a server's error has

@@ -8,7 +8,7 @@ import click
 
 from pegboard.cli import Group
 from pegboard.embedding import run_async
-from pegboard_plugins.cli import care, costs, keeping, undoing
+from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def session() -> None:
     """List, show and keep the conversations of this project."""
 
 
-for each in (*keeping.COMMANDS, *undoing.COMMANDS, *care.COMMANDS, costs.cost):
+for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS, costs.cost):
     session.add_command(each)
 
 

@@ -250,12 +250,12 @@ async def _answered(app: "App") -> None:
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked
-    from pegboard_plugins.cli.asking import Asker
-    from pegboard_plugins.cli.local import LocalEngine
+    from pegboard_plugins.cli.dialogs import Asker
+    from pegboard_plugins.cli.local import LocalBackend
     from pegboard_plugins.cli.screen import open_screen
 
     screen = open_screen(sys.stderr, sys.stderr, environ)
-    asker = Asker(LocalEngine(app), screen, sys.stdin)
+    asker = Asker(LocalBackend(app), screen, sys.stdin)
     async with app.subscribe() as events:
         async for event in events:
             if isinstance(asked := event.properties, PermissionAsked | QuestionAsked):

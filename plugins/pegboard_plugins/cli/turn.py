@@ -17,7 +17,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.question import QuestionRequest
-from pegboard_plugins.cli.engine import Engine, Prompt
+from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.replies import Replies
 from pegboard_plugins.cli.tally import Tally
@@ -44,8 +44,8 @@ Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None
 class Stop:
     """Ends a turn early, for one reason: the first that comes."""
 
-    def __init__(self, engine: Engine, session_id: str) -> None:
-        self._engine = engine
+    def __init__(self, backend: Backend, session_id: str) -> None:
+        self._backend = backend
         self._session_id = session_id
         self._stopping: asyncio.Task[None] | None = None
         self.prompting: asyncio.Task[Turn] | None = None
@@ -62,7 +62,7 @@ class Stop:
         self._stopping = asyncio.create_task(self._abort())
 
     async def _abort(self) -> None:
-        if not await self._engine.abort(self._session_id) and self.prompting:
+        if not await self._backend.abort(self._session_id) and self.prompting:
             self.prompting.cancel()
 
     async def done(self) -> None:
@@ -105,26 +105,26 @@ def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
 
 
 async def take_turn(
-    engine: Engine, prompt: Prompt, view: View, tally: Tally, ask: Ask | None = None
+    backend: Backend, prompt: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
 ) -> Result:
     """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
 
     :raises PegboardError: when the prompt could not be run at all.
     """
-    stop = Stop(engine, tally.session_id)
-    subscription = engine.subscribe()
-    prompting = asyncio.create_task(engine.prompt(tally.session_id, prompt))
+    stop = Stop(backend, tally.session_id)
+    subscription = backend.subscribe()
+    prompting = asyncio.create_task(backend.prompt(tally.session_id, prompt))
     stop.prompting = prompting
-    replies, answers = Replies(), engine.subscribe()
+    replies, answers = Replies(), backend.subscribe()
     hearing = asyncio.create_task(replies.hear(answers))
     asking = _Asking(ask, prompting, replies) if ask else None
-    drawing = _Drawing(engine, view)
+    drawing = _Drawing(backend, view)
     watching = asyncio.create_task(_watch(subscription, drawing, tally, asking))
     with _stopped_by(stop, prompt.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not prompting.done():
-                await engine.abort(tally.session_id)
+                await backend.abort(tally.session_id)
             subscription.close()
             await watching
             turn = await prompting
@@ -163,8 +163,8 @@ class _Asking:
 class _Drawing:
     """Shows events, each call that has ended by its block."""
 
-    def __init__(self, engine: Engine, view: View) -> None:
-        self._engine = engine
+    def __init__(self, backend: Backend, view: View) -> None:
+        self._backend = backend
         self.view = view
 
     async def show(self, event: Event) -> None:
@@ -172,7 +172,7 @@ class _Drawing:
         match event.properties:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:
-                    block = await self._engine.block(part, self.view.width)
+                    block = await self._backend.block(part, self.view.width)
                     self.view.drawn(part.id, block)
             case _:
                 pass

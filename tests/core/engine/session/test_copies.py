@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import App
 from pegboard.schema.message import UserMessage
-from pegboard_plugins.cli.conversations import exported, imported
+from pegboard_plugins.cli.sessionfile import exported, imported
 from written import ask, full_repository, played, shell, state, written
 
 OLD_S = 2 * 3600.0

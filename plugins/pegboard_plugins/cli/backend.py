@@ -26,7 +26,7 @@ class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
     is_typed: bool
 
 
-class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, of whom, and for how many seconds at most.
 
     In `typed`, the person's own words, `@name` means a file or an agent.
@@ -40,7 +40,7 @@ class Prompt(msgspec.Struct, frozen=True, kw_only=True):
     limit_s: float | None = None
 
 
-class Engine(Protocol):
+class Backend(Protocol):
     """The sessions of one project, and what runs in them.
 
     Everything raises a `PegboardError` when it cannot be done.
@@ -95,7 +95,7 @@ class Engine(Protocol):
         """The events from here on, at most `QUEUED_EVENTS` of them queued."""
         ...
 
-    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+    async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
         """The last answer, once the prompt is answered and its events are told."""
         ...
 

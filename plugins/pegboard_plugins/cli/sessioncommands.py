@@ -141,8 +141,8 @@ def _write_private(file: Path, content: bytes) -> None:
 
 async def _exported(directory: Path, session_id: str | None) -> bytes:
     from pegboard import App
-    from pegboard_plugins.cli.conversations import exported
     from pegboard_plugins.cli.opening import find_session
+    from pegboard_plugins.cli.sessionfile import exported
 
     async with await App.open(directory) as app:
         session = await find_session(app, session_id)
@@ -163,7 +163,7 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 async def _imported(directory: Path, file: BinaryIO) -> "Session":
     from pegboard import App
-    from pegboard_plugins.cli.conversations import LINE_LIMIT_BYTES, imported
+    from pegboard_plugins.cli.sessionfile import LINE_LIMIT_BYTES, imported
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with await App.open(directory) as app:

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.schema.question import Question, QuestionOption
-from pegboard_plugins.cli.asking import Typed, read_answer, read_reply
+from pegboard_plugins.cli.dialogs import Typed, read_answer, read_reply
 from pegboard_plugins.cli.render import question_lines
 
 COLOURS = (QuestionOption(label="Red", description="like fire"), QuestionOption(label="Blue"))

@@ -12,7 +12,7 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
-from pegboard_plugins.cli.engine import Engine
+from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.render import always_line, question_lines, request_lines
 from pegboard_plugins.cli.screen import Screen
 
@@ -91,20 +91,20 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
     return tuple(question.options[place].label for place in places)
 
 
-async def refuse(engine: Engine, request: PermissionRequest | QuestionRequest) -> None:
+async def refuse(backend: Backend, request: PermissionRequest | QuestionRequest) -> None:
     """Say no where nobody is there to be asked; an App of one's own then asks nothing at all."""
     with suppress(NotFoundError):
         if isinstance(request, PermissionRequest):
-            await engine.reply(request.id, "reject", NOBODY)
+            await backend.reply(request.id, "reject", NOBODY)
         elif request.tool is not None:  # what a server asks by itself holds nobody up
-            await engine.reject_question(request.id)
+            await backend.reject_question(request.id)
 
 
 class Asker:
     """Asks the person at the terminal, one request after the other, without a time limit."""
 
-    def __init__(self, engine: Engine, screen: Screen, terminal: TextIO) -> None:
-        self._engine = engine
+    def __init__(self, backend: Backend, screen: Screen, terminal: TextIO) -> None:
+        self._backend = backend
         self._screen = screen
         self._terminal = terminal
 
@@ -128,9 +128,9 @@ class Asker:
         question = QUESTION_ONCE if once else QUESTION
         typed = await self._typed(question, partial(read_reply, once=once))
         if typed.reply == "always":
-            await self._engine.approve(request.id, typed.scope, agent_only=typed.agent_only)
+            await self._backend.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:
-            await self._engine.reply(request.id, typed.reply, typed.message)
+            await self._backend.reply(request.id, typed.reply, typed.message)
 
     async def _questions(self, request: QuestionRequest) -> None:
         answers = []
@@ -140,9 +140,9 @@ class Asker:
             prompt = SEVERAL_NUMBERS if question.multiple else ONE_NUMBER
             answers.append(await self._typed(prompt, partial(read_answer, question=question)))
         if any(answers):
-            await self._engine.answer(request.id, answers)
+            await self._backend.answer(request.id, answers)
         else:
-            await self._engine.reject_question(request.id)
+            await self._backend.reject_question(request.id)
 
     async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
         """What the first line means that means something."""

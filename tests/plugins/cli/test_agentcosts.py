@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.session import Session, SessionTime, Tokens
-from pegboard_plugins.cli.spent import OTHER, by_agent
+from pegboard_plugins.cli.agentcosts import OTHER, by_agent
 
 
 def answer(agent: str, cost: float) -> AssistantMessage:

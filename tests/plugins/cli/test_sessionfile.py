@@ -11,7 +11,7 @@ from pegboard import App, InvalidInputError
 from pegboard.contract.changes import PutPart
 from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
-from pegboard_plugins.cli.conversations import exported, imported
+from pegboard_plugins.cli.sessionfile import exported, imported
 from played import Played, opened, text
 
 
