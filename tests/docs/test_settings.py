@@ -81,9 +81,10 @@ async def tools() -> dict[str, Tool]:
         }
     )
     found = [tool for module in PLAIN for tool in await module.register_tools()]
-    for module in (batch, list, multiedit, plan, webfetch):
+    for module in (batch, list, multiedit, plan):
         found += await module.register_tools(on)
-    found += await tools_of(websearch, config=on)
+    for module in (webfetch, websearch):
+        found += await tools_of(module, config=on)
     found += [apply_patch.apply_patch, lsp.lsp, question.question, skill.skill]
     return {tool.id: tool for tool in found}
 

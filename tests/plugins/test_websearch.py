@@ -19,6 +19,7 @@ from pegboard_plugins.websearch import (
 )
 from played import Played, calls, opened, text
 from played import call as played_call
+from plugin_handles import handle
 from tool_context import Context, call
 from web_server import page, serving
 
@@ -38,12 +39,12 @@ def configured(**options):
 
 async def tools(web, **options):
     config = configured(url=web.url(""), **options)
-    return await tools_over(config, *await register_search_backends(config))
+    return await tools_over(config, *await register_search_backends(handle(websearch, config)))
 
 
 async def tools_over(config, *backends):
     async with Registered(Functions(register_search_backends=lambda: backends)) as asked:
-        return offered(await register_tools(config, asked.hooks))
+        return offered(await register_tools(config, asked.hooks, handle(websearch, config)))
 
 
 def offered(tools):
@@ -92,7 +93,7 @@ class Replies(dict[str, Any]):
 
 
 async def test_without_a_backend_there_are_no_tools():
-    assert await register_search_backends(Config()) == []
+    assert await register_search_backends(handle(websearch)) == []
     assert await tools_over(Config()) == {}
 
 
@@ -102,7 +103,7 @@ async def test_who_wants_tools_without_a_backend_is_told_what_is_missing():
     with pytest.raises(InvalidInputError, match=r"no search backend 'other'.*registered: known"):
         await tools_over(configured(backend="other"), Known())
     with pytest.raises(InvalidInputError, match="not the http"):
-        await register_search_backends(configured(url="searx"))
+        await register_search_backends(handle(websearch, configured(url="searx")))
 
 
 async def test_the_newest_backend_acts_unless_another_is_named(tmp_path):

@@ -173,9 +173,14 @@ def _from_file(
 
 
 def _embedded(plugin: object) -> Candidate:
-    named = getattr(plugin, "__name__", None)
-    name = named if isinstance(named, str) else type(plugin).__name__
+    name = embedded_name(plugin)
     return Candidate(name=name, origin="embedded", location="", load=lambda: plugin)
+
+
+def embedded_name(plugin: object) -> str:
+    """The name of a plugin that is nothing but an object: its own, or its type's."""
+    named = getattr(plugin, "__name__", None)
+    return named if isinstance(named, str) else type(plugin).__name__
 
 
 def allowed(candidate: Candidate, config: Config, env: Mapping[str, str]) -> Candidate:

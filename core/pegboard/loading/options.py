@@ -3,12 +3,13 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from pegboard.contract.values import field_names
 from pegboard.kit.suggestions import nearest_names
+from pegboard.loading.discovery import LoadFailure, attempt
 
 DECLARED = "options"
 """The attribute of a plugin that declares the class of its options."""
@@ -21,6 +22,25 @@ class Flaw(msgspec.Struct, frozen=True):
     text: str
 
 
+class Judged(NamedTuple):
+    """The options as the class that the plugin declares, and what is wrong with them.
+
+    Where something is wrong, `value` has no use.
+    """
+
+    model: type | None
+    value: object
+    flaws: tuple[Flaw, ...]
+
+
+def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
+    """The options of a plugin whose settings are this table; its own code may fail in it."""
+    found = attempt(lambda: _judged(declared(plugin), table))
+    if isinstance(found, LoadFailure):
+        return Judged(None, None, (Flaw("", found.text),))
+    return found
+
+
 def declared(plugin: object) -> type | None:
     """The class of the plugin's options, None where it declares none."""
     model = getattr(plugin, DECLARED, None)
@@ -30,15 +50,14 @@ def declared(plugin: object) -> type | None:
     return model if is_model or _is_pydantic(model) else None
 
 
-def judged(model: type | None, table: Mapping[str, Any]) -> tuple[object, tuple[Flaw, ...]]:
-    """The options as the declared class, and what is wrong with them; then they have no use."""
+def _judged(model: type | None, table: Mapping[str, Any]) -> Judged:
     if model is None:
-        return MappingProxyType(table), ()
+        return Judged(None, MappingProxyType(table), ())
     unknown = tuple(_unknown(model, table))
     known = {name: value for name, value in table.items() if name in names_of(model)}
     make = _with_pydantic if _is_pydantic(model) else _with_msgspec
     options, flaws = make(model, known)
-    return options, (*unknown, *flaws)
+    return Judged(model, options, (*unknown, *flaws))
 
 
 def names_of(model: type) -> tuple[str, ...]:

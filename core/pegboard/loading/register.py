@@ -17,10 +17,10 @@ from pegboard.hooks.callers import Hooks
 from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
-from pegboard.loading.discovery import LoadFailure, attempt, entry_points
+from pegboard.loading.discovery import LoadFailure, entry_points
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.imports import Imports
-from pegboard.loading.options import declared, judged
+from pegboard.loading.options import Flaw, options_of
 from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, marked
 from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
@@ -327,17 +327,21 @@ def _judge(
     """Give the plugin its options; one whose options are wrong is left out."""
     name = loaded.candidate.table
     said = config.plugins.get(name)
-    table = said.options if said else {}
-    place = f"plugins.{name}.options"
-    found = attempt(lambda: judged(declared(loaded.plugin), table))
-    if isinstance(found, LoadFailure):
-        _fail(loaded, "options", f"{locate(place)}: {found.text}", registry, found.traceback)
-        return
-    loaded.model = declared(loaded.plugin)
-    loaded.handle.options, flaws = found
+    loaded.model, loaded.handle.options, flaws = options_of(
+        loaded.plugin, said.options if said else {}
+    )
+    if loaded.plugin is not None and loaded.model is None and said and said.options:
+        flaws = flaws or _unheard(loaded, said.options)
     for flaw in flaws:
-        key = ".".join(filter(None, (place, flaw.key)))
+        key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
         _fail(loaded, "options", f"{locate(key)}: {flaw.text}", registry)
+
+
+def _unheard(loaded: _Loaded, table: Mapping[str, object]) -> tuple[Flaw, ...]:
+    """Options that nobody looks at: each of our own plugins that has options declares them."""
+    if loaded.candidate.origin != "builtin":
+        return ()
+    return tuple(Flaw(name, "unknown option; this plugin has none") for name in table)
 
 
 def _tables_of_none(

@@ -9,11 +9,10 @@ from typing import Any
 
 from pegboard.contract.tools import Tool, checked_id
 from pegboard.errors import InvalidInputError, SignatureError, ToolError
-from pegboard.hooks.callers import Hooks
-from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing.finding import Finding
+from pegboard.testing.loneplugin import lone_plugin
 from pegboard.testing.samples import fits, samples
 
 # Anthropic's rule for the names of a tool's arguments, the narrowest of those we know.
@@ -24,32 +23,29 @@ _UNKNOWN = "no_argument_of_this_name"
 async def tools_of(plugin: object, *, config: Config | None = None) -> tuple[Tool, ...]:
     """The tools that a plugin registers, or that a module of tools has.
 
-    `config` is what `register_tools` is given where it asks for it; the hooks that it brings are
-    asked of the plugin itself.
+    `config` is what `register_tools` is given where it asks for it, and has the plugin's options;
+    the hooks that it brings are asked of the plugin itself.
+
+    :raises AssertionError: when the options do not fit, or such a hook fails.
     """
-    config = config or Config()
     register = getattr(plugin, "register_tools", None)
     if register is None:
         values = vars(plugin).values() if isinstance(plugin, ModuleType) else ()
         return tuple(value for value in values if isinstance(value, Tool))
     wanted = inspect.signature(register).parameters
-    given: dict[str, object] = {"config": config}
-    if "hooks" in wanted:
-        given["hooks"] = _own_hooks(plugin, config)
-    return await _answer(register, **{name: given[name] for name in given if name in wanted})
+    async with lone_plugin(plugin, config) as alone:
+        if alone.options:
+            raise AssertionError("; ".join(alone.options))
+        given = {
+            "config": config or Config(),
+            "hooks": alone.hooks(_fail),
+            "plugin": alone.handle,
+        }
+        return await _answer(register, **{name: given[name] for name in given if name in wanted})
 
 
-def _own_hooks(plugin: object, config: Config) -> Hooks:
-    """Callers of the plugin's own hooks; what goes wrong in them is raised."""
-    registrant = Registrant(key="tested", name="tested", origin="embedded", plugin=plugin)
-    registry = Registry(config)
-    registry.bring(registrant)
-    registry.add(registrant)
-
-    def fail(failure: PluginFailed) -> None:
-        raise AssertionError(failure.message)
-
-    return Hooks(registry.implementations(), on_failure=fail)
+def _fail(failure: PluginFailed) -> None:
+    raise AssertionError(failure.message)
 
 
 async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, ...]:

@@ -24,7 +24,6 @@ from pegboard.testing.scriptedmodel import MODEL
 from pegboard.workspace import Workspace
 
 _AGENT = Agent(name="tester", mode="primary", permission=(), options={})
-_FOLDERS = ("config", "data", "state", "cache")
 _TEXTS = ("hello", "", "a `b` [c](d) ünï\n\n```\nx\n```", "x" * 20_000)
 _CREATED_MS = 1_772_366_400_000
 """2026-03-01T12:00:00Z."""
@@ -90,11 +89,11 @@ def session_view(config: Config, project: Path) -> SessionView:
 
 
 def calls(
-    hook: str, *, config: Config, hooks: HookCalls, project: Path
+    hook: str, *, config: Config, hooks: HookCalls, project: Path, places: Places
 ) -> Iterator[Mapping[str, Any]]:
     """The arguments of calls of a hook of the core's, in a project; `hooks` calls the plugin's."""
     view = session_view(config, project)
-    alone = _without_a_session(config=config, hooks=hooks, project=project)
+    alone = _without_a_session(config=config, hooks=hooks, project=project, places=places)
     if hook in alone:
         yield from alone[hook]
     elif hook == "event":
@@ -104,12 +103,10 @@ def calls(
 
 
 def _without_a_session(
-    *, config: Config, hooks: HookCalls, project: Path
+    *, config: Config, hooks: HookCalls, project: Path, places: Places
 ) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     """For each hook that is called while the App opens, or for a model, what it is called with."""
-    folder = project.parent
     workspace = Workspace(directory=project, worktree=project, project_id="0", git_dir=None)
-    places = Places.of({}, **dict.fromkeys(_FOLDERS, folder))
     here = {"config": config, "workspace": workspace}
     return {
         "register_tools": [{"config": config, "hooks": hooks}],
@@ -117,7 +114,7 @@ def _without_a_session(
         "wrap_providers": [{"providers": {}, "keys": _NoKeys(), **here}],
         "register_permissions": [{}],
         "register_agents": [{"config": config}],
-        "register_commands": [{**here, "home": folder, "config_dir": folder}],
+        "register_commands": [{**here, "home": project.parent, "config_dir": places.config}],
         "register_snapshots": [{**here, "places": places, "env": {}}],
         "register_storage": [{}],
         "register_compactors": [{}],

@@ -9,19 +9,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 from pegboard.contract import hookspecs
 from pegboard.contract.marks import mark_of
-from pegboard.hooks.callers import Hooks
-from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import calls, specifications
+from pegboard.testing.loneplugin import LonePlugin, lone_plugin
 
 SLOW_S = 0.5
 """A call of a hook that takes so long is felt by whoever waits for the model."""
@@ -56,23 +53,17 @@ async def check_hooks(plugin: object, *, config: Config | None = None) -> tuple[
     called. A module is imported once more, in a process of its own that is looked at. `config`
     has the plugin's options.
     """
-    config = config or Config()
-    name = str(getattr(plugin, "__name__", type(plugin).__name__))
-    registry = Registry(config)
-    registrant = Registrant(key="p", name=name, origin="embedded", plugin=plugin)
-    registry.bring(registrant)
-    registry.add(registrant)
-    flaws = [each.text for each in registry.problems if each.kind != "refusal"]
-    found = [Finding(subject=name, rule="signature", text=each) for each in flaws]
-    found += [
-        Finding(subject=each, rule="unmarked", text="it is not marked with @hookimpl")
-        for each in unmarked_hooks(plugin)
-    ]
-    with TemporaryDirectory(prefix="pegboard-check-") as folder:
+    async with lone_plugin(plugin, config) as alone:
+        name = alone.name
+        found = [Finding(subject=name, rule="signature", text=each) for each in alone.flaws]
+        found += [Finding(subject=name, rule="options", text=each) for each in alone.options]
+        found += [
+            Finding(subject=each, rule="unmarked", text="it is not marked with @hookimpl")
+            for each in unmarked_hooks(plugin)
+        ]
         for hook, spec in specifications().items():
-            if any(not each.refusal for each in registry.implementations().get(hook, ())):
-                checked = _Hook(spec, registry, config, Path(folder) / "project")
-                found += await checked.findings()
+            if alone.has(hook) and not alone.options:
+                found += await _Hook(spec, alone, config or Config()).findings()
     if isinstance(plugin, ModuleType) and _can_be_imported(plugin):
         found += await broken(name, {"import": partial(_imports_quietly, plugin)})
     return tuple(found)
@@ -89,13 +80,11 @@ def unmarked_hooks(plugin: object) -> tuple[str, ...]:
 class _Hook:
     """One hook of the plugin, called alone."""
 
-    def __init__(
-        self, spec: Callable[..., Any], registry: Registry, config: Config, project: Path
-    ) -> None:
+    def __init__(self, spec: Callable[..., Any], alone: LonePlugin, config: Config) -> None:
         self._hook, self._spec, self._config = spec.__name__, spec, config
-        self._project = project
+        self._places = alone.places
         self._failures: list[PluginFailed] = []
-        self._hooks = Hooks(registry.implementations(), on_failure=self._failures.append)
+        self._hooks = alone.hooks(self._failures.append)
 
     async def findings(self) -> tuple[Finding, ...]:
         rules: dict[str, Rule] = {"answers": self._answers}
@@ -124,8 +113,15 @@ class _Hook:
             must(first == second, "two calls give two answers: providers cannot cache the request")
 
     def _calls(self) -> Iterator[Mapping[str, Any]]:
-        self._project.mkdir(exist_ok=True)
-        return calls(self._hook, config=self._config, hooks=self._hooks, project=self._project)
+        project = self._places.data.parent / "project"
+        project.mkdir(exist_ok=True)
+        return calls(
+            self._hook,
+            config=self._config,
+            hooks=self._hooks,
+            project=project,
+            places=self._places,
+        )
 
     async def _asked(self, arguments: Mapping[str, Any]) -> object:
         mark = mark_of(self._spec)

@@ -9,13 +9,12 @@ from typing import Any
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.hooks.callers import Hooks
-from pegboard.loading.registration import Registrant, Registry
 from pegboard.schema.config import Config
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.permission import PermissionRequest, Verdict
 from pegboard.testing.finding import BrokenRuleError, Finding, Rule, broken, must
 from pegboard.testing.hookcalls import session_view
+from pegboard.testing.loneplugin import LonePlugin, lone_plugin
 
 STALL_S = 0.25
 """So long may a policy hold up the event loop: each tool call of each session waits meanwhile."""
@@ -40,41 +39,36 @@ async def check_policy(
     It is asked about requests of many kinds, and about yours. `config` has the plugin's options.
     """
     asked = (*_requests(), *requests)
-    config = config or Config()
-    policy = _Policy(plugin, config)
-    if policy.problems:
-        text = "; ".join(policy.problems)
-        return (Finding(subject=policy.name, rule="signature", text=text),)
-    rules: dict[str, Rule] = {
-        "answers": partial(_answers, policy, asked),
-        "patterns": partial(_patterns, policy, asked),
-        "same": partial(_same, policy, asked),
-        "reason": partial(_reason, policy, asked),
-        "blocks": partial(_blocks, policy, asked),
-    }
-    try:
-        return await broken(policy.name, rules)
-    finally:
-        await policy.hooks.aclose()
+    async with lone_plugin(plugin, config) as alone:
+        for rule, flaws in (("options", alone.options), ("signature", _flaws(alone))):
+            if flaws:
+                return (Finding(subject=alone.name, rule=rule, text="; ".join(flaws)),)
+        policy = _Policy(alone, config or Config())
+        rules: dict[str, Rule] = {
+            "answers": partial(_answers, policy, asked),
+            "patterns": partial(_patterns, policy, asked),
+            "same": partial(_same, policy, asked),
+            "reason": partial(_reason, policy, asked),
+            "blocks": partial(_blocks, policy, asked),
+        }
+        try:
+            return await broken(alone.name, rules)
+        finally:
+            await policy.hooks.aclose()
+
+
+def _flaws(alone: LonePlugin) -> tuple[str, ...]:
+    name = hookspecs.permission_ask.__name__
+    return alone.flaws if alone.has(name) else (*alone.flaws, f"it has no hook {name}")
 
 
 class _Policy:
-    """The plugin, registered alone; `failures` is what went wrong since `ask` began."""
+    """The plugin as it is asked; `failures` is what went wrong since `ask` began."""
 
-    def __init__(self, plugin: object, config: Config) -> None:
-        self.name = str(getattr(plugin, "__name__", type(plugin).__name__))
+    def __init__(self, alone: LonePlugin, config: Config) -> None:
         self.view = session_view(config, Path("/project"))
-        registry = Registry(config)
-        registrant = Registrant(key="p", name=self.name, origin="embedded", plugin=plugin)
-        registry.bring(registrant)
-        registry.add(registrant)
-        self.problems = [each.text for each in registry.problems if each.kind != "refusal"]
         self.failures: list[PluginFailed] = []
-        implementations = registry.implementations()
-        name = hookspecs.permission_ask.__name__
-        if all(each.refusal for each in implementations.get(name, ())):
-            self.problems.append(f"it has no hook {name}")
-        self.hooks = Hooks(implementations, on_failure=self.failures.append)
+        self.hooks = alone.hooks(self.failures.append)
 
     async def ask(self, request: PermissionRequest) -> Verdict | None:
         """The plugin's verdict; what went wrong is a broken rule."""

@@ -10,23 +10,33 @@ and `passthrough` leaves everything as it is.
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
-from pegboard import InvalidInputError, Workspace, hookimpl
+import msgspec
+
+from pegboard import Plugin, Workspace, hookimpl
 from pegboard.providers import Keys, Provider
-from pegboard.schema.config import Config, PluginConfig
 
-MODES = ("record", "replay", "auto", "passthrough")
+Mode = Literal["record", "replay", "auto", "passthrough"]
+
+
+class Options(msgspec.Struct, frozen=True):
+    """`file` is the tape, below the project's folder unless it is absolute."""
+
+    file: str = ""
+    mode: Mode = "auto"
+
+
+options = Options
+"""What `plugins.cassette.options` can say."""
 
 
 @hookimpl
 async def wrap_providers(
-    providers: Mapping[str, Provider], config: Config, keys: Keys, workspace: Workspace
+    providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
     """The providers over the tape, if the configuration names a file for one."""
-    options = config.plugins.get("cassette", PluginConfig()).options
-    file, mode = options.get("file"), options.get("mode", "auto")
-    if mode not in MODES:
-        raise InvalidInputError(f"cassette: the mode is one of {', '.join(MODES)}, not {mode!r}")
+    file, mode = plugin.options.file, plugin.options.mode
     if not file or mode == "passthrough":
         return None
     from pegboard_plugins.cassette.canonical import Wording

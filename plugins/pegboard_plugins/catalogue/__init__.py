@@ -9,11 +9,23 @@ but by `pegboard models --refresh` and `--local`.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from pegboard import hookimpl
 from pegboard.embedding import Places
 
 if TYPE_CHECKING:
     from pegboard.schema.model import ModelFacts
+
+
+class Options(msgspec.Struct, frozen=True):
+    """`url` is where `pegboard models --refresh` gets the price list from, "" for litellm's."""
+
+    url: str = ""
+
+
+options = Options
+"""What `plugins.catalogue.options` can say."""
 
 
 @hookimpl

@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from types import ModuleType
 
+import msgspec
+
 from pegboard import hookimpl
 from pegboard.kit import Span, counted, walk_files
 from pegboard_plugins.chat import hookspecs
@@ -21,6 +23,16 @@ from pegboard_plugins.chat.additions import Theme as Theme
 
 COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000
+
+
+class Options(msgspec.Struct, frozen=True):
+    """`keys` gives what a key does, by its name, another key."""
+
+    keys: dict[str, str] = {}
+
+
+options = Options
+"""What `plugins.chat.options` can say."""
 
 
 @hookimpl

@@ -11,9 +11,8 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import Attachment, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
+from pegboard import Attachment, Plugin, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
 from pegboard.kit import is_public_address
-from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Page, Wish
 
 Format = Literal["markdown", "text", "html"]
@@ -200,8 +199,7 @@ options = Options
 
 
 @hookimpl
-async def register_tools(config: Config) -> list[Tool]:
+async def register_tools(plugin: Plugin) -> list[Tool]:
     """The webfetch tool, as `plugins.webfetch.options` says."""
-    given = config.plugins.get("webfetch", PluginConfig()).options
-    anywhere = given.get("allow_private") is True
+    anywhere = plugin.options.allow_private
     return [webfetch_tool(Fetcher(allowed=(lambda _: True) if anywhere else is_public_address))]

@@ -16,6 +16,7 @@ import msgspec
 from pegboard import (
     HookCalls,
     InvalidInputError,
+    Plugin,
     Tool,
     ToolContext,
     ToolError,
@@ -23,7 +24,7 @@ from pegboard import (
     hookimpl,
     tool,
 )
-from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.config import Config
 from pegboard_plugins.websearch import hookspecs
 from pegboard_plugins.websearch.backends import SearchBackend as SearchBackend
 from pegboard_plugins.websearch.backends import SearchHit as SearchHit
@@ -139,24 +140,23 @@ def register_hooks() -> tuple[ModuleType, ...]:
 
 
 @hookimpl
-async def register_search_backends(config: Config) -> list[SearchBackend]:
+async def register_search_backends(plugin: Plugin) -> list[SearchBackend]:
     """The server, if `plugins.websearch.options.url` names one.
 
     :raises InvalidInputError: when it is no address.
     """
-    given = config.plugins.get("websearch", PluginConfig()).options
-    url = given.get("url")
+    url = plugin.options.url
     if not url:
         return []
-    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+    if not url.startswith(("http://", "https://")):
         raise InvalidInputError(
             f"plugins.websearch.options.url is {url!r}, not the http(s) address of a SearXNG server"
         )
-    return [SearXNG(url, key=str(given.get("key") or ""))]
+    return [SearXNG(url, key=plugin.options.key)]
 
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)
-async def register_tools(config: Config, hooks: HookCalls) -> list[Tool]:
+async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> list[Tool]:
     """The tools over the newest backend, or the one that is named; none without any.
 
     :raises InvalidInputError: when the configuration wants them and nothing searches, or when
@@ -164,12 +164,11 @@ async def register_tools(config: Config, hooks: HookCalls) -> list[Tool]:
     """
     found = await hooks.collect(hookspecs.register_search_backends, config=config)
     search_backends = [answer.value for answer in found]
-    wanted = config.plugins.get("websearch")
-    name = wanted.options.get("backend") if wanted else None
+    name = plugin.options.backend
     fitting = [each for each in search_backends if name in (None, each.name)]
     if fitting:
         return search_tools(fitting[-1])
-    if wanted is None:
+    if plugin.name not in config.plugins:
         return []
     known = ", ".join(each.name for each in search_backends) or "none"
     missing = f"there is no search backend {name!r}" if name else "nothing searches the web"

@@ -111,6 +111,19 @@ async def test_a_wrong_option_is_told_with_its_line_and_costs_that_plugin_alone(
             ":2: plugins.webfetch.options.allow_privat: unknown option; did you mean allow_private",
         ),
         (
+            "[plugins.cassette.options]\nmode = 'replai'",
+            ":2: plugins.cassette.options.mode: Invalid enum value 'replai'",
+        ),
+        ("[plugins.chat.options]\nkey = 'x'", ":2: plugins.chat.options.key: unknown option; did"),
+        (
+            "[plugins.catalogue.options]\nuri = 'x'",
+            ":2: plugins.catalogue.options.uri: unknown option; did you mean url?",
+        ),
+        (
+            "[plugins.read.options]\na = 1",
+            ":2: plugins.read.options.a: unknown option; this plugin",
+        ),
+        (
             "[plugins.websearch.options]\nbacknd = 'x'",
             ":2: plugins.websearch.options.backnd: unknown option; did you mean backend?",
         ),

@@ -4,8 +4,10 @@ import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
+from pegboard_plugins import webfetch as webfetch_plugin
 from pegboard_plugins.webfetch import register_tools, webfetch_tool
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher
+from plugin_handles import handle
 from tool_context import Context, call
 from web_server import page, redirect, serving
 
@@ -201,7 +203,8 @@ async def test_without_the_permission_nothing_is_sent(tmp_path, webfetch):
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_the_configuration_allows_private_addresses(context, allowed):
     options = PluginConfig(options={"allow_private": True} if allowed else {})
-    (webfetch,) = await register_tools(Config(plugins={"webfetch": options}))
+    plugin = handle(webfetch_plugin, Config(plugins={"webfetch": options}))
+    (webfetch,) = await register_tools(plugin)
 
     async with serving({"/": page(b"hi", "text/plain")}) as web:
         if allowed:
