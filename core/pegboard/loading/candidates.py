@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 from msgspec.structs import replace
@@ -55,7 +56,7 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
     found = [
         *_from_distributions(decision.root, builtins=builtins, installed=installed),
         *_from_files(directory, config_dir, config, decision, imports),
-        *(_embedded(plugin) for plugin in extra),
+        *(_embedded(plugin, config) for plugin in extra),
     ]
     names = {each.name for each in found if each.origin == "builtin"}
     found = [replace(each, table=_table(each, config, names)) for each in found]
@@ -63,6 +64,8 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
 
 
 def _table(candidate: Candidate, config: Config, builtin: Collection[str]) -> str:
+    if candidate.table:
+        return candidate.table
     is_shadowed = candidate.origin != "builtin" and candidate.name in builtin
     full = full_name(candidate)
     return full if is_shadowed or full in config.plugins else candidate.name
@@ -172,9 +175,18 @@ def _from_file(
     )
 
 
-def _embedded(plugin: object) -> Candidate:
+def _embedded(plugin: object, config: Config) -> Candidate:
     name = embedded_name(plugin)
-    return Candidate(name=name, origin="embedded", location="", load=lambda: plugin)
+    # An entry point's settings are its own, also where its module was handed to the App.
+    table = entry_name(plugin) if config.plugins and name not in config.plugins else ""
+    return Candidate(name=name, origin="embedded", location="", load=lambda: plugin, table=table)
+
+
+def entry_name(plugin: object) -> str:
+    """The name of the entry point that a module is, "" if it is none."""
+    if not isinstance(plugin, ModuleType):
+        return ""
+    return next((each.name for each in entry_points() if each.value == plugin.__name__), "")
 
 
 def embedded_name(plugin: object) -> str:

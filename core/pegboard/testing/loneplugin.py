@@ -1,16 +1,14 @@
 """One plugin, registered as an App does it: with its options, its folders and nobody else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 
 from pegboard.contract.plugin import Plugin
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.candidates import embedded_name
-from pegboard.loading.discovery import entry_points
+from pegboard.loading.candidates import embedded_name, entry_name
 from pegboard.loading.handle import Belongings, Handle
 from pegboard.loading.options import options_of
 from pegboard.loading.registration import Registrant, Registry
@@ -32,7 +30,7 @@ class LonePlugin:
         self.name = embedded_name(plugin)
         self.places = Places.of({}, **{each: folder / each for each in _PLACES})
         self.belongings = Belongings(self.places, {})
-        table = _table(plugin, self.name)
+        table = entry_name(plugin) or self.name
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
         handle = Handle(table, self.belongings)
         handle.options = judged.value
@@ -69,10 +67,3 @@ async def lone_plugin(plugin: object, config: Config | None) -> AsyncIterator[Lo
         await alone.belongings.aclose()
     finally:
         await asyncio.to_thread(folder.cleanup)
-
-
-def _table(plugin: object, name: str) -> str:
-    points: Sequence[str] = ()
-    if isinstance(plugin, ModuleType):
-        points = [each.name for each in entry_points() if each.value == plugin.__name__]
-    return points[0] if points else name

@@ -168,7 +168,7 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
     fitting = [each for each in search_backends if name in (None, each.name)]
     if fitting:
         return search_tools(fitting[-1])
-    if plugin.name not in config.plugins:
+    if "websearch" not in config.plugins:
         return []
     known = ", ".join(each.name for each in search_backends) or "none"
     missing = f"there is no search backend {name!r}" if name else "nothing searches the web"

@@ -5,7 +5,6 @@ import importlib
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pegboard import Plugin, Tool, hookimpl, tool
+from pegboard import hookimpl
 from pegboard.contract.providers import (
     ModelRequest,
     StreamEvent,
@@ -30,11 +29,11 @@ from pegboard.contract.providers import (
 from pegboard.errors import ProviderError
 from pegboard.hooks.callers import Hooks
 from pegboard.paths import Places
-from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.config import Config
 from pegboard.schema.event import Event
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import PermissionRequest, Verdict
-from pegboard.testing import check_answer, check_hooks, check_policy, check_provider, tools_of
+from pegboard.testing import check_answer, check_hooks, check_policy, check_provider
 from pegboard.testing.hookcalls import calls, specifications
 
 DENY = Verdict(action="deny", reason="no")
@@ -70,56 +69,6 @@ def test_every_hook_of_the_core_is_called(tmp_path: Path) -> None:
     uncalled = {hook for hook in specifications() if not list(calls(hook, **here))}
 
     assert uncalled == set()
-
-
-class Settled:
-    """A plugin whose hooks want what an App gives them: options of a class, and folders."""
-
-    @dataclass
-    class options:  # noqa: N801 - the attribute's name
-        """Its options."""
-
-        frozen: str = "src"
-
-    @hookimpl
-    def permission_ask(self, request: PermissionRequest, plugin: Plugin) -> Verdict | None:
-        """Nothing is written below the frozen folder."""
-        (plugin.data_dir / "asked").write_text(plugin.name)
-        frozen = any(each.startswith(plugin.options.frozen) for each in request.patterns)
-        return Verdict(action="deny", reason="frozen") if frozen else None
-
-    @hookimpl
-    def register_tools(self, plugin: Plugin) -> list[Tool]:
-        """A tool that is named after an option."""
-
-        @tool(id=f"look_{plugin.options.frozen}")
-        def look() -> str:
-            """Look."""
-            return ""
-
-        return [look]
-
-
-async def test_a_plugin_has_its_options_and_folders_in_every_suite() -> None:
-    config = Config(plugins={"Settled": PluginConfig(options={"frozen": "docs"})})
-
-    assert await check_hooks(Settled(), config=config) == ()
-    assert await check_policy(Settled(), config=config) == ()
-    assert [each.id for each in await tools_of(Settled(), config=config)] == ["look_docs"]
-    assert [each.id for each in await tools_of(Settled())] == ["look_src"]
-
-
-async def test_options_that_do_not_fit_are_found_by_every_suite() -> None:
-    config = Config(plugins={"Settled": PluginConfig(options={"frozn": "docs"})})
-
-    (finding,) = await check_hooks(Settled(), config=config)
-    assert (finding.rule, finding.text) == (
-        "options",
-        "frozn: unknown option; did you mean frozen?",
-    )
-    assert await check_policy(Settled(), config=config) == (finding,)
-    with pytest.raises(AssertionError, match="did you mean frozen"):
-        await tools_of(Settled(), config=config)
 
 
 def raises(text: str) -> str:
