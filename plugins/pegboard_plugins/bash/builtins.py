@@ -50,7 +50,9 @@ def printf(call: Call) -> None:
     if first is None:
         call.line.later.append(partial(_refuse_option, call, words[0]))
     elif first.startswith("-v"):
-        _give(call, words[1:2] if first == "-v" else [words[0].behind(len("-v"))], None)
+        rest = words[1:] if first == "-v" else [words[0].behind(len("-v")), *words[1:]]
+        is_plain = [word.literal for word in rest[1:2]] == ["%s"] and len(rest) == len("v%x")
+        _give(call, rest[:1], rest[-1] if is_plain else None)
 
 
 def declare(call: Call) -> None:

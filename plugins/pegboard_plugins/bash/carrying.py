@@ -331,12 +331,28 @@ def _refuse_test(call: Call, word: Word) -> None:
 def _executed(call: Call, at: int) -> int:
     """Judge what `-exec` runs; the index behind it."""
     words = call.words
-    ends = (k for k in range(at + 1, len(words)) if words[k].literal in (";", "+"))
-    end = next(ends, None)
+    end = next((k for k in range(at + 1, len(words)) if _ends(words, k)), None)
     if end is None or end == at + 1 or "{}" in words[at + 1].shown:
         raise call.no("dynamic-command", words[at])
+    for word in words[at + 1 : end]:
+        if word.literal is None or (word.literal == "{}" and words[at].shown.startswith("-ok")):
+            call.line.later.append(partial(_refuse_end, call, word))
     call.start(words[at + 1 : end], placeholder="{}")
     return end + 1
+
+
+def _ends(words: Sequence[Word], at: int) -> bool:
+    """Whether the command of an `-exec` ends here: at a `+` only behind its placeholder."""
+    is_behind = words[at - 1].literal in ("{}", None)
+    return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
+
+
+def _refuse_end(call: Call, word: Word) -> None:
+    """No word that may come to the end of an `-exec`: another one could follow."""
+    for text in call.line.values.words([word]):
+        is_open = ANYTHING in text and (not is_single(word) or not text.strip(f"{ANYTHING};+{{}}"))
+        if is_open or text in (";", "+", "{}") or any(fnmatchcase(sign, text) for sign in ";+"):
+            raise call.no("find-test", word)
 
 
 RULES: Mapping[str, Rule] = {

@@ -6,7 +6,7 @@ from functools import partial
 
 from pegboard_plugins.bash.line import Call, Rule
 from pegboard_plugins.bash.listings import is_any_feed, is_unknown
-from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
+from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, is_single, read_options
 from pegboard_plugins.bash.syntax import Word
 from pegboard_plugins.bash.tables import pattern, patterns, words
 from pegboard_plugins.bash.values import ANYTHING
@@ -28,6 +28,10 @@ _AWK_ACTS = pattern("programs", "awk-acts")
 _GIT_COMMANDS, _GIT_FLAGS = (words("git", "words", name) for name in ("commands", "flags"))
 _GIT_RUNS = patterns("git", "runs")
 _TAME_SETTING, _HOOKED = pattern("git", "tame-setting"), pattern("git", "hooked")
+_WILD = re.compile(r"\[|-.*[*?\[]|[*?]+$", re.DOTALL)
+_GIT_MESSAGES = frozenset({"commit", "tag", "merge", "notes"})
+_STASHES = frozenset({"push", "save", "-m", "--message"})
+"""What has a message behind `-m`: of other commands that is an option without a value."""
 _ANYWHERE = re.compile(r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::")
 
 
@@ -115,7 +119,7 @@ def is_open(call: Call, word: Word, text: str) -> bool:
     """Whether a word may come to any option: a bare wildcard may, one with an ending hardly."""
     if text.startswith(ANYTHING):
         return is_unknown(word, call.line.values)
-    return word.literal is None and (text[:1] == "[" or (text != "" and not text.strip("*?")))
+    return word.literal is None and _WILD.match(text) is not None
 
 
 def git(call: Call) -> None:
@@ -123,10 +127,11 @@ def git(call: Call) -> None:
     words, at = call.words, 0
     while at < len(words):
         text = words[at].literal
-        if text == "-C":
-            at += 2
-        elif text == "-c":
-            if at + 1 >= len(words) or not _TAME_SETTING.fullmatch(words[at + 1].shown):
+        if text in ("-C", "-c"):
+            value = words[at + 1] if at + 1 < len(words) else None
+            if value is None or not is_single(value):
+                raise call.no("git-option", words[at])
+            if text == "-c" and not _TAME_SETTING.fullmatch(value.shown):
                 raise call.no("git-option", words[at])
             at += 2
         elif text in _GIT_FLAGS:
@@ -140,17 +145,16 @@ def git(call: Call) -> None:
     name = words[at].literal
     if name not in _GIT_COMMANDS:
         raise call.no("git-command", words[at])
-    rest = words[at + 1 :]
-    if not _git_runs(call, name, rest):
-        call.line.later.append(partial(_refuse_options, call, name, rest))
+    rest = _git_runs(call, name, words[at + 1 :])
+    call.line.later.append(partial(_refuse_options, call, name, rest))
 
 
-def _git_runs(call: Call, name: str, words: Sequence[Word]) -> bool:
-    """Judge what `bisect run`, `submodule foreach` and `rebase -x` run, if it is one of them."""
+def _git_runs(call: Call, name: str, words: Sequence[Word]) -> Sequence[Word]:
+    """Judge what `bisect run`, `submodule foreach` and `rebase -x` run; the words that are left."""
     texts = [word.literal for word in words]
     if name == "bisect" and texts[:1] == ["run"] and words[1:]:
         call.start(words[1:])
-        return True
+        return ()
     if name == "submodule" and "foreach" in texts[:2]:
         behind = words[texts.index("foreach") + 1 :]
         inner = [word for word in behind if word.literal not in ("--recursive", "--quiet")]
@@ -158,26 +162,26 @@ def _git_runs(call: Call, name: str, words: Sequence[Word]) -> bool:
             call.run(inner[0].literal, inner[0])
         elif inner:
             call.start(inner)
-        return True
-    marks = [at for at, text in enumerate(texts) if text in ("-x", "--exec")]
-    if name == "rebase" and marks:
-        for at in marks:
-            code = texts[at + 1] if at + 1 < len(texts) else None
-            if code is None:
-                raise call.no("dynamic-code", words[at])
-            call.run(code, words[at + 1])
-        return True
-    return False
+        return ()
+    marks = [at for at, text in enumerate(texts) if name == "rebase" and text in ("-x", "--exec")]
+    for at in marks:
+        code = texts[at + 1] if at + 1 < len(texts) else None
+        if code is None:
+            raise call.no("dynamic-code", words[at])
+        call.run(code, words[at + 1])
+    read = {at + more for at in marks for more in (0, 1)}
+    return [word for at, word in enumerate(words) if at not in read]
 
 
 def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
-    runs = _GIT_RUNS.get(name)
+    runs, first = _GIT_RUNS.get(name), words[0].literal if words else ""
+    takes_message = name in _GIT_MESSAGES or (name == "stash" and first in _STASHES)
     if runs is not None and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("git-option")
     for before, word in zip(["", *(each.literal for each in words)], words, strict=False):
         if word.literal == "--":
             return
-        if before in ("-m", "--message", "-F"):
+        if takes_message and before in ("-m", "--message", "-F"):
             continue
         for text in call.line.values.words([word]):
             is_option = runs is not None and (re.match(runs, text) or is_open(call, word, text))

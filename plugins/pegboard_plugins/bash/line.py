@@ -28,6 +28,8 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
 _VERSION = re.compile(r"-?[\d.]+$")
+_CODE = re.compile(r"[\s;|&<>(){}$`'\"\\]")
+"""Not in a name that another program is told: it may give that to a shell."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _NO_PROGRAMS = RESERVED - {"time"}
 _HIJACKS = pattern("variables", "hijacks")
@@ -189,7 +191,8 @@ class Line:
         base = name.rpartition("/")[2]
         command.base = base if self._tells_of(base) else self._unversioned(base)
         is_program = command.base and not DEVICE.match(name)
-        if not is_program or name.startswith("-") or name in _NO_PROGRAMS:
+        is_code = call.level > 0 and _CODE.search(name) is not None
+        if not is_program or name.startswith("-") or name in _NO_PROGRAMS or is_code:
             raise call.no("dynamic-command", command.words[0])
         first, *shown = [word.shown for word in command.words]
         for each in (first, name, base):

@@ -70,6 +70,9 @@ def _is_unsure(piece: Piece, values: Values, depth: int) -> bool:
         return depth > _DEEPEST or not lists(piece.body, values, depth + 1)
     if piece.kind != "variable" or piece.how in ("#n", "!") or piece.text in values.active:
         return False
+    others = [Piece("variable", name) for name in values.filled(piece)]
+    if any(_is_unsure(other, values, depth) for other in others):
+        return True
     if all(ANYTHING not in text for text in values.texts(Word((piece,)))):
         return False
     if depth > _DEEPEST or _CHANGES.match(piece.how):

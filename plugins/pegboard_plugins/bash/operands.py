@@ -174,6 +174,8 @@ def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
             findings.touch(Operand(plain, bare=word.bare), write=write)
         elif folder and (not known or "/" in folder):
             _touch(Operand(folder, bare=word.bare), findings, write=write)
+        elif known and ".." in text.split("/"):  # out of a folder, whichever it is
+            findings.touch(Operand(text.replace(ANYTHING, ".")), write=write)
 
 
 def tell(word: Operand, findings: Findings) -> None:

@@ -19,7 +19,7 @@ _NEEDS = patterns("programs", "needs")
 _VITAL = pattern("programs", "vital")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
-_ALL = re.compile(r"\[.*\]\*|\?\*|\*/")
+_ALL = re.compile(r"\[.*\]\*|\?\*|\*[?/]")
 
 
 def destruction(text: str, home: str) -> str:
@@ -70,7 +70,9 @@ def _destroys(word: str, behind: list[str]) -> bool:
 
 
 def _is_vital(word: str, home: str) -> bool:
-    is_home = word.startswith(home) and word.rstrip("/*") == home
+    above = [home.rsplit("/", cut)[0] for cut in range(home.count("/"))]
+    fits = (fnmatchcase(path, word.rstrip("/")) for path in (*above, f"{home}/"))
+    is_home = word.startswith("/") and any(fits)
     is_open = "$" in word or "%s" in word or _ALL.search(word) is not None
     return is_home or is_open or _VITAL.fullmatch(word) is not None
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import islice, product
+from pathlib import Path
 
 from pegboard_plugins.bash.programs import is_single
 from pegboard_plugins.bash.syntax import Block, Feed, Piece, Simple, Statement, Word, lone
@@ -107,6 +108,10 @@ class Values:
             return MADE_UP
         if piece.raw == "$(pwd)":
             return self.environment.get("PWD", ANYTHING)
+        if one := lone(piece.body):
+            texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
+            if one.words[0].literal == "dirname" and len(texts) == 1 and ANYTHING not in texts[0]:
+                return str(Path(texts[0]).parent)
         word = told(piece.body)
         return ANYTHING if word is None or word.literal is None else word.literal.rstrip("\n")
 
@@ -154,6 +159,11 @@ class Values:
         if feed.kind != "text" or feed.word is None or feed.word.literal is None:
             return [ANYTHING]
         return [*feed.word.literal.splitlines(), *feed.word.literal.split()]
+
+    def filled(self, piece: Piece) -> list[str]:
+        """The other variables from which `${x:-$y}` may take its value."""
+        found = _DEFAULT.fullmatch(piece.how)
+        return _NAME.findall(found[2]) if found else []
 
     def _filled(self, text: str, depth: int) -> tuple[str, ...]:
         """The text behind a sign in `${x:-text}`, with the variables in it."""

@@ -72,11 +72,37 @@ def test_a_line_that_may_start_what_it_does_not_show_is_unclear(rule, line):
             "bash scripts/dev/run.sh",
             "ls <&-",
         ),
+        *("find . -exec grep x {} +", 'find . -exec cp {} "$HOME/x" \\;', 'git commit -m "$x"'),
+        *("git log -m -1", 'git stash push -m "$x"', "git grep -F x", 'git -C "$x" status'),
+        *("git rebase -x 'ls -l' HEAD", "git submodule foreach git pull", "npx eslint src"),
+        *("git push --recurse-submodules=on-demand", "split -l 9 a", "tar cf a.tar --exclude=x b"),
         *("sed -i 's/a/b/' *.py", "sort *.txt", "gcc *.c", "sort ./*"),
     ],
 )
 def test_its_plain_sister_is_known(line):
     assert scanned(line).unclear is None
+
+
+def test_the_command_of_find_goes_on_behind_a_plus_without_its_placeholder():
+    assert ("cp", "a", "+", "b") in scanned("find . -exec cp a + b \\;").commands
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        ('tar cf o "$(dirname "$PWD")"', "/"),
+        ("x=a/b/c; cat $(dirname $x)/d", "/w/a/b/d"),
+        ("cp a $(git rev-parse --show-toplevel)/../b", "/w/../b"),
+        ("printf -v x %s /etc/shadow; cat $x", "/etc/shadow"),
+    ],
+)
+def test_where_a_value_leads_to_is_named(line, path):
+    assert path in map(str, scanned(line).paths)
+
+
+@pytest.mark.parametrize("target", ["/home/*", "/ho*", "/home", "/home/u/", "/home/u/*", "*?"])
+def test_of_an_unclear_line_what_is_above_the_home_is_vital(target):
+    assert scanned(f"rm -rf {target}; eval $x").hazards
 
 
 def test_what_starts_nothing_is_no_command_without_words():
