@@ -95,7 +95,8 @@ class ProviderError(PegboardError):
     """The model could not be asked, or its answer broke off.
 
     `retryable` is the provider's own judgement; `status` is the HTTP status, None when there
-    was no HTTP answer. Headers and body are as received, without credentials.
+    was no HTTP answer. Headers and body are as received, without credentials. What can be tried
+    again is tried after the seconds of the header `retry-after`, or `retry-after-ms`, if any.
     """
 
     exit_code = 4

@@ -1,4 +1,4 @@
-"""The reference pages that repeat the code: hooks and public names, from their docstrings.
+"""The reference pages that repeat the code: hooks, public names and values, from their docstrings.
 
 Run as a program it writes them; a test compares them with the code.
 """
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from surface import RINGS, definitions, hooks, marks, signature, tree
+from surface import CORE, RINGS, definitions, hooks, marks, signature, tree
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 
@@ -23,9 +23,29 @@ API_HEAD = """# Python names
 <!-- Written by tests/docs/reference_pages.py from the docstrings. -->
 
 What other people's code may import, by the module that it is imported from; each name has one.
-Values such as messages, events and configuration are in the modules of `pegboard.schema`.
+Messages, parts, events, permissions and other values are on the page of [values](schema.md).
 
 """
+SCHEMA_HEAD = """# Values
+
+<!-- Written by tests/docs/reference_pages.py from core/pegboard/schema. -->
+
+What hooks and tools are given and answer with, by the module of `pegboard.schema` that it is
+imported from. All of it is frozen: `pegboard.evolve(value, field=...)` makes another one. What
+something is says its class: `isinstance(part, TextPart)`, or `match part:` with
+`case ToolPart(state=Completed(output=output))`. A field without a default must be given.
+
+"""
+HANDED = {
+    "BackgroundAccess": "contract.context",
+    "Effect": "contract.tools",
+    "FileAccess": "contract.context",
+    "FinishReason": "contract.providers",
+    "Meaning": "contract.wireformat",
+    "Service": "contract.tools",
+}
+"""Types of fields and arguments that nobody has to import, with the modules that define them."""
+HANDED_DOC = "Types of what stands above; nobody has to import them."
 RING = """## {ring}
 
 {doc}
@@ -65,18 +85,64 @@ def api_page() -> str:
         )
         for ring, names in RINGS.items()
     )
-    return API_HEAD + "\n".join(sections)
+    handed = "\n".join(_entry(*name) for name in HANDED.items())
+    last = RING.format(ring="Handed over", doc=HANDED_DOC, entries=handed)
+    return API_HEAD + "\n".join([*sections, last])
+
+
+def schema_page() -> str:
+    """Every value of the schema with its fields, by module."""
+    modules = sorted(path.stem for path in (CORE / "schema").glob("[!_]*.py"))
+    sections = (_schema_module(f"schema.{module}") for module in modules if module != "wire")
+    return SCHEMA_HEAD + "\n".join(sections)
+
+
+def _schema_module(module: str) -> str:
+    body = tree(module)
+    names = [
+        name
+        for node in body.body
+        for name in _defined(node)
+        if not name.startswith("_") and not name.isupper()
+    ]
+    entries = "\n".join(_entry(name, module) for name in names)
+    return RING.format(ring=f"pegboard.{module}", doc=_doc(body), entries=entries)
+
+
+def _defined(node: ast.stmt) -> Iterator[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.Assign(targets=[ast.Name(id=name)]):
+            yield name
 
 
 def _entry(name: str, module: str) -> str:
     match definitions(name, module)[-1]:
         case ast.ClassDef() as node:
             members = "\n".join(_members(node))
-            return f"### {name}\n\n{_doc(node)}\n" + (f"\n{members}\n" if members else "")
+            made = f"```python\n{_made(node)}\n```\n\n" if _made(node) else ""
+            return f"### {name}\n\n{made}{_doc(node)}\n" + (f"\n{members}\n" if members else "")
         case ast.FunctionDef() | ast.AsyncFunctionDef() as node:
             return f"### {name}\n\n```python\n{signature(node)}\n```\n\n{_doc(node)}\n"
         case node:
             return f"### {name}\n\n```python\n{ast.unparse(node)}\n```\n"
+
+
+def _made(node: ast.ClassDef) -> str:
+    """How a value of the class is made, "" where its fields say it or `open` does."""
+    functions = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+    if "__init__" not in functions or any(name.startswith("open") for name in _names(node)):
+        return ""
+    return (
+        signature(functions["__init__"], bound=True)
+        .replace("def __init__", node.name, 1)
+        .removesuffix(" -> None")
+    )
+
+
+def _names(node: ast.ClassDef) -> list[str]:
+    return [
+        each.name for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
 
 
 def _members(node: ast.ClassDef) -> Iterator[str]:
@@ -108,7 +174,7 @@ def _first(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return _doc(node).partition("\n\n")[0].replace("\n", " ")
 
 
-PAGES = {"hooks.md": hooks_page, "api.md": api_page}
+PAGES = {"hooks.md": hooks_page, "api.md": api_page, "schema.md": schema_page}
 """What writes each page, by the name of its file."""
 
 if __name__ == "__main__":

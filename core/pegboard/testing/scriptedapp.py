@@ -15,11 +15,18 @@ from pegboard.arguments.binding import Arguments
 from pegboard.contract.marks import hookimpl
 from pegboard.contract.providers import ModelRequest, Provider
 from pegboard.contract.tools import Tool
-from pegboard.errors import AbortedError
+from pegboard.errors import AbortedError, RequiredHookError
 from pegboard.loading.toolset import Tools
 from pegboard.opening import AppOptions
 from pegboard.schema.event import Event, PartUpdated, PermissionAsked
-from pegboard.schema.message import AbortedFailure, AssistantMessage, Failure, TextData, Turn
+from pegboard.schema.message import (
+    AbortedFailure,
+    AssistantMessage,
+    Failure,
+    TextData,
+    Turn,
+    UnknownFailure,
+)
 from pegboard.schema.part import Completed, Failed, FilePart, TextPart, ToolPart
 from pegboard.schema.permission import PermissionRequest, Reply
 from pegboard.schema.prompt import PartInput, TextInput
@@ -120,6 +127,8 @@ class ScriptedApp:
             answer = await self.app.prompt(self.session_id, parts)
         except AbortedError as error:
             return AbortedFailure(data=TextData(message=str(error)))
+        except RequiredHookError as error:
+            return UnknownFailure(data=TextData(message=str(error)))
         return answer.info.error if isinstance(answer.info, AssistantMessage) else None
 
     def _faults(self) -> tuple[str, ...]:
@@ -135,13 +144,14 @@ async def scripted_app(
     script: Script,
     reply: Replies | None = None,
     config: Mapping[str, object] | None = None,
-    files: Mapping[str, str] | None = None,
+    files: Mapping[str, str | bytes] | None = None,
 ) -> AsyncIterator[ScriptedApp]:
     """An App with the built-in plugins and these, all of whose folders are below `folder`.
 
     A plugin may be a module, an object with hooks, or a tool. `script` is what the model says,
     as `pegboard.testing.scriptedmodel` has it. `reply` answers what is asked of the user; without
-    one nobody is there, and what would be asked is denied. `files` are written into the project.
+    one nobody is there, and what would be asked is denied. `files` are written into the project,
+    which is trusted: tools and plugins among them are loaded.
     """
     project = _project(folder, files or {})
     begun: Begun = defaultdict(asyncio.Event)
@@ -252,14 +262,14 @@ async def _answered(app: App, reply: Replies | None) -> None:
                 await app.reply(asked.request.id, answer)
 
 
-def _project(folder: Path, files: Mapping[str, str]) -> Path:
+def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
     project = folder / "project"
     project.mkdir(parents=True, exist_ok=True)
     (folder / "home").mkdir(exist_ok=True)
-    for name, text in files.items():
+    for name, content in files.items():
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
     return project
 
 
@@ -277,6 +287,7 @@ def _options(
         config={"model": f"{PROVIDER}/{MODEL.id}", **config},
         plugins=(_Brought(model, given), *others),
         installed=False,
+        trust=True,
         interactive=interactive,
         env={"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home")},
         config_dir=folder / "config",

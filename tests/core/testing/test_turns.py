@@ -140,6 +140,32 @@ def test_faults_of_plugins_are_on_the_result(run_turn) -> None:
     assert any("ValueError: hi" in each for each in turn.failures)
 
 
+def test_a_required_hook_that_fails_is_what_the_turn_ended_with(run_turn) -> None:
+    def refuse(text: str) -> str:
+        raise ValueError(text)
+
+    turn = run_turn(SimpleNamespace(text_complete=hookimpl(refuse, required=True)), script=["hi"])
+
+    assert "the required hook text_complete raised ValueError: hi" in turn.error
+
+
+def test_code_among_the_files_of_a_project_is_loaded_and_bytes_are_written(run_turn) -> None:
+    helper = "def shout(text: str) -> str:\n    return text.upper()\n"
+    body = (
+        "from _shared import shout\n"
+        "from pegboard import ToolContext, tool\n"
+        "@tool\n"
+        "def close(context: ToolContext) -> str:\n"
+        '    """Close it."""\n'
+        "    return shout((context.worktree / 'a.bin').read_bytes().decode('latin-1'))\n"
+    )
+    files = {"tool/_shared.py": helper, "tool/ticket.py": body, "a.bin": b"\xe9a"}
+
+    turn = run_turn(script=[("ticket_close", {}), "ok"], files=files)
+
+    assert (turn.call("ticket_close").output, turn.failures) == ("\xc9A", ())
+
+
 def test_a_file_of_tools_is_a_plugin(run_turn) -> None:
     module = ModuleType("weather")
     module.__dict__.update(photo=photo)
