@@ -144,7 +144,7 @@ def test_a_required_hook_that_fails_is_what_the_turn_ended_with(run_turn) -> Non
     def refuse(text: str) -> str:
         raise ValueError(text)
 
-    turn = run_turn(SimpleNamespace(text_complete=hookimpl(refuse, required=True)), script=["hi"])
+    turn = run_turn(SimpleNamespace(text_complete=hookimpl(required=True)(refuse)), script=["hi"])
 
     assert "the required hook text_complete raised ValueError: hi" in turn.error
 
