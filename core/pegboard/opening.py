@@ -21,6 +21,7 @@ from pegboard.contract.stash import Stash
 from pegboard.contract.storage import Storage
 from pegboard.contract.tools import Tool
 from pegboard.credentials.keylookup import KeyLookup
+from pegboard.credentials.pluginsecrets import PluginSecrets
 from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
 from pegboard.engine.models import Models
@@ -148,6 +149,7 @@ class _Assembly:
         tools = await register.collect_tools(config)
         config = await register.with_permissions(config, loaded.config.permission)
         keys = KeyLookup(config, self._env, file=self._places.keys, root=workspace.worktree)
+        keys.hide(register.secrets)
         providers = await _providers(hooks, config, self._env, keys, workspace)
         commands = await self._commands(workspace, config)
         engine = Engine(
@@ -244,6 +246,7 @@ class _Assembly:
             builtins=self._options.builtins,
             installed=self._options.installed,
             places=self._places,
+            secrets=PluginSecrets(self._places, self._env),
             locate=loaded.place,
             on_failure=partial(_failed, self._bus, self._failures),
         )

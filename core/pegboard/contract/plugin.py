@@ -1,12 +1,20 @@
 """What a plugin has of its own: its options, its places, its log, its secrets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import msgspec
 
 if TYPE_CHECKING:
     from logging import Logger, LoggerAdapter
 
     import httpx
+
+Secret = Annotated[str, msgspec.Meta(extra={"secret": True})]
+"""The type of an option that nobody may see: it is masked wherever settings are shown or logged.
+
+pydantic's `SecretStr` is one, too, and a dataclass' `field(metadata={"secret": True})`.
+"""
 
 
 class Plugin(Protocol):

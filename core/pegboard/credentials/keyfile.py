@@ -36,14 +36,32 @@ class KeyFile:
 
         :raises ConfigError: when the file cannot be written.
         """
-        self._change(lambda known: {**known, entry: dict(credential)})
+        self.change(lambda known: {**known, entry: dict(credential)})
 
     def drop(self, entry: str) -> None:
         """Forget a credential, if there is one.
 
         :raises ConfigError: when the file cannot be written.
         """
-        self._change(lambda known: {name: known[name] for name in known if name != entry})
+        self.change(lambda known: {name: known[name] for name in known if name != entry})
+
+    def change(self, changed: Callable[[Credentials], Credentials]) -> None:
+        """Have the credentials that come of those that are there; nobody else writes meanwhile.
+
+        :raises ConfigError: when the file cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with _alone(self.path.with_name(f"{self.path.name}.lock")):
+                before, damage = self.read()
+                if (after := changed(before)) == before:
+                    return
+                if damage:
+                    self._keep_aside(damage)
+                _replace(self.path, msgspec.json.encode(after))
+        except OSError as error:
+            text = f"cannot be written: {error.strerror or error}"
+            raise ConfigError(text, file=self.path) from error
 
     def read(self) -> tuple[Credentials, str]:
         """The credentials, and why they cannot be read or do not count; empty if they do.
@@ -67,20 +85,6 @@ class KeyFile:
                 text = "%s could be read by others (mode %o); it is its owner's alone again"
                 _log.warning(text, self.path, stat.S_IMODE(facts.st_mode))
             return file.read()
-
-    def _change(self, changed: Callable[[Credentials], Credentials]) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _alone(self.path.with_name(f"{self.path.name}.lock")):
-                before, damage = self.read()
-                if (after := changed(before)) == before:
-                    return
-                if damage:
-                    self._keep_aside(damage)
-                _replace(self.path, msgspec.json.encode(after))
-        except OSError as error:
-            text = f"cannot be written: {error.strerror or error}"
-            raise ConfigError(text, file=self.path) from error
 
     def _keep_aside(self, damage: str) -> None:
         aside = self.path.with_name(f"{self.path.name}.damaged-{time.time_ns()}")

@@ -34,10 +34,15 @@ class KeyLookup:
         self._given: dict[str, Key] = {}
         self._renewers: dict[str, Renew] = {}
         self._asking = asyncio.Lock()
+        self._hidden: Callable[[], Iterable[str]] = tuple
 
     def note(self, variables: Iterable[str]) -> None:
         """Take these variables for those of keys, before anybody asks for one."""
         self._variables.update(variables)
+
+    def hide(self, values: Callable[[], Iterable[str]]) -> None:
+        """Have these among `values`: secrets that are no keys of providers."""
+        self._hidden = values
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
         """As `Keys.renew_with`."""
@@ -89,6 +94,7 @@ class KeyLookup:
     def values(self) -> tuple[str, ...]:
         """As `Keys.values`."""
         found = dict(self._known())
+        found |= {f"secret {at}": value for at, value in enumerate(self._hidden())}
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
     def _said(self, provider_id: str) -> ProviderConfig:

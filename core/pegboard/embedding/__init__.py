@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from pegboard.credentials.keptkeys import KeptKey as KeptKey
     from pegboard.credentials.keptkeys import KeptKeys as KeptKeys
     from pegboard.credentials.keyfile import KeyFile as KeyFile
+    from pegboard.credentials.pluginsecrets import kept_names as kept_names
+    from pegboard.credentials.pluginsecrets import store_secret as store_secret
     from pegboard.engine.asking.explained import Explanation as Explanation
     from pegboard.engine.bus import Bus as Bus
     from pegboard.engine.bus import Subscription as Subscription
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from pegboard.ids import IdSource as IdSource
     from pegboard.ids import check_id as check_id
     from pegboard.kit.redact import secret_values as secret_values
-    from pegboard.loading.handle import store_secret as store_secret
     from pegboard.loading.register import PluginInfo as PluginInfo
     from pegboard.loading.registration import Problem as Problem
     from pegboard.paths import Places as Places

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pegboard.contract.context import BackgroundProcess as BackgroundProcess
     from pegboard.contract.context import ProcessResult as ProcessResult
     from pegboard.contract.context import named_path as named_path
+    from pegboard.contract.plugin import Secret as Secret
     from pegboard.contract.sandbox import Encloser as Encloser
     from pegboard.contract.sandbox import Enclosing as Enclosing
     from pegboard.contract.sandbox import Enclosure as Enclosure

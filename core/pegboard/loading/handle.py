@@ -1,13 +1,10 @@
 """What a plugin has of its own, made when it is first asked for."""
 
-import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard.kit.redact import redacted
 from pegboard.paths import Places
@@ -17,28 +14,37 @@ if TYPE_CHECKING:
 
     import httpx
 
-_VARIABLE = "PEGBOARD_SECRET_"
+
+class SecretLookup(Protocol):
+    """Where the secrets of plugins are."""
+
+    def find(self, plugin: str, name: str) -> str | None:
+        """A plugin's secret, None if there is none."""
+        ...
+
+    def values(self) -> tuple[str, ...]:
+        """The secrets of all plugins."""
+        ...
 
 
 class Belongings:
     """What the plugins of one App share: the user's folders and secrets, and an HTTP client."""
 
-    def __init__(self, places: Places, env: Mapping[str, str]) -> None:
+    def __init__(self, places: Places, secrets: SecretLookup | None = None) -> None:
         self.places = places
-        self.env = env
+        self.secrets = secrets
+        self._hidden: set[str] = set()
         self._http: httpx.AsyncClient | None = None
-
-    @cached_property
-    def stored(self) -> Mapping[str, Mapping[str, str]]:
-        """The stored secrets of each plugin."""
-        return stored_secrets(self.places)
 
     @property
     def values(self) -> tuple[str, ...]:
         """All secrets of plugins, for what must not show them."""
-        stored = (value for table in self.stored.values() for value in table.values())
-        named = (value for name, value in self.env.items() if name.startswith(_VARIABLE))
-        return tuple(sorted({*stored, *named} - {""}, key=len, reverse=True))
+        found = {*(self.secrets.values() if self.secrets else ()), *self._hidden} - {""}
+        return tuple(sorted(found, key=len, reverse=True))
+
+    def hide(self, values: Iterable[str]) -> None:
+        """Take these for secrets, too: options of plugins can be ones."""
+        self._hidden.update(values)
 
     @property
     def http(self) -> "httpx.AsyncClient":
@@ -93,54 +99,16 @@ class Handle:
         """The App's."""
         return self._belongings.http
 
+    def hide(self, values: Iterable[str]) -> None:
+        """Take these for secrets."""
+        self._belongings.hide(values)
+
     def secret(self, name: str) -> str | None:
         """Of the environment, else the stored one."""
-        belongings = self._belongings
-        if given := belongings.env.get(variable_of(self.name, name)):
-            return given
-        return belongings.stored.get(self.name, {}).get(name)
+        secrets = self._belongings.secrets
+        return secrets.find(self.name, name) if secrets else None
 
     def _folder(self, root: Path) -> Path:
         folder = root / "plugins" / re.sub(r"[^\w.-]", "_", self.name).lstrip(".")
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
-
-
-def variable_of(plugin: str, name: str) -> str:
-    """The variable of the environment that has a plugin's secret."""
-    return _VARIABLE + re.sub(r"\W", "_", f"{plugin}_{name}").upper()
-
-
-def stored_secrets(places: Places) -> Mapping[str, Mapping[str, str]]:
-    """The secrets of plugins that the user has stored, by plugin; a damaged file has none."""
-    try:
-        content = _file(places).read_bytes()
-        return msgspec.json.decode(content, type=dict[str, dict[str, str]])
-    except (OSError, msgspec.DecodeError):
-        return {}
-
-
-def store_secret(places: Places, plugin: str, name: str, value: str | None) -> None:
-    """Store a secret of a plugin for the user alone, or remove it with None; it blocks.
-
-    :raises OSError: when it cannot be written; the file is then as it was.
-    """
-    tables = {key: dict(table) for key, table in stored_secrets(places).items()}
-    table = tables.setdefault(plugin, {})
-    if value is None:
-        table.pop(name, None)
-    else:
-        table[name] = value
-    file = _file(places)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    temporary.touch(mode=0o600)
-    try:
-        temporary.write_bytes(msgspec.json.encode(tables))
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _file(places: Places) -> Path:
-    return places.data / "secrets.json"

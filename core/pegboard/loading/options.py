@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
 
@@ -25,19 +25,21 @@ class Flaw(msgspec.Struct, frozen=True):
 class Judged(NamedTuple):
     """The options as the class that the plugin declares, and what is wrong with them.
 
-    Where something is wrong, `value` has no use.
+    Where something is wrong, `value` has no use. `secrets` are the options that nobody may see;
+    "" is all of them.
     """
 
     model: type | None
     value: object
     flaws: tuple[Flaw, ...]
+    secrets: tuple[str, ...] = ()
 
 
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
     """The options of a plugin whose settings are this table; its own code may fail in it."""
     found = attempt(lambda: _judged(declared(plugin), table))
     if isinstance(found, LoadFailure):
-        return Judged(None, None, (Flaw("", found.text),))
+        return Judged(None, None, (Flaw("", found.text),), ("",))
     return found
 
 
@@ -57,7 +59,7 @@ def _judged(model: type | None, table: Mapping[str, Any]) -> Judged:
     known = {name: value for name, value in table.items() if name in names_of(model)}
     make = _with_pydantic if _is_pydantic(model) else _with_msgspec
     options, flaws = make(model, known)
-    return Judged(model, options, (*unknown, *flaws))
+    return Judged(model, options, (*unknown, *flaws), secret_names(model))
 
 
 def names_of(model: type) -> tuple[str, ...]:
@@ -68,6 +70,55 @@ def names_of(model: type) -> tuple[str, ...]:
     if issubclass(model, msgspec.Struct):
         return model.__struct_encode_fields__
     return field_names(model)
+
+
+def secret_names(model: type, inside: frozenset[type] = frozenset()) -> tuple[str, ...]:
+    """The options that are secret, or have a secret somewhere in them; `inside` are known."""
+    inside |= {model}
+    hints = get_type_hints(model, include_extras=True)
+    marked = {
+        each.name
+        for each in (dataclasses.fields(model) if dataclasses.is_dataclass(model) else ())
+        if each.metadata.get("secret")
+    }
+    fields = getattr(model, "model_fields", {})
+    marked |= {name for name, each in fields.items() if any(_is_mark(one) for one in each.metadata)}
+    found = {name for name, hint in hints.items() if _has_secret(hint, inside)} | marked
+    written = dict(zip(_attributes(model), names_of(model), strict=True))
+    return tuple(sorted(written[name] for name in found if name in written))
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """The texts that an option's value has, at whatever depth."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (text for each in value.values() for text in texts_in(each))
+    elif isinstance(value, list | tuple):
+        yield from (text for each in value for text in texts_in(each))
+
+
+def _attributes(model: type) -> tuple[str, ...]:
+    if _is_pydantic(model):
+        return tuple(model.model_fields)  # type: ignore[attr-defined]  # pydantic's
+    return model.__struct_fields__ if issubclass(model, msgspec.Struct) else field_names(model)
+
+
+def _has_secret(hint: object, inside: frozenset[type]) -> bool:
+    """Whether a type is one for secrets, or has one in it."""
+    if isinstance(hint, type) and hint.__name__ in ("SecretStr", "SecretBytes"):
+        return True
+    if any(_is_mark(each) for each in getattr(hint, "__metadata__", ())):
+        return True
+    if isinstance(hint, type) and not get_args(hint):
+        is_model = issubclass(hint, msgspec.Struct) or dataclasses.is_dataclass(hint)
+        is_new = (is_model or _is_pydantic(hint)) and hint not in inside
+        return is_new and bool(secret_names(hint, inside))
+    return any(_has_secret(each, inside) for each in get_args(hint))
+
+
+def _is_mark(each: object) -> bool:
+    return isinstance(each, msgspec.Meta) and bool((each.extra or {}).get("secret"))
 
 
 def _unknown(model: type, table: Mapping[str, Any]) -> Iterator[Flaw]:

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
 from types import ModuleType
 
 import msgspec
@@ -14,14 +12,13 @@ from pegboard.contract.marks import Answer, Origin
 from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
-from pegboard.hooks.printing import PRINTING
 from pegboard.kit.suggestions import nearest_names
 from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
-from pegboard.loading.discovery import LoadFailure, entry_points
-from pegboard.loading.handle import Belongings, Handle
+from pegboard.loading.discovery import entry_points
+from pegboard.loading.handle import Belongings, Handle, SecretLookup
 from pegboard.loading.imports import Imports
-from pegboard.loading.options import Flaw, options_of
-from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry, marked
+from pegboard.loading.loadedplugin import LoadedPlugin
+from pegboard.loading.registration import Problem, Registry, marked
 from pegboard.loading.toolset import Offer, Tools, tools_of_file, toolset
 from pegboard.paths import Places
 from pegboard.schema.config import Config
@@ -34,10 +31,10 @@ from pegboard.trust.projectcode import CodeFile
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin as a user sees it.
 
-    `location` is its file, or its import name, `distribution` what has installed it. `blocked` ones
-    were not imported: `error` says by whose word. `load_ms` is what the import took, `quarantined`
-    are its hooks that failed three times in a row and are not called any more. `options` is the
-    class of its options, if it declares one.
+    `table` is the name of its settings, `location` its file, or its import name, `distribution`
+    what has installed it. `blocked` ones were not imported: `error` says by whose word. `load_ms`
+    is what the import took, `quarantined` are its hooks that failed three times in a row and are
+    not called any more. `options` is the class of its options, if it declares one.
     """
 
     name: str
@@ -45,6 +42,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     origin: Origin
     location: str
     distribution: str = ""
+    table: str = ""
     hooks: tuple[str, ...] = ()
     tools: tuple[str, ...] = ()
     load_ms: float = 0.0
@@ -52,40 +50,6 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     blocked: bool = False
     quarantined: tuple[str, ...] = ()
     options: type | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class _Loaded:
-    """What became of a candidate.
-
-    `unfit` is what was imported and cannot be used; `is_double` says that it is in use elsewhere.
-    """
-
-    key: str
-    candidate: Candidate
-    handle: Handle
-    plugin: object = None
-    unfit: object = None
-    is_double: bool = False
-    model: type | None = None
-    hooks: tuple[str, ...] = ()
-    offers: tuple[Offer, ...] = ()
-    load_ms: float = 0.0
-    error: str = ""
-    tools: list[str] = field(default_factory=list)
-
-    @property
-    def registrant(self) -> Registrant:
-        """What the registry is told of it."""
-        named = self.candidate
-        return Registrant(
-            key=self.key,
-            name=named.name,
-            origin=named.origin,
-            plugin=self.plugin,
-            table=named.table,
-            handle=self.handle,
-        )
 
 
 class Register:
@@ -96,7 +60,7 @@ class Register:
 
     def __init__(
         self,
-        plugins: Sequence[_Loaded],
+        plugins: Sequence[LoadedPlugin],
         hooks: Hooks,
         problems: Sequence[Problem],
         belongings: Belongings,
@@ -114,6 +78,22 @@ class Register:
     def problems(self) -> tuple[Problem, ...]:
         """What is wrong with plugins and their tools, in the order in which it was found."""
         return tuple(self._problems)
+
+    @property
+    def secret_keys(self) -> frozenset[str]:
+        """The dotted keys of the configuration whose values must not be shown.
+
+        What a plugin that was not imported says of its options is not known: all of them.
+        """
+        return frozenset(
+            ".".join(filter(None, ("plugins", each.candidate.table, "options", name)))
+            for each in self._plugins
+            for name in (("",) if each.candidate.forbidden else each.secrets)
+        )
+
+    def secrets(self) -> tuple[str, ...]:
+        """The secrets of plugins: those of the environment, those kept, and secret options."""
+        return self._belongings.values
 
     @property
     def infos(self) -> tuple[PluginInfo, ...]:
@@ -211,13 +191,14 @@ class Register:
         await self._belongings.aclose()
         self._imports.close()
 
-    def _info(self, each: _Loaded) -> PluginInfo:
+    def _info(self, each: LoadedPlugin) -> PluginInfo:
         return PluginInfo(
             name=each.candidate.name,
             version=each.candidate.version,
             origin=each.candidate.origin,
             location=each.candidate.location,
             distribution=each.candidate.distribution,
+            table=each.candidate.table,
             hooks=each.hooks,
             tools=tuple(each.tools),
             load_ms=each.load_ms,
@@ -239,6 +220,7 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     builtins: bool = True,
     installed: bool = True,
     places: Places | None = None,
+    secrets: SecretLookup | None = None,
     locate: Callable[[str], str] = lambda key: key,
     on_failure: Callable[[PluginFailed], None],
 ) -> Register:
@@ -259,14 +241,14 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     )
     registry = Registry(config)
     registry.problems += _tables_of_none(config, found, locate)
-    belongings = Belongings(places or Places.of(env), env)
-    loaded: list[_Loaded] = []
+    belongings = Belongings(places or Places.of(env), secrets)
+    loaded: list[LoadedPlugin] = []
     for number, candidate in enumerate(found):
         key = f"{candidate.origin}:{candidate.name}:{number}"
         candidate = allowed(candidate, config, env)  # noqa: PLW2901 - the same, and who forbids it
-        each = _Loaded(key=key, candidate=candidate, handle=Handle(candidate.name, belongings))
-        _load(each, loaded, registry)
-        _judge(each, config, locate, registry)
+        each = LoadedPlugin(key=key, candidate=candidate, handle=Handle(candidate.name, belongings))
+        each.load(loaded, registry)
+        each.judge(config, locate, registry)
         loaded.append(each)
         await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
     usable = [each for each in loaded if each.plugin is not None]
@@ -279,69 +261,6 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
             _stand_in(each, registry, imports)
     hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
     return Register(loaded, hooks, registry.problems, belongings, imports)
-
-
-def _load(loaded: _Loaded, others: Sequence[_Loaded], registry: Registry) -> None:
-    """Import the plugin unless it may not be or cannot be."""
-    candidate = loaded.candidate
-    loaded.error = candidate.forbidden
-    if candidate.forbidden:
-        return
-    started = perf_counter()
-    printing = PRINTING.set(candidate.name)
-    plugin = candidate.load()
-    PRINTING.reset(printing)
-    loaded.load_ms = (perf_counter() - started) * 1000
-    twin = _twin(loaded, others)
-    same = next((each for each in others if each.plugin is plugin), None)
-    loaded.is_double = same is not None
-    if isinstance(plugin, LoadFailure):
-        _fail(loaded, plugin.kind, plugin.text, registry, plugin.traceback)
-    elif twin is not None:
-        first, second = (each.candidate.distribution for each in (twin, loaded))
-        text = (
-            f"{first} and {second} both have a plugin {candidate.name}, and that of {first} is"
-            f' loaded; uninstall one, or write [plugins."{full_name(candidate)}"] enabled = false'
-        )
-        loaded.plugin = plugin
-        _fail(loaded, "clash", text, registry)
-    elif same is not None:
-        text = f"it is the very object that is loaded as {same.candidate.name} already"
-        _fail(loaded, "clash", text, registry)
-    else:
-        loaded.plugin = plugin
-
-
-def _twin(loaded: _Loaded, others: Sequence[_Loaded]) -> _Loaded | None:
-    """The plugin of this name that another installed distribution has brought already."""
-    if loaded.candidate.origin != "installed":
-        return None
-    name = loaded.candidate.name
-    same = (each for each in others if each.candidate.origin == "installed" and each.plugin)
-    return next((each for each in same if each.candidate.name == name), None)
-
-
-def _judge(
-    loaded: _Loaded, config: Config, locate: Callable[[str], str], registry: Registry
-) -> None:
-    """Give the plugin its options; one whose options are wrong is left out."""
-    name = loaded.candidate.table
-    said = config.plugins.get(name)
-    loaded.model, loaded.handle.options, flaws = options_of(
-        loaded.plugin, said.options if said else {}
-    )
-    if loaded.plugin is not None and loaded.model is None and said and said.options:
-        flaws = flaws or _unheard(loaded, said.options)
-    for flaw in flaws:
-        key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
-        _fail(loaded, "options", f"{locate(key)}: {flaw.text}", registry)
-
-
-def _unheard(loaded: _Loaded, table: Mapping[str, object]) -> tuple[Flaw, ...]:
-    """Options that nobody looks at: each of our own plugins that has options declares them."""
-    if loaded.candidate.origin != "builtin":
-        return ()
-    return tuple(Flaw(name, "unknown option; this plugin has none") for name in table)
 
 
 def _tables_of_none(
@@ -361,14 +280,14 @@ def _tables_of_none(
         yield Problem(kind="options", plugin=name, text=text)
 
 
-def _register(loaded: _Loaded, registry: Registry) -> None:
+def _register(loaded: LoadedPlugin, registry: Registry) -> None:
     loaded.hooks = registry.add(loaded.registrant)
     file = loaded.candidate.file
     if file is not None and isinstance(loaded.plugin, ModuleType):
         _take_tools(loaded, file, loaded.plugin, registry)
 
 
-def _stand_in(loaded: _Loaded, registry: Registry, imports: Imports) -> None:
+def _stand_in(loaded: LoadedPlugin, registry: Registry, imports: Imports) -> None:
     """Have the plugin, which could not be loaded, refuse what it would have guarded."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
@@ -376,17 +295,9 @@ def _stand_in(loaded: _Loaded, registry: Registry, imports: Imports) -> None:
     registry.stand_in(loaded.registrant, functions, loaded.error)
 
 
-def _fail(
-    loaded: _Loaded, kind: ProblemKind, text: str, registry: Registry, detail: str = ""
+def _take_tools(
+    loaded: LoadedPlugin, file: CodeFile, module: ModuleType, registry: Registry
 ) -> None:
-    loaded.unfit, loaded.plugin = loaded.plugin or loaded.unfit, None
-    loaded.error = loaded.error or text
-    registry.problems.append(
-        Problem(kind=kind, plugin=loaded.candidate.name, text=text, detail=detail)
-    )
-
-
-def _take_tools(loaded: _Loaded, file: CodeFile, module: ModuleType, registry: Registry) -> None:
     if file.kind == "tool":
         loaded.offers, problems = tools_of_file(file, module, loaded.candidate.origin)
         registry.problems.extend(problems)

@@ -29,7 +29,7 @@ class LonePlugin:
     def __init__(self, plugin: object, config: Config, folder: Path) -> None:
         self.name = embedded_name(plugin)
         self.places = Places.of({}, **{each: folder / each for each in _PLACES})
-        self.belongings = Belongings(self.places, {})
+        self.belongings = Belongings(self.places)
         table = entry_name(plugin) or self.name
         judged = options_of(plugin, config.plugins.get(table, PluginConfig()).options)
         handle = Handle(table, self.belongings)

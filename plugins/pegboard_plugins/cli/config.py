@@ -1,6 +1,6 @@
 """`pegboard config`: what is set, and by which file."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,7 +67,11 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
         values = to_json(app.config)
         built_in = _built_in(values, to_json(app.loaded.config))
         said = [
-            (key, masked(key, value), source_of(key, app.loaded.sources))
+            (
+                key,
+                masked(key, value, app.register.secret_keys),
+                source_of(key, app.loaded.sources),
+            )
             for key, value in leaves(values)
             if value or key not in built_in
         ]
@@ -104,8 +108,10 @@ def source_of(key: str, sources: Mapping[str, str]) -> str:
     return ", ".join(inside) or BUILT_IN
 
 
-def masked(key: str, value: object) -> object:
-    """The value, unless its key says that it is a secret."""
+def masked(key: str, value: object, secret_keys: Collection[str] = ()) -> object:
+    """The value, unless its key says that it is a secret; `secret_keys` are others that are."""
+    if value and any(f"{key}.".startswith(f"{each}.") for each in secret_keys):
+        return MASK
     name = key.rpartition(".")[2].lower()
     is_secret = any(word in name for word in _SECRET_WORDS) and name not in _NOT_SECRET
     in_headers = ".headers." in f".{key.lower()}"

@@ -11,6 +11,7 @@ from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.cli.plugindoctor import doctor
 from pegboard_plugins.cli.plugininstall import install, uninstall
 from pegboard_plugins.cli.pluginnew import new
+from pegboard_plugins.cli.pluginsecret import secret
 from pegboard_plugins.cli.pluginswitch import disable, enable, info
 from pegboard_plugins.cli.plugintrace import trace
 
@@ -23,7 +24,7 @@ def plugins() -> None:
     """Show, mend and make plugins."""
 
 
-for _command in (disable, doctor, enable, info, install, new, trace, uninstall):
+for _command in (disable, doctor, enable, info, install, new, secret, trace, uninstall):
     plugins.add_command(_command)
 
 

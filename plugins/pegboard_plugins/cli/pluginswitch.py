@@ -1,6 +1,7 @@
 """`pegboard plugins enable`, `disable` and `info`: one plugin, by name."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,11 +112,19 @@ async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
         return [_facts(app, each) for each in found]
 
 
+def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
+    """The options by their dotted keys; secrets are masked."""
+    from pegboard_plugins.cli.config import leaves, masked
+
+    hidden, prefix = app.register.secret_keys, f"plugins.{plugin.table}.options."
+    return {key: masked(f"{prefix}{key}", value, hidden) for key, value in leaves(table)}
+
+
 def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
     from pegboard_plugins.cli.distributions import entries
     from pegboard_plugins.cli.plugins import state_of
 
-    said = app.config.plugins.get(plugin.name)
+    said = app.config.plugins.get(plugin.table)
     owners = [
         f"{each.distribution} {each.version}"
         for each in entries()
@@ -136,6 +145,6 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         "hooks": list(plugin.hooks),
         "tools": [each.id for each in tools],
         "permissions": sorted({each.permission for each in tools}),
-        "options": dict(said.options) if said else {},
+        "options": _options(app, plugin, said.options if said else {}),
         "problems": [each.text for each in app.register.problems if each.plugin == plugin.name],
     }

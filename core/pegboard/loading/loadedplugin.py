@@ -1,0 +1,121 @@
+"""What becomes of a plugin that was found: imported, and given its options, or left out."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from pegboard.hooks.printing import PRINTING
+from pegboard.loading.candidates import Candidate, full_name
+from pegboard.loading.discovery import LoadFailure
+from pegboard.loading.handle import Handle
+from pegboard.loading.options import Flaw, options_of, texts_in
+from pegboard.loading.registration import Problem, ProblemKind, Registrant, Registry
+from pegboard.loading.toolset import Offer
+from pegboard.schema.config import Config
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedPlugin:
+    """What became of a candidate.
+
+    `unfit` is what was imported and cannot be used; `is_double` says that it is in use elsewhere.
+    """
+
+    key: str
+    candidate: Candidate
+    handle: Handle
+    plugin: object = None
+    unfit: object = None
+    is_double: bool = False
+    model: type | None = None
+    secrets: tuple[str, ...] = ()
+    hooks: tuple[str, ...] = ()
+    offers: tuple[Offer, ...] = ()
+    load_ms: float = 0.0
+    error: str = ""
+    tools: list[str] = field(default_factory=list)
+
+    @property
+    def registrant(self) -> Registrant:
+        """What the registry is told of it."""
+        named = self.candidate
+        return Registrant(
+            key=self.key,
+            name=named.name,
+            origin=named.origin,
+            plugin=self.plugin,
+            table=named.table,
+            handle=self.handle,
+        )
+
+    def load(self, others: "Sequence[LoadedPlugin]", registry: Registry) -> None:
+        """Import the plugin unless it may not be or cannot be."""
+        candidate = self.candidate
+        self.error = candidate.forbidden
+        if candidate.forbidden:
+            return
+        started = perf_counter()
+        printing = PRINTING.set(candidate.name)
+        plugin = candidate.load()
+        PRINTING.reset(printing)
+        self.load_ms = (perf_counter() - started) * 1000
+        twin = _twin(self, others)
+        same = next((each for each in others if each.plugin is plugin), None)
+        self.is_double = same is not None
+        if isinstance(plugin, LoadFailure):
+            self.fail(plugin.kind, plugin.text, registry, plugin.traceback)
+        elif twin is not None:
+            first, second = (each.candidate.distribution for each in (twin, self))
+            text = (
+                f"{first} and {second} both have a plugin {candidate.name}, and that of {first} is"
+                f' loaded; uninstall one, or write [plugins."{full_name(candidate)}"]'
+                " enabled = false"
+            )
+            self.plugin = plugin
+            self.fail("clash", text, registry)
+        elif same is not None:
+            text = f"it is the very object that is loaded as {same.candidate.name} already"
+            self.fail("clash", text, registry)
+        else:
+            self.plugin = plugin
+
+    def judge(self, config: Config, locate: Callable[[str], str], registry: Registry) -> None:
+        """Give the plugin its options; one whose options are wrong is left out."""
+        name = self.candidate.table
+        said = config.plugins.get(name)
+        table = said.options if said else {}
+        found = options_of(self.plugin, table)
+        self.model, self.handle.options, self.secrets = found.model, found.value, found.secrets
+        flaws = found.flaws
+        if self.plugin is None:
+            self.secrets = ("",)
+        self.handle.hide(text for key in found.secrets for text in texts_in(table.get(key)))
+        if self.plugin is not None and self.model is None and said and said.options:
+            flaws = flaws or _unheard(self, said.options)
+        for flaw in flaws:
+            key = ".".join(filter(None, ("plugins", name, "options", flaw.key)))
+            self.fail("options", f"{locate(key)}: {flaw.text}", registry)
+
+    def fail(self, kind: ProblemKind, text: str, registry: Registry, detail: str = "") -> None:
+        """Leave the plugin out, and say why."""
+        self.unfit, self.plugin = self.plugin or self.unfit, None
+        self.error = self.error or text
+        registry.problems.append(
+            Problem(kind=kind, plugin=self.candidate.name, text=text, detail=detail)
+        )
+
+
+def _twin(loaded: LoadedPlugin, others: Sequence[LoadedPlugin]) -> LoadedPlugin | None:
+    """The plugin of this name that another installed distribution has brought already."""
+    if loaded.candidate.origin != "installed":
+        return None
+    name = loaded.candidate.name
+    same = (each for each in others if each.candidate.origin == "installed" and each.plugin)
+    return next((each for each in same if each.candidate.name == name), None)
+
+
+def _unheard(loaded: LoadedPlugin, table: Mapping[str, object]) -> tuple[Flaw, ...]:
+    """Options that nobody looks at: each of our own plugins that has options declares them."""
+    if loaded.candidate.origin != "builtin":
+        return ()
+    return tuple(Flaw(name, "unknown option; this plugin has none") for name in table)

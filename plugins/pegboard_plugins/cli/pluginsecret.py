@@ -1,0 +1,99 @@
+"""`pegboard plugins secret`: what a plugin must know and nobody else may see."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pegboard import InvalidInputError
+from pegboard.cli import Group
+from pegboard.embedding import run_async
+
+if TYPE_CHECKING:
+    from pegboard.embedding import Places
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+@click.group(cls=Group)
+def secret() -> None:
+    """Keep, list and forget the secrets of plugins."""
+
+
+@secret.command("set")
+@click.argument("plugin")
+@click.argument("key")
+@click.pass_obj
+def set_secret(directory: Path, plugin: str, key: str) -> None:
+    """Keep the secret KEY of PLUGIN, which is typed and not shown, or comes through a pipe."""
+    from pegboard.embedding import store_secret
+
+    places = _known(directory, plugin, key)
+    store_secret(places, plugin, key, _typed(plugin, key))
+    click.echo(f"{plugin} has the secret {key}")
+
+
+@secret.command("unset")
+@click.argument("plugin")
+@click.argument("key")
+def unset_secret(plugin: str, key: str) -> None:
+    """Forget the secret KEY of PLUGIN, which may be gone already."""
+    from pegboard.embedding import kept_names, store_secret
+    from pegboard.kit import nearest_names
+
+    places = _places()
+    names = kept_names(places, plugin)
+    if key not in names:
+        near = ", ".join(nearest_names(key, names)) or ", ".join(names)
+        raise InvalidInputError(
+            f"no secret {key} of {plugin} is kept" + (f"; did you mean {near}?" if near else "")
+        )
+    store_secret(places, plugin, key, None)
+    click.echo(f"{key} of {plugin} is forgotten")
+
+
+@secret.command("list")
+@click.argument("plugin")
+def list_secrets(plugin: str) -> None:
+    """List the names of the secrets that are kept for PLUGIN."""
+    from pegboard.embedding import kept_names
+
+    for name in kept_names(_places(), plugin):
+        click.echo(name)
+
+
+def _known(directory: Path, plugin: str, key: str) -> "Places":
+    """The user's folders, for a name that a secret can have of a plugin that there is."""
+    from pegboard_plugins.cli.pluginswitch import named
+
+    if not _NAME.fullmatch(key):
+        raise InvalidInputError(f"{key!r} is no name of a secret: letters, digits, _, . and -")
+
+    async def look() -> None:
+        from pegboard import App
+
+        async with await App.open(directory) as app:
+            named(app, plugin)
+
+    run_async(look())
+    return _places()
+
+
+def _places() -> "Places":
+    from pegboard.embedding import Places
+
+    return Places.of(os.environ)
+
+
+def _typed(plugin: str, key: str) -> str:
+    if sys.stdin.isatty():
+        text = click.prompt(f"{key} of {plugin} (not shown)", hide_input=True, err=True)
+    else:
+        text = sys.stdin.read()
+    text = str(text).removesuffix("\n")
+    if not text:
+        raise InvalidInputError(f"{key} of {plugin} is empty: type it, or send it through a pipe")
+    return text
