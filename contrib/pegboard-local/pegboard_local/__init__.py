@@ -1,0 +1,67 @@
+"""The provider `local`: a language model on this machine's CPU, with no key and no network.
+
+The model runs in a process of its own, which starts with the first request and ends with the App.
+Before that only these few names are loaded.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from pegboard import hookimpl
+from pegboard.providers import ModelRequest, Provider
+from pegboard.schema.config import Config, PluginConfig
+from pegboard.schema.model import Model
+
+ID = "local"
+TINY_TOKENS = 16_384
+"""A window up to this gets the short prompt, and few tools."""
+
+
+class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the user may set.
+
+    `models` gives names to GGUF files. `context` is the most tokens that a model's window is given
+    memory for, `threads` how many it computes with; None lets the plugin choose.
+    """
+
+    models: Mapping[str, str] = {}
+    context: int | None = None
+    threads: int | None = None
+
+
+options = Options
+
+
+@hookimpl
+async def register_providers(config: Config) -> tuple[Provider, ...]:
+    """The provider `local`."""
+    from pegboard_local.provider import Local
+
+    said = config.plugins.get(ID, PluginConfig()).options
+    return (Local(msgspec.convert(said, Options)),)
+
+
+@hookimpl(trylast=True)
+async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The system prompt for a tiny window: what the user and the project say, and little else."""
+    if not is_tiny(model):
+        return None
+    from pegboard_local.prompt import shortened
+
+    return shortened(system)
+
+
+@hookimpl
+async def chat_params(request: ModelRequest) -> ModelRequest | None:
+    """The request with few tools, for a tiny window; what the user has added stays."""
+    if not is_tiny(request.model):
+        return None
+    from pegboard_local.prompt import LEFT_OUT
+
+    return request.without(*LEFT_OUT)
+
+
+def is_tiny(model: Model) -> bool:
+    """Whether a model is one of ours and its window too small for the whole prompt."""
+    return model.provider_id == ID and (model.limit.context or TINY_TOKENS + 1) <= TINY_TOKENS

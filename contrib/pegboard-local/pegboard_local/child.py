@@ -1,0 +1,112 @@
+"""The program that runs a model: requests come in on standard input, chunks go out on its output.
+
+It is started by its path and imports nothing of Pegboard. It ends when its input does, so it
+cannot outlive who has started it, however that ended.
+"""
+
+import json
+import os
+import secrets
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, TextIO
+
+BATCH_TOKENS = 256
+"""After so many tokens of the prompt progress is told, and a request can be taken back."""
+
+
+def main() -> None:
+    """Load the model that the arguments name, then answer until the input ends."""
+    settings = json.loads(sys.argv[1])
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # what the library prints is no answer
+    requests = Requests()
+    threading.Thread(target=requests.listen, daemon=True).start()
+    try:
+        server = _load(settings)
+    except RuntimeError as error:
+        tell(out, {"failed": str(error)})
+        return
+    tell(out, {"ready": True})
+    while True:
+        body = requests.next()
+        _answer(server, body, out, requests.is_taken_back)
+
+
+class Requests:
+    """What comes in: requests one after the other, and word that one is taken back."""
+
+    def __init__(self) -> None:
+        self._some = threading.Condition()
+        self._waiting: list[dict[str, Any]] = []
+        self._taken_back = False
+
+    def listen(self) -> None:
+        """Read until the input ends, and end the program then, in the middle of an answer too."""
+        for line in sys.stdin:
+            body = json.loads(line)
+            with self._some:
+                self._taken_back = body is None
+                if body is not None:
+                    self._waiting.append(body)
+                    self._some.notify()
+        os._exit(0)
+
+    def next(self) -> dict[str, Any]:
+        """The next request, as soon as there is one."""
+        with self._some:
+            self._some.wait_for(lambda: self._waiting)
+            return self._waiting.pop(0)
+
+    def is_taken_back(self) -> bool:
+        """Whether nobody wants the answer any more."""
+        return self._taken_back
+
+
+def _load(settings: dict[str, Any]) -> Any:  # noqa: ANN401 - the library has no types
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings["path"]
+    params.n_ctx = settings["context"]
+    params.n_parallel = 1
+    params.n_batch = BATCH_TOKENS
+    params.n_ubatch = BATCH_TOKENS
+    params.cpuparams.n_threads = settings["threads"]
+    params.cpuparams_batch.n_threads = settings["threads"]
+    params.n_gpu_layers = 0
+    params.cache_ram_mib = 0  # the prefix of the last request is kept in any case
+    params.fit_params = False
+    params.warmup = False
+    params.ui = False
+    params.endpoint_slots = False
+    params.verbosity = -1
+    params.port = 0
+    params.api_keys = [secrets.token_urlsafe()]  # its own server listens, and answers nobody
+    return xllamacpp.Server(params)
+
+
+def _answer(server: Any, body: dict[str, Any], out: TextIO, stop: Callable[[], bool]) -> None:  # noqa: ANN401 - likewise
+    def heard(chunk: dict[str, Any]) -> bool:
+        tell(out, {"chunk": chunk})
+        return stop()
+
+    try:
+        server.handle_chat_completions(body, heard)
+    except RuntimeError as error:
+        tell(out, {"chunk": {"error": {"message": str(error)}}})
+    tell(out, {"end": True})
+
+
+def tell(out: TextIO, value: object) -> None:
+    """Write a line; who read it may be gone."""
+    try:
+        out.write(json.dumps(value) + "\n")
+        out.flush()
+    except BrokenPipeError:
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
