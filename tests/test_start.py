@@ -1,5 +1,6 @@
 """What stands between the command and the first request to a model."""
 
+import json
 import os
 import subprocess
 import sys
@@ -52,3 +53,47 @@ def test_no_heavy_library_is_loaded_before_the_first_request(tmp_path: Path) -> 
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) & HEAVY == set()
     assert "pegboard_plugins" in done.stdout.split()
+
+
+RUN = """
+import atexit, sys
+
+from pegboard.engine.calls import preloading
+
+preloading.HEAD_START_S = 600  # what a first call needs is not part of the start
+
+def count():
+    for package in ("pegboard", "pegboard_plugins"):
+        names = {name for name in sys.modules if name.partition(".")[0] == package}
+        print(package, *sorted(names))
+
+atexit.register(count)
+
+from pegboard.cli.main import main
+
+main()
+"""
+MOST_FILES = {"pegboard": 196, "pegboard_plugins": 106}
+"""What a run with a plain answer may load of the core, and of the plugins."""
+
+
+def test_a_run_with_a_plain_answer_loads_no_more_files_than_these(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps({"scripts": [{"steps": [{"text": "Hi."}]}]}))
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    folders = ("CONFIG", "DATA", "STATE", "CACHE")
+    env |= {f"PEGBOARD_{name}_DIR": str(tmp_path / name.lower()) for name in folders}
+
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "run", "--model", "scripted/answer.json", "Hello"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    answer, *counts = done.stdout.splitlines()
+    loaded = {package: names for package, *names in map(str.split, counts)}
+    assert answer == "Hi."
+    assert {name for name, most in MOST_FILES.items() if len(loaded[name]) > most} == set(), loaded

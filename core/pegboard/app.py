@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import hookspecs
@@ -14,16 +15,11 @@ from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.asking.approvals import Policy
 from pegboard.engine.bus import Subscription
-from pegboard.engine.input.mentions import mentioned
-from pegboard.engine.input.shell import ShellOrder
-from pegboard.engine.input.slashcommand import CommandOrder
+from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
-from pegboard.engine.session.copies import adopted, forked
-from pegboard.engine.session.revert import Reverted, revert, session_diff, unrevert
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
-from pegboard.engine.toolcontext import user_env
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening import AppOptions, assemble, close
@@ -40,6 +36,9 @@ from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import FileDiff, Session, SessionStatus
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pegboard.engine.session.revert import Reverted
 
 
 class App:
@@ -60,7 +59,6 @@ class App:
         :raises StorageError: when the database cannot be opened.
         """
         app = cls(*await assemble(Path(directory), options or AppOptions()))
-        app._engine.bus.attach(app._runs.note)
         app.hooks.notify(hookspecs.startup, app=app)
         return app
 
@@ -264,12 +262,16 @@ class App:
 
     async def user_env(self) -> Mapping[str, str]:
         """The environment of a program that the user works with: plugins' say, and no keys."""
+        from pegboard.engine.toolcontext import user_env  # only who opens a terminal needs it
+
         return await user_env(self._engine)
 
     async def mentioned(
         self, session_id: str, text: str, *, agent: str | None = None
     ) -> tuple[PartInput, ...]:
         """The parts for the `@file`s and `@agent`s of a text; only for what a person typed."""
+        from pegboard.engine.input.mentions import mentioned
+
         return await mentioned(self._engine, await self.session(session_id), text, agent=agent)
 
     async def update_session(
@@ -305,14 +307,15 @@ class App:
         return await self.storage.children(session_id)
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A new session that begins with the messages before this one, or with all.
+        """A new session with the messages before this one, or with all that it has."""
+        from pegboard.engine.session.copies import forked
 
-        :raises NotFoundError: when there is no such session or message.
-        """
         return await forked(self._engine, await self.session(session_id), message_id)
 
     async def adopt(self, conversations: Sequence[Conversation]) -> Session:
         """The first of these sessions, with the others below it, as new ones of this project."""
+        from pegboard.engine.session.copies import adopted
+
         return await adopted(self._engine, conversations)
 
     async def search(self, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
@@ -333,7 +336,7 @@ class App:
 
     async def revert(
         self, session_id: str, message_id: str, part_id: str | None = None
-    ) -> Reverted:
+    ) -> "Reverted":
         """The session and its files as they were before a message, or a part of one.
 
         Files that others changed since are left, and named. `unrevert` works until the next prompt.
@@ -341,19 +344,22 @@ class App:
         :raises NotFoundError: when there is no such session, message or part.
         :raises SessionBusyError: while the session runs.
         """
+        from pegboard.engine.session.revert import revert
+
         async with self._runs.at_rest(session_id):
             return await revert(self._engine, session_id, message_id, part_id)
 
-    async def unrevert(self, session_id: str) -> Reverted:
+    async def unrevert(self, session_id: str) -> "Reverted":
         """The session and its files as they were before `revert`."""
+        from pegboard.engine.session.revert import unrevert
+
         async with self._runs.at_rest(session_id):
             return await unrevert(self._engine, session_id)
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
-        """What a session, or the answer to one prompt of it, has changed in files.
+        """What a session, or the answer to one prompt of it, has changed in files."""
+        from pegboard.engine.session.revert import session_diff
 
-        :raises NotFoundError: when there is no such session or message.
-        """
         return await session_diff(self.storage, self.snapshots, session_id, message_id)
 
     async def abort(self, session_id: str) -> bool:
@@ -361,10 +367,7 @@ class App:
         return await self._runs.abort(session_id)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
-        """Answer a permission request; a `message` with `reject` says what to do instead.
-
-        :raises NotFoundError: when no request of this id waits.
-        """
+        """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
         self.permissions.reply(request_id, reply, message)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
@@ -376,10 +379,7 @@ class App:
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:
-        """Leave questions unanswered: the turn that asked them ends.
-
-        :raises NotFoundError: when no request of this id waits.
-        """
+        """Leave questions unanswered, so that their turn ends; `NotFoundError` where none wait."""
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:

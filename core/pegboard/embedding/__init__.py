@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pegboard.engine.content.attachments import DIRECTORY_MIME as DIRECTORY_MIME
     from pegboard.engine.content.attachments import mime_of as mime_of
     from pegboard.engine.content.truncate import remove_old_outputs as remove_old_outputs
-    from pegboard.engine.input.shell import ShellOrder as ShellOrder
-    from pegboard.engine.input.slashcommand import CommandOrder as CommandOrder
+    from pegboard.engine.input.orders import CommandOrder as CommandOrder
+    from pegboard.engine.input.orders import ShellOrder as ShellOrder
     from pegboard.engine.session.revert import Reverted as Reverted
     from pegboard.engine.tracking.leavings import reason_of as reason_of
     from pegboard.engine.tracking.leavings import shown_path as shown_path

@@ -138,6 +138,13 @@ class History:
     def _without_compactions(self, start: int) -> tuple[Turn, ...]:
         return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)
 
+    def next_subtask(self, message_id: str) -> SubtaskPart | None:
+        """The first subtask of a prompt that has not been run."""
+        asked = [part for part in self.get(message_id).parts if isinstance(part, SubtaskPart)]
+        parts = (part for turn in self.turns for part in turn.parts) if asked else ()
+        taken = {part.call_id for part in parts if isinstance(part, ToolPart)}
+        return next((part for part in asked if part.id not in taken), None)
+
     def users(self) -> Iterator[tuple[int, Turn]]:
         """The user's messages with their places, newest first."""
         for place in reversed(self._users):

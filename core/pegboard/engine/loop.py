@@ -16,7 +16,6 @@ from pegboard.engine.compaction.trigger import (
 from pegboard.engine.ending.finish import Progress, goes_on
 from pegboard.engine.history import compaction_of
 from pegboard.engine.input.reminders import remind
-from pegboard.engine.input.subtask import next_subtask, run_subtask
 from pegboard.engine.request import build_request, offered_tools
 from pegboard.engine.run import Run
 from pegboard.engine.step import Step
@@ -37,7 +36,9 @@ async def answer(run: Run) -> None:
         if turn is None or turn.user.id != user.id:
             turn = await _begin(run, user)
             continue  # a prompt that arrived meanwhile is already in the history: answer that one
-        if (task := next_subtask(run, user)) is not None:
+        if (task := run.history.next_subtask(user.id)) is not None:
+            from pegboard.engine.input.subtask import run_subtask  # few prompts have one
+
             await run_subtask(run, turn.view, user, task)
             continue
         if is_needed(run, turn.view.model):

@@ -9,23 +9,20 @@ from weakref import WeakValueDictionary
 from pegboard.contract.changes import DropSession, Emit, PutMessage, PutPart
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.storage import Fence
-from pegboard.engine.calls.children import charge, child_result, child_session, family_of
-from pegboard.engine.compaction.trigger import requested_by_user
 from pegboard.engine.ending.failures import ABORTED
 from pegboard.engine.history import History
+from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.preparations import Preparations
-from pegboard.engine.input.shell import ShellOrder, run_shell
-from pegboard.engine.input.slashcommand import CommandOrder, find_command, prepared
 from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
 from pegboard.engine.loop import answer, unanswered
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
-from pegboard.engine.session.revert import settled
 from pegboard.engine.session.sessions import (
     change_session,
     held,
     refuse_claimed,
     saying_that_it_is_kept,
+    settled,
 )
 from pegboard.engine.spending.accounts import open_budget
 from pegboard.engine.spending.budget import Budget
@@ -34,7 +31,6 @@ from pegboard.errors import AbortedError, PegboardError, SessionBusyError, ToolE
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import CommandExecuted, Event, SessionUpdated
 from pegboard.schema.message import Turn
-from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Busy, Idle, Session, SessionStatus
 
 ABORT_LIMIT_S = 10.0
@@ -61,6 +57,7 @@ class Runs:
         self._ids: dict[str, SessionIds] = {}
         self._callers: dict[str, tuple[Ruleset, ...]] = {}
         self._preparations = Preparations()
+        engine.bus.attach(self.note)
 
     def status(self, session_id: str) -> SessionStatus:
         """Whether the session runs, or waits for the next attempt at a request."""
@@ -107,6 +104,8 @@ class Runs:
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """
+        from pegboard.engine.compaction.trigger import requested_by_user
+
         async with self.at_rest(session_id) as ids:
             session = await settled(self._storage, session_id)
             turn = requested_by_user(self._engine, session, ids, model)
@@ -117,6 +116,8 @@ class Runs:
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command, like that to a prompt."""
+        from pegboard.engine.input.slashcommand import find_command, prepared
+
         command = find_command(self._engine.commands, order.name)
         ids = await self._session_ids(session_id)
         async with ids.changing:
@@ -140,6 +141,8 @@ class Runs:
 
         :raises SessionBusyError: while the session runs.
         """
+        from pegboard.engine.input.shell import run_shell
+
         ended: asyncio.Future[Turn | None] = asyncio.get_running_loop().create_future()
 
         async def first(run: Run) -> None:
@@ -179,6 +182,8 @@ class Runs:
         :raises NotFoundError: when nothing has this id.
         :raises SessionBusyError: when another process runs it.
         """
+        from pegboard.engine.calls.children import family_of
+
         async with (await self._session_ids(session_id)).changing:
             fence = await self._seized(session_id)
             try:
@@ -307,6 +312,8 @@ class Runs:
         :raises ToolError: when the session to go on with is not a child of the caller's, or its
             subagent is at work.
         """
+        from pegboard.engine.calls.children import charge, child_answer, child_session
+
         session = await child_session(self._engine, request)
         if session.id in self._callers:
             raise ToolError(f"the subagent of {session.id} is at work: wait until it has ended")
@@ -315,28 +322,11 @@ class Runs:
         try:
             if request.on_start is not None:
                 request.on_start(session.id)
-            return await self._child_answer(request, session)
+            return await child_answer(self, request, session)
         finally:
             self._callers.pop(session.id, None)
             await self._engine.background.forget(session.id)
             await charge(self._storage, request, session)
-
-    async def _child_answer(self, request: ChildRequest, session: Session) -> ChildResult:
-        parts = (TextInput(text=request.prompt),)
-        prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
-        try:
-            async with Clock().running(request.timeout_s):
-                turn = await self.prompt(session.id, prompt)
-            return child_result(session.id, turn)
-        except TimeoutError:
-            await self.abort(session.id)
-            text = f"The subagent did not end within {request.timeout_s:g} s."
-            return ChildResult(session_id=session.id, outcome="timed_out", text=text)
-        except AbortedError as error:
-            return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
-        except asyncio.CancelledError:
-            await self.abort(session.id)
-            raise
 
     async def _session_ids(self, session_id: str) -> SessionIds:
         if session_id not in self._ids:

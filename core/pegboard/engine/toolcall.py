@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -14,14 +14,12 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall, ToolInputStart
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
-from pegboard.engine.asking.decision import make_request, settle
 from pegboard.engine.calls.repeats import digest, digest_of_call
 from pegboard.engine.content.sanitise import clean_error, clean_result
 from pegboard.engine.ending.failures import denial
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
 from pegboard.engine.stream import ToolDone, ToolFailed, ToolRunning
-from pegboard.engine.toolcontext import CallContext, CallTool
 from pegboard.engine.tracking.fileledger import STAMPS
 from pegboard.errors import (
     BudgetError,
@@ -34,6 +32,9 @@ from pegboard.errors import (
 )
 from pegboard.schema.part import Completed, Failed, ToolState
 from pegboard.schema.permission import ToolReference
+
+if TYPE_CHECKING:
+    from pegboard.engine.toolcontext import CallContext, CallTool
 
 DOOM_LOOP_CALLS = 3
 """A call with the same result twice, without news in between, asks before it runs again.
@@ -98,7 +99,7 @@ class Caller:
             raise ToolError(state.output)
         return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
-    async def _answer(self, call: ToolCall, *, call_tool: CallTool | None) -> ToolState:
+    async def _answer(self, call: ToolCall, *, call_tool: "CallTool | None") -> ToolState:
         self.started += 1
         plan = self._repaired(call)
         part = self._processor.tool_running(
@@ -162,8 +163,10 @@ class Caller:
         return _Plan(tool=tool, input={"tool": call.name, "error": reason})
 
     async def _ran(
-        self, call: ToolCall, plan: _Plan, message_id: str, call_tool: CallTool | None
+        self, call: ToolCall, plan: _Plan, message_id: str, call_tool: "CallTool | None"
     ) -> ToolResult:
+        from pegboard.engine.toolcontext import CallContext  # loaded while the model thinks
+
         run, tool = self._run, plan.tool
         run.budget.take_call()
         context = CallContext(
@@ -191,7 +194,7 @@ class Caller:
         return result
 
     async def _done(
-        self, call: ToolCall, plan: _Plan, context: CallContext, values: Mapping[str, Any]
+        self, call: ToolCall, plan: _Plan, context: "CallContext", values: Mapping[str, Any]
     ) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
         before = PendingCall(
@@ -233,7 +236,7 @@ class Caller:
         return cut_hint(tool for tool in tools if tool.id in self._offered)
 
     async def _within_limit(
-        self, tool: Tool, context: CallContext, values: Mapping[str, Any]
+        self, tool: Tool, context: "CallContext", values: Mapping[str, Any]
     ) -> ToolResult:
         limit_s = tool.timeout_s or self._run.engine.config.tool_timeout_s
         limit: asyncio.Timeout | None = None
@@ -250,6 +253,8 @@ class Caller:
     async def _not_in_a_loop(
         self, call: ToolCall, plan: _Plan, key: bytes, message_id: str
     ) -> None:
+        from pegboard.engine.asking.decision import make_request, settle
+
         run = self._run
         if run.calls.times(key) + 1 < DOOM_LOOP_CALLS:
             return

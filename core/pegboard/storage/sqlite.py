@@ -22,7 +22,7 @@ from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Approval
 from pegboard.schema.session import Project, Session, Todo
-from pegboard.storage import integrity, reads, recovery, writes
+from pegboard.storage import reads, recovery, writes
 from pegboard.storage.databasefile import Opened, connect_reader, note_damage, open_database
 from pegboard.storage.writerthread import WriterThread
 
@@ -138,14 +138,20 @@ class SqliteStorage:
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[Hit, ...]:
         """See `Storage.search`."""
+        from pegboard.storage import integrity
+
         return await self._read(integrity.search, project_id, text, limit)
 
     async def sizes(self) -> tuple[SessionSize, ...]:
         """See `Storage.sizes`."""
+        from pegboard.storage import integrity
+
         return await self._read(integrity.sizes)
 
     async def problems(self) -> tuple[str, ...]:
         """See `Storage.problems`."""
+        from pegboard.storage import integrity
+
         found = await self._read(integrity.problems)
         if found.damaged:
             note_damage(self.path, apsw.CorruptError(found.damaged[0]))
@@ -153,6 +159,8 @@ class SqliteStorage:
 
     async def vacuum(self) -> int:
         """See `Storage.vacuum`."""
+        from pegboard.storage import integrity
+
         return await asyncio.to_thread(integrity.vacuum, self.path)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:

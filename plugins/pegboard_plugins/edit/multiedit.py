@@ -10,7 +10,6 @@ from typing import Any
 from pegboard import Tool, ToolContext, ToolResult, hookimpl
 from pegboard.schema.config import Config
 from pegboard_plugins.edit import requests
-from pegboard_plugins.edit.change import Edit, change_file
 
 _EDIT = {
     "type": "object",
@@ -36,6 +35,8 @@ _DESCRIPTION = (
 
 
 async def _multiedit(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
+    from pegboard_plugins.edit.change import Edit, change_file  # as edit does
+
     edits = [
         Edit(
             old=edit["oldString"],

@@ -1,21 +1,15 @@
 """The grep tool: lines of files by a regular expression, the newest files first."""
 
-import asyncio
-import os
-import re
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
-from pegboard import InvalidInputError, Tool, ToolContext, ToolError, ToolResult, hookimpl, tool
-from pegboard.kit import glob_expression, may_read, named_path, ripgrep
-from pegboard_plugins.grep.kinds import KINDS
-from pegboard_plugins.grep.lines import Around, Place
-from pegboard_plugins.grep.results import Findings, Mode, newest_first, shown
-from pegboard_plugins.grep.searching import PARTLY, Query, Search
+from pegboard import Tool, ToolContext, ToolResult, hookimpl, tool
+from pegboard.kit import named_path
+
+Mode = Literal["content", "files_with_matches", "count"]
 
 MOST_CONTEXT = 50
 """Lines around a match; who wants more reads the file."""
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 async def _requests(here: ToolContext, pattern: str, path: str, include: str) -> Path:
@@ -31,6 +25,7 @@ async def _requests(here: ToolContext, pattern: str, path: str, include: str) ->
     aliases={"query": "pattern", "regex": "pattern", "directory": "path", "glob": "include"},
     effect="reads",
     on_cut="Search that file with grep.",
+    imports=("pegboard_plugins.grep.linesearch",),
 )
 async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     here: ToolContext,
@@ -58,76 +53,17 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
         before: the same, only before it.
         after: the same, only after it.
     """
+    from pegboard_plugins.grep.linesearch import found_lines  # loaded while the model thinks
+
     target = await _requests(here, pattern, path, include)
-    folder = await asyncio.to_thread(_is_folder, target)
-    include = include.removeprefix(f"{target}/")
-    if _HALF.search(pattern + include):
-        raise ToolError("there is half a letter in the pattern, which no text has")
-    query = Query(
-        pattern=pattern,
-        target=target,
-        folder=target if folder else target.parent,
-        include=include if folder else "",
-        names=_names(type) if folder else (),
-        # In a single file even what is no text would be counted.
-        counting=folder and output_mode != "content",
+    around = (_lines(before, context), _lines(after, context))
+    return await found_lines(
+        here, pattern, target, include, kind=type, mode=output_mode, around=around
     )
-    search = Search(here, query, wanted=_expression(include) if folder and include else None)
-    rg = await asyncio.to_thread(ripgrep, target, root=here.worktree)
-    ending = await search.run(rg)
-    places = await asyncio.to_thread(_sayable, search.places)
-    readable = await asyncio.to_thread(_readable, here, places)
-    findings = Findings(
-        places=await asyncio.to_thread(newest_first, readable),
-        cut=ending is None,
-        partly=(ending is not None and ending.exit_code == PARTLY)
-        or len(places) < len(search.places),
-        hidden=len(readable) < len(places),
-    )
-    around = Around(before=_lines(before, context), after=_lines(after, context))
-    return await asyncio.to_thread(shown, findings, pattern, output_mode, around)
-
-
-def _is_folder(target: Path) -> bool:
-    """Whether it is a folder; else it is a file."""
-    if not target.exists():
-        raise ToolError(f"{target} does not exist")
-    folder = target.is_dir()
-    if not folder and not target.is_file():
-        raise ToolError(f"{target} is a device, pipe or socket, which has no end to search")
-    if not os.access(target, os.R_OK | (os.X_OK if folder else 0)):
-        raise ToolError(f"{target} cannot be read")
-    return folder
-
-
-def _sayable(places: Sequence[Place]) -> list[Place]:
-    """What is in files whose names are of letters: others no tool can be told of."""
-    return [each for each in places if "\ufffd" not in each.path or Path(each.path).exists()]
-
-
-def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
-    """What is in files that the rules let `read` open without asking: no keys of `.env`."""
-    home = here.session.home
-    paths = {place.path for place in places}
-    allowed = {path for path in paths if may_read(here.session.rulesets, path, home=home)}
-    return [place for place in places if place.path in allowed]
-
-
-def _names(kind: str) -> tuple[str, ...]:
-    if kind and kind not in KINDS:
-        raise ToolError(f"there is no type {kind!r}; there are {', '.join(KINDS)}")
-    return KINDS[kind] if kind else ()
 
 
 def _lines(wanted: int, otherwise: int) -> int:
     return min(max(wanted or otherwise, 0), MOST_CONTEXT)
-
-
-def _expression(include: str) -> re.Pattern[str]:
-    try:
-        return glob_expression(include)
-    except InvalidInputError as error:
-        raise ToolError(str(error)) from error
 
 
 @hookimpl

@@ -1,16 +1,21 @@
 """Subagents: their sessions below the caller's, their costs and their results."""
 
+import asyncio
 from contextlib import suppress
+from typing import Protocol
 
 from pegboard.contract.context import ChildResult
 from pegboard.contract.storage import Storage
 from pegboard.engine.content.sanitise import clean_title
+from pegboard.engine.input.usermessage import Prompt
 from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import MAX_DEPTH, Run
 from pegboard.engine.session.sessions import new_session
-from pegboard.errors import NotFoundError, ToolError
+from pegboard.errors import AbortedError, NotFoundError, ToolError
+from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn
 from pegboard.schema.part import TextPart
+from pegboard.schema.prompt import TextInput
 from pegboard.schema.session import Session, Tokens, subtracted
 
 MAX_FAMILY = 10_000
@@ -67,6 +72,37 @@ def child_result(session_id: str, turn: Turn) -> ChildResult:
         case error:
             said = text or error.data.message
             return ChildResult(session_id=session_id, outcome="failed", text=said)
+
+
+class Conversing(Protocol):
+    """Answers prompts of sessions, and stops that."""
+
+    async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
+        """The last answer, once this prompt is answered."""
+        ...
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop the session's run; False when none ran."""
+        ...
+
+
+async def child_answer(runs: Conversing, request: ChildRequest, session: Session) -> ChildResult:
+    """The result of a subagent in its session; it is stopped with the caller, or at its limit."""
+    parts = (TextInput(text=request.prompt),)
+    prompt = Prompt(parts=parts, agent=request.agent.name, model=request.model)
+    try:
+        async with Clock().running(request.timeout_s):
+            turn = await runs.prompt(session.id, prompt)
+        return child_result(session.id, turn)
+    except TimeoutError:
+        await runs.abort(session.id)
+        text = f"The subagent did not end within {request.timeout_s:g} s."
+        return ChildResult(session_id=session.id, outcome="timed_out", text=text)
+    except AbortedError as error:
+        return ChildResult(session_id=session.id, outcome="cancelled", text=str(error))
+    except asyncio.CancelledError:
+        await runs.abort(session.id)
+        raise
 
 
 async def charge(storage: Storage, request: ChildRequest, before: Session) -> None:

@@ -13,6 +13,8 @@ from pegboard.kit.threads import Threads
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
+_EACH_CALL = "pegboard.engine.toolcontext"
+"""What the first call of any tool imports."""
 
 _T = TypeVar("_T")
 
@@ -22,7 +24,7 @@ async def load_beside(work: Coroutine[object, object, _T], tools: Sequence[Tool]
 
     The thread may outlive the work; a call waits only for its own modules.
     """
-    task = asyncio.create_task(_load(tools), name="loading") if _cold(tools) else None
+    task = asyncio.create_task(_load(tools), name="loading") if _is_cold(tools) else None
     try:
         return await work
     finally:
@@ -40,12 +42,17 @@ async def _load(tools: Sequence[Tool]) -> None:
         threads.close()
 
 
+def _is_cold(tools: Sequence[Tool]) -> bool:
+    return bool(tools) and (_EACH_CALL not in sys.modules or bool(_cold(tools)))
+
+
 def _cold(tools: Sequence[Tool]) -> list[Tool]:
     """The tools whose modules are neither loaded nor being imported by a call."""
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 
 def _warm(tools: Sequence[Tool]) -> None:
+    import_module(_EACH_CALL)
     for tool in tools:
         with suppress(Exception):  # foreign code; the call itself says what is wrong
             for name in tool.call_imports:

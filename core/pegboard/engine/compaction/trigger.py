@@ -8,7 +8,6 @@ import asyncio
 
 from pegboard.contract import hookspecs
 from pegboard.contract.changes import PutMessage, PutPart
-from pegboard.engine.compaction.summary import Compacting, summariser
 from pegboard.engine.compaction.window import next_request, usable
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.input.usermessage import model_for
@@ -84,6 +83,8 @@ async def compact(run: Run, user: UserMessage) -> None:
 
     :raises ModelNotFoundError: when no provider serves the model for summaries.
     """
+    from pegboard.engine.compaction.summary import Compacting  # only a long session needs it
+
     _mark(run, since=run.engine.now())
     try:
         await (await Compacting.begun(run, user)).run_to_its_end()
@@ -101,6 +102,8 @@ def _is_answered(run: Run, user: UserMessage) -> bool:
 
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
     """Store an empty summary with the failure."""
+    from pegboard.engine.compaction.summary import summariser
+
     now, name = run.engine.now(), summariser(run.engine.agents).name
     workspace = run.engine.workspace
     info = AssistantMessage(

@@ -15,8 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.context import SessionView
-from pegboard.engine.asking.decision import judged, make_request, record
-from pegboard.engine.content.attachments import DIRECTORY_MIME, mime_of
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.parts import Engine
 from pegboard.engine.run import ancestor_rulesets, make_view
@@ -61,6 +59,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     def part(self) -> FileInput:
         """The part of a prompt that attaches it."""
+        from pegboard.engine.content.attachments import DIRECTORY_MIME, mime_of
+
         url = self.path.as_uri()
         if self.is_dir:
             return FileInput(mime=DIRECTORY_MIME, url=url, filename=self.mention.name)
@@ -173,6 +173,8 @@ async def mentioned(
 
 async def _attachable(engine: Engine, view: SessionView, file: Found) -> FileInput | str:
     """The file as a part, or why it may not be attached without a permission."""
+    from pegboard.engine.asking.decision import judged, make_request, record
+
     request = make_request(
         engine.ids,
         session_id=view.id,

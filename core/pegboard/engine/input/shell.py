@@ -4,12 +4,11 @@ import asyncio
 import os
 from collections.abc import Mapping
 
-import msgspec
-
 from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.contract.context import ProcessResult
 from pegboard.contract.results import ToolResult
 from pegboard.engine.calls.usercall import UserCall, user_call
+from pegboard.engine.input.orders import ShellOrder
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.run import Run
 from pegboard.engine.toolcontext import CallContext
@@ -24,14 +23,6 @@ TIME_LIMIT_S = 3600.0
 SHOWN_LETTERS = 30_000
 """Of the output while it comes; the whole is cut like every tool's."""
 RAN = "The user ran the following command in a shell."
-
-
-class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The command line, and the agent and model that the session then goes on with."""
-
-    command: str
-    agent: str | None = None
-    model: str | None = None
 
 
 async def run_shell(run: Run, order: ShellOrder) -> Turn:

@@ -19,6 +19,7 @@ from pegboard.contract.tools import serving
 from pegboard.engine.calls.usercall import new_answer
 from pegboard.engine.history import History
 from pegboard.engine.input.mentions import mentioned
+from pegboard.engine.input.orders import CommandOrder
 from pegboard.engine.input.usermessage import Prompt, model_for
 from pegboard.engine.parts import Engine
 from pegboard.engine.processor import Processor
@@ -35,7 +36,7 @@ from pegboard.kit.suggestions import nearest_names
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.part import Completed, Failed, ModelChoice, Part
-from pegboard.schema.prompt import FileInput, PartInput, SubtaskInput, TextInput
+from pegboard.schema.prompt import PartInput, SubtaskInput, TextInput
 from pegboard.schema.session import Session
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")
@@ -50,22 +51,6 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _QUOTED = re.compile(r'"((?:\\.|[^"\\])*)"')
-
-
-class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A slash command as the user gives it, with the files that a client attaches.
-
-    `typed`: the arguments are a person's own words, in which mentions count.
-    """
-
-    name: str
-    arguments: str = ""
-    typed: bool = True
-    agent: str | None = None
-    model: str | None = None
-    message_id: str | None = None
-    variant: str | None = None
-    files: tuple[FileInput, ...] = ()
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,24 +19,10 @@ from pegboard.engine.toolcontext import CallContext
 from pegboard.errors import ToolError
 from pegboard.policy.agents import find_agent
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import SubtaskPart, TextPart, ToolPart
+from pegboard.schema.part import SubtaskPart, TextPart
 
 TIME_LIMIT_S = 3600.0
 GO_ON = "Sum up for the user what the task above came to, and go on with what is left to do."
-
-
-def next_subtask(run: Run, user: UserMessage) -> SubtaskPart | None:
-    """The first subtask of a prompt that has not been run."""
-    asked = [part for part in run.history.get(user.id).parts if isinstance(part, SubtaskPart)]
-    if not asked:
-        return None
-    taken = {
-        part.call_id
-        for turn in run.history.turns
-        for part in turn.parts
-        if isinstance(part, ToolPart)
-    }
-    return next((part for part in asked if part.id not in taken), None)
 
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
@@ -53,7 +39,7 @@ async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: Subt
         finish="tool-calls",
     )
     await user_call(run, view, user, call, agent=part.agent)
-    if part.command is not None and next_subtask(run, user) is None:
+    if part.command is not None and run.history.next_subtask(user.id) is None:
         _ask_to_go_on(run, user)
 
 

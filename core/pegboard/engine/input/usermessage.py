@@ -11,7 +11,6 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 from pegboard.contract.context import SessionView
 from pegboard.contract.storage import Storage
-from pegboard.engine.content.attachments import expand_file
 from pegboard.engine.parts import Engine
 from pegboard.engine.run import SessionIds, make_view
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
@@ -198,6 +197,8 @@ async def _with_files(engine: Engine, turn: Turn, ids: SessionIds) -> Turn:
     for place, part in enumerate(turn.parts):
         if not isinstance(part, FilePart):
             continue
+        from pegboard.engine.content.attachments import expand_file  # few prompts have files
+
         note_read = engine.files.view(part.session_id).note_read
         found = await asyncio.to_thread(
             expand_file,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.contract.changes import Change, ChangeSession, DropMessage, DropPart, Emit
+from pegboard.contract.changes import ChangeSession, Emit
 from pegboard.contract.snapshots import Restored, Snapshots
 from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.parts import Engine
@@ -70,27 +70,6 @@ async def unrevert(engine: Engine, session_id: str) -> Reverted:
             return Reverted(session=session, files=Restored())
         turns = await engine.storage.turns(session_id)
         return await _moved(engine, session, turns, None, fence)
-
-
-async def settled(storage: Storage, session_id: str) -> Session:
-    """The session without what a revert has taken back: these messages are dropped for good.
-
-    The caller holds the session's `changing`.
-
-    :raises NotFoundError: when nothing has this id.
-    :raises SessionBusyError: when somebody is moving the session to another point just now.
-    """
-    session = await storage.session(session_id)
-    if session.revert is None:
-        return session
-    async with held(storage, session_id) as fence:
-        session = await storage.session(session_id)
-        if session.revert is None:
-            return session
-        turns = await storage.turns(session_id)
-        drops = _drops(turns, session_id, session.revert)
-        change = ChangeSession(session_id=session_id, revert=None)
-        return await change_session(storage, *drops, change, fence=fence)
 
 
 async def session_diff(
@@ -160,22 +139,6 @@ def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Rever
             seen = seen or isinstance(part, TextPart | ToolPart)
         raise NotFoundError("part", part_id)
     raise NotFoundError("message", message_id)
-
-
-def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
-    """What goes: the messages from the point on, or the parts from there and what follows."""
-    changes: list[Change] = []
-    behind = False
-    for turn in turns:
-        if behind or (turn.info.id == point.message_id and point.part_id is None):
-            behind = True
-            changes.append(DropMessage(session_id, turn.info.id))
-        elif turn.info.id == point.message_id:
-            for part in turn.parts:
-                behind = behind or part.id == point.part_id
-                if behind:
-                    changes.append(DropPart(session_id, turn.info.id, part.id))
-    return changes
 
 
 def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:

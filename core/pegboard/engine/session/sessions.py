@@ -19,8 +19,9 @@ from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.parts import Engine
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import SessionUpdated
+from pegboard.schema.message import Turn
 from pegboard.schema.permission import Rule
-from pegboard.schema.session import NEW_TITLE, Session, SessionTime
+from pegboard.schema.session import NEW_TITLE, Revert, Session, SessionTime
 from pegboard.workspace import Workspace
 
 _VERSION = "0.1.0"
@@ -128,6 +129,43 @@ async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
         yield fence
     finally:
         await storage.release(fence)
+
+
+async def settled(storage: Storage, session_id: str) -> Session:
+    """The session without what a revert has taken back: these messages are dropped for good.
+
+    The caller holds the session's `changing`.
+
+    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: when somebody is moving the session to another point just now.
+    """
+    session = await storage.session(session_id)
+    if session.revert is None:
+        return session
+    async with held(storage, session_id) as fence:
+        session = await storage.session(session_id)
+        if session.revert is None:
+            return session
+        turns = await storage.turns(session_id)
+        drops = _drops(turns, session_id, session.revert)
+        change = ChangeSession(session_id=session_id, revert=None)
+        return await change_session(storage, *drops, change, fence=fence)
+
+
+def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
+    """What goes: the messages from the point on, or the parts from there and what follows."""
+    changes: list[Change] = []
+    behind = False
+    for turn in turns:
+        if behind or (turn.info.id == point.message_id and point.part_id is None):
+            behind = True
+            changes.append(DropMessage(session_id, turn.info.id))
+        elif turn.info.id == point.message_id:
+            for part in turn.parts:
+                behind = behind or part.id == point.part_id
+                if behind:
+                    changes.append(DropPart(session_id, turn.info.id, part.id))
+    return changes
 
 
 async def edit(storage: Storage, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
