@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[1] / "data"
 CORPORA = ("honest_lines", "honest_lines_2", "honest_lines_3", "evil_lines")
 LONG = {
     "a word of 100 kB": "echo " + "a" * 100_000,
-    "2,000 commands, 82 kB": "; ".join(["ls -la 'a b' \"$x\" | grep -v x > out.txt"] * 2000),
+    "4,880 commands, 100 kB": "; ".join(["ls -la 'a b' \"$x\" | grep -v x > out.txt"] * 2440),
     "a here-document of 100 kB": "cat > a <<'E'\n" + "some text\n" * 10_000 + "E\n",
 }
 ROUNDS = 5

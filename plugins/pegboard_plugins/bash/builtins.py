@@ -11,9 +11,9 @@ from pegboard_plugins.bash.syntax import Piece, Word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, MAY_BE_OPTION, Value, is_count
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)")
-_SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*")
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DECLARES = re.compile(r"([A-Za-z_]\w*)(?:(\+?=)|$)", re.ASCII)
+_SUM = re.compile(r"[\w\s+*/%<>=!&|^~?:,()-]*", re.ASCII)
 _SET_LETTERS = re.compile(r"[-+](?=.)[aeuxvfhbmCET]*o?[aeuxvfhbmCET]*")
 _SET_NAMES, _SHELL_OPTIONS = words("shell", "words", "set"), words("shell", "words", "shopt")
 _NO_OPERAND = re.compile(r"-[vR]$")

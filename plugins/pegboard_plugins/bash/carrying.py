@@ -309,8 +309,10 @@ def find(call: Call) -> None:
         if text in _FIND_ACTS:
             at = _executed(call, at)
         elif text in _FIND_VALUED or text == "-fprintf":
+            named = words[at + 1 : at + 2] if text.startswith(("-fp", "-fl")) else []
             at += 3 if text == "-fprintf" else 2
-            if at > len(words) or not all(map(is_single, words[:at])):
+            is_known = all(map(is_single, words[:at])) and all(w.literal for w in named)
+            if at > len(words) or not is_known:
                 raise call.no("find-test", words[min(at, len(words)) - 1])
         elif text is None:
             call.line.later.append(partial(_refuse_test, call, words[at]))

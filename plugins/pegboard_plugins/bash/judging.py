@@ -1,7 +1,7 @@
 """Which commands a line runs: each word that is one by the grammar of what stands before it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 
@@ -13,12 +13,15 @@ from pegboard_plugins.bash.programs import (
     CODE_ON_STDIN,
     HARMLESS_CARRIERS,
     RUNS,
+    is_single,
     kinds,
 )
 from pegboard_plugins.bash.syntax import Block, Unclear, Word
-from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
+from pegboard_plugins.bash.values import ANYTHING, ARGUMENTS, NUMBERS, Values, counts, told
 
 _SHARP = ("shell", "sharp")
+_WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
+"""Values with which the options of one program or another run something."""
 _FLAGS = re.DOTALL | re.MULTILINE
 
 
@@ -87,15 +90,35 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
         takes_options &= word.literal != "--"
         if runs is not None and word.pieces and word.pieces[0].kind == "process":
             raise call.no("option-runs", word)
-        literal = word.literal
-        for text in (literal,) if literal is not None else call.line.values.words([word]):
+        for text, *behind in _sequences(call, word, after):
             if is_open and not kinds(text.rpartition("/")[2]).isdisjoint(_SHARP):
                 raise call.no("wrapper", word)
-            is_option = runs is not None and re.match(runs, f"{text}\n{after.shown}", _FLAGS)
+            is_option = runs is not None and any(
+                re.match(runs, told, _FLAGS) for told in _guises(text, behind[:1])
+            )
             if is_option or (takes_options and languages.is_open(call, word, text)):
                 raise call.no("option-runs", word)
     if takes_options and call.command.is_fed and is_any_feed(call.one.fed, call.line.values):
         raise call.no("option-runs")
+
+
+def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
+    """The texts that a word may come to, each with those behind it."""
+    if word.literal is not None and after.literal is not None:
+        yield [word.literal, after.literal]
+        return
+    values = call.line.values
+    for behind in values.words([after]) or [""]:
+        for text in values.texts(word):
+            texts = [text] if is_single(word) else values.split(text) or [""]
+            yield from ([*texts[at:], behind] for at in range(len(texts)))
+
+
+def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
+    """An option with the word behind it; for what nobody knows there stands the worst."""
+    told = "\n".join([text, *behind])
+    yield told
+    yield from (told.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in told)
 
 
 def _refuse_input(call: Call) -> None:

@@ -192,7 +192,10 @@ def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
 def git_config(texts: Sequence[str]) -> str:
     """The file in which a `git config` sets what git may run; empty for another command."""
     words = git_words(texts)
-    if words[:1] != ["config"] or not any(map(_HOOKED.fullmatch, texts)) or len(words) <= len("ck"):
+    if words[:1] != ["config"] or len(words) <= len("ck"):
+        return ""
+    key = words[2 if words[1] == "set" or not {"-f", "--file"}.isdisjoint(texts) else 1]
+    if "$" not in key and "`" not in key and not any(map(_HOOKED.fullmatch, texts)):
         return ""
     if words[1] in ("get", "list") or any(re.match(r"--get|--list$|-l$", text) for text in texts):
         return ""

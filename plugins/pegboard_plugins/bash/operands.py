@@ -56,6 +56,8 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     if any(word.dynamic for word in words):
         words = _known(words, findings, unset=not does.isdisjoint(("removes", "deletes")))
     operands = _candidates(base, does, words)
+    if not operands:
+        return
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
     _note_process(operands, findings, writes=writes)
     _doubt(base, words, operands, findings)

@@ -164,7 +164,7 @@ def _redirected(source: Source, found: Statement, start: int) -> Statement:
 
 
 def _function(source: Source, name: str) -> Block:
-    if source.pending or name in RESERVED:
+    if source.pending or name in RESERVED or not name.isascii():
         source.no("here-document" if source.pending else "reserved-word")
     start = len(source.simples)
     body = _command(source)
@@ -235,7 +235,7 @@ def _for(source: Source) -> Block:
 
 def _loop_variable(source: Source, one: Simple) -> None:
     name = source.take(_NAME)
-    if name is None or name[0] in RESERVED:
+    if name is None or name[0] in RESERVED or not name[0].isascii():
         source.no("syntax")
     source.skip()
     if source.keyword() != "in":
@@ -326,6 +326,8 @@ def _simple(source: Source) -> Simple:
 
 def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
     name, index, plus = found.groups()
+    if not name.isascii():
+        source.no("name")  # a letter of a name in some locales, and none in others
     if source.letter == "(":
         if index:
             source.no("array")

@@ -26,7 +26,8 @@ _READ_OTHERWISE = re.compile(r"[()'\"`\\]")
 """Of a comment in a substitution a bash before 5.2 reads these."""
 
 _SUM = re.compile(
-    r"(?:[A-Za-z0-9_ \t+*/%<>=!&|^~?:,-]|\$[A-Za-z_]\w*|\$\{#?[A-Za-z_]\w*(?:\[@\])?\}|\$[#?1-9])*"
+    r"(?:[A-Za-z0-9_ \t+*/%<>=!&|^~?:,-]|\$[A-Za-z_]\w*|\$\{#?[A-Za-z_]\w*(?:\[@\])?\}|\$[#?1-9])*",
+    re.ASCII,
 )
 _COUNTED = re.compile(r"\$\{#\w+(\[@\])?\}")
 _IN_SUM = re.compile(r"(?<!\w)[A-Za-z_]\w*")

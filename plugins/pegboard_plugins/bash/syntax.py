@@ -50,6 +50,11 @@ class Word:
         self.own_pieces = tuple(pieces)
         self.raw = raw
         self.at = at
+        if len(pieces) == 1:
+            kind, text, _, shown, *_ = pieces[0]
+            self.shown = shown or text
+            self.literal = self.shown if kind in _PLAIN else None
+            return
         self.shown = "".join([piece[3] or piece[1] for piece in pieces])
         is_plain = all(piece[0] in _PLAIN for piece in pieces)
         self.literal = self.shown if is_plain else None
@@ -228,7 +233,8 @@ class Operand(NamedTuple):
 def operand(word: Word, home: str) -> Operand:
     """The word as an operand; `home` is the value of `$HOME`, empty where it is not known."""
     if word.literal is not None:
-        is_bare = not (word.pieces and word.pieces[0].quoted)
+        own = word.own_pieces  # of a plain word there are none yet
+        is_bare = not (own and own[0].quoted)
         return Operand(word.literal, False, is_bare, False, False, word)  # noqa: FBT003 - quicker
     texts, dynamic = [], []
     for piece in word.pieces:

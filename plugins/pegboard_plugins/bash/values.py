@@ -83,8 +83,7 @@ class Values:
         found = []
         for word in words:
             for text in self.texts(word):
-                is_one = word.literal is not None or word.is_quoted
-                found += [text] if is_one else self.split(text) or [""]
+                found += [text] if is_single(word) else self.split(text) or [""]
         return found
 
     def split(self, text: str) -> list[str]:

@@ -10,6 +10,7 @@ from pegboard_plugins.bash.syntax import Feed, Piece, Word
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\U0010ffff]+")
 _WHOLE = re.compile(rf"{_PLAIN.pattern}(?=[ \t\n;|)]|\Z)")
+_QUOTED = re.compile(r"""(?:'([^'\n]*)'|"([^"\\$`\n]*)")(?=[ \t\n;|)]|\Z)""")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _IN_BODY = re.compile(r"[^\\$`]+")
 _SET = re.compile(r"\[[!^]?[A-Za-z0-9_.:,@%+-]*(?:\[:[a-z]+:\][A-Za-z0-9_.-]*)?\]")
@@ -67,6 +68,11 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
         word = Word.plain(found[0], source.at)
         source.at = found.end()
         return word
+    if found := _QUOTED.match(text, source.at):
+        piece = Piece("text", found[1] or found[2] or "", quoted=True)
+        word = Word((piece,), found[0], source.at)
+        source.at = found.end()
+        return word
     draft = _Draft(source, assigning=assigning)
     while source.at < end:
         if found := _PLAIN.match(text, source.at):
@@ -122,6 +128,9 @@ def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None
 def _step(draft: _Draft, letter: str) -> None:
     """Take what the letter begins, which is no plain one."""
     source = draft.source
+    if letter in _STEPS:
+        _STEPS[letter](draft)
+        return
     match letter:
         case "$":
             draft.pieces.append(read_dollar(source, quoted=False))
@@ -135,8 +144,6 @@ def _step(draft: _Draft, letter: str) -> None:
         case "#" if source.at != draft.start:  # behind a sign such as `>` it would be a comment
             draft.add("#")
             source.at += 1
-        case _ if letter in _STEPS:
-            _STEPS[letter](draft)
         case _:
             source.no(_REFUSED.get(letter, "character"))
 
@@ -258,7 +265,7 @@ def read_dollar(source: Source, *, quoted: bool) -> Piece:
         return Piece("text", _ansi(source), quoted=True)
     if found := source.take(_VARIABLE):
         is_indexed = source.letter == "[" and not quoted
-        if found[1] == "_" or is_indexed or source.sees("\\\n"):
+        if found[1] == "_" or not found[1].isascii() or is_indexed or source.sees("\\\n"):
             source.no("expansion", start)
         return Piece("variable", found[1], quoted, found[0])
     if after and (after in "[`\\" or (after == '"' and not quoted)):
@@ -307,7 +314,11 @@ def _braced(source: Source, *, quoted: bool) -> Piece:
     if found is None:
         source.no("expansion")
     how = found["how"] or ""
-    if (found["index"] and how and not _OF_ELEMENTS.match(how)) or found["name"] == "_":
+    if (
+        not found[0].isascii()
+        or (found["index"] and how and not _OF_ELEMENTS.match(how))
+        or found["name"] == "_"
+    ):
         source.no("expansion", start)
     if found["counted"]:
         how = "#n"

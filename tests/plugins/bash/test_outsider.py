@@ -72,6 +72,8 @@ def test_a_line_that_may_start_what_it_does_not_show_is_unclear(rule, line):
             "bash scripts/dev/run.sh",
             "ls <&-",
         ),
+        *("V=22; ssh -p $V h", 'P=ssh; rsync -e "$P" a h:b', 'find . -name "$x" -fprint f'),
+        *('git config user.name "$x"', "sh -c 'ls 2>&1'", 'N=x; make "$N"', "V=f; tar cf $V src"),
         *("find . -exec grep x {} +", 'find . -exec cp {} "$HOME/x" \\;', 'git commit -m "$x"'),
         *("git log -m -1", 'git stash push -m "$x"', "git grep -F x", 'git -C "$x" status'),
         *("git rebase -x 'ls -l' HEAD", "git submodule foreach git pull", "npx eslint src"),
