@@ -3,6 +3,7 @@
 Importing this module imports pydantic, which takes 0.1 s: `binding` does so at need.
 """
 
+import inspect
 import reprlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
@@ -15,7 +16,7 @@ from pydantic import (
     ValidationError,
     create_model,
 )
-from pydantic.errors import PydanticUndefinedAnnotation
+from pydantic.errors import PydanticSchemaGenerationError, PydanticUndefinedAnnotation
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from pegboard.arguments.plain_schema import Schema
@@ -28,6 +29,7 @@ _T = TypeVar("_T")
 
 # What pydantic raises for a type or a Field that it cannot use; most of it is not its own.
 _UNUSABLE = (PydanticUserError, PydanticUndefinedAnnotation, TypeError, ValueError, RuntimeError)
+_USABLE = "take numbers, texts, lists, dictionaries, Literal, dataclasses or pydantic models"
 _NAMED_SCHEMAS = frozenset({"properties", "$defs"})
 _VALUES = frozenset({"default", "examples", "enum", "const", "required", "discriminator"})
 
@@ -82,7 +84,14 @@ def _blaming(
             for parameter in parameters:
                 _blaming(act, [parameter], refuse)
         name = parameters[0].name if len(parameters) == 1 else ""
-        raise refuse(name, str(error).partition("\n")[0]) from error
+        raise refuse(name, _reason(error, parameters)) from error
+
+
+def _reason(error: Exception, parameters: Sequence[Parameter]) -> str:
+    if isinstance(error, PydanticSchemaGenerationError) and len(parameters) == 1:
+        shown = inspect.formatannotation(parameters[0].annotation)
+        return f"no JSON becomes a {shown}: {_USABLE}"
+    return str(error).partition("\n")[0]
 
 
 def _build(parameters: Sequence[Parameter]) -> type[BaseModel]:

@@ -267,7 +267,9 @@ class Registry:
         if not wrong and _wraps(function) and self._kinds[hook] not in WRAPPED:
             wrong = f"cannot be wrapped: it is no {' or '.join(WRAPPED)}"
         if not wrong and is_required(function) and self._kinds[hook] != "fold":
-            wrong = "cannot be required: only a fold changes what goes on"
+            wrong = "cannot be required: that is for folds"
+            if self._kinds[hook] == "strictest":
+                wrong += "; leave the mark out, as one that fails denies already"
         if not wrong:
             return None
         return Problem(kind="signature", plugin=plugin, text=f"the hook {hook} {wrong}")

@@ -150,7 +150,7 @@ def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str
     rules = advised_rules(request)
     lines = ", ".join(f'{_key(rule.pattern)} = "allow"' for rule in rules)
     return (
-        "to allow it, add to your pegboard.toml: "
+        "to allow it, add to your own (not the project's) pegboard.toml: "
         f"permission = {{ {_key(request.permission)} = {{ {lines} }} }}"
     )
 

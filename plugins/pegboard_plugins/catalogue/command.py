@@ -56,11 +56,12 @@ def models(  # noqa: PLR0913 - the options of a command
         rows = [_facts(each, found.keys[each.provider_id]) for each in chosen]
         click.echo(without_passwords(json.dumps(rows, indent=2)))
         return
+    closed = {name: each for name, each in found.missing.items() if text and text in name}
     if chosen:
         _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])
-    elif text:
+    elif text and not closed:
         _refuse(text, found.models)
-    for provider, (variables, models_) in found.missing.items():
+    for provider, (variables, models_) in (closed or found.missing).items():
         places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
         click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
 
@@ -92,8 +93,9 @@ async def _found(directory: Path, *, refresh: bool, local: bool, every: bool) ->
         models=sorted(known, key=lambda model: (model.provider_id, model.id)),
         keys=keys,
         missing={
-            name: (tuple(app.providers[name].env), len(names_of(name, cache) or ()))
-            for name in missing
+            name: (tuple(each.env), len(names_of(name, cache) or each.models()))
+            for name, each in app.providers.items()
+            if name in missing
         },
         told=told,
     )

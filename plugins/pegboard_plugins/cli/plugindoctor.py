@@ -62,11 +62,14 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...]]:
     import asyncio
 
     from pegboard import App
+    from pegboard.cli import visible
 
     installed = await asyncio.to_thread(entries)
     foreign = [each for each in installed if each.distribution != OWN]
     async with await App.open(directory) as app:
         known = _known(app, installed)
+        for warning in app.loaded.warnings:
+            click.echo(visible(f"warning: {warning}"), err=True)
     costs = await asyncio.to_thread(import_costs, sorted({each.module for each in foreign}))
     faults = [
         *(Fault(each.kind, each.plugin, each.text) for each in app.register.problems),
@@ -94,7 +97,7 @@ def _empty(app: "App") -> Iterator[Fault]:
     told = {each.plugin for each in app.register.problems}
     for each in _foreign(app):
         if not (each.hooks or each.tools or each.blocked or each.error or each.name in told):
-            text = "it has no hooks and no tools; is @hookimpl or @tool missing?"
+            text = "it has no hooks; is @hookimpl missing, or register_tools for its tools?"
             yield Fault("empty", each.name, text)
 
 

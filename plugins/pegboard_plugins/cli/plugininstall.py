@@ -13,6 +13,7 @@ from pegboard.cli import Exit
 from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
 from pegboard_plugins.cli.jsontext import as_json
 
+_ENSURE = f"{sys.executable} -m ensurepip"
 STYLE = click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -63,7 +64,7 @@ def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -
     """
     if (prefix / "pipx_metadata.json").is_file():
         return (_program("pipx"), "inject", prefix.name, *requirements)
-    return (*_pip(prefix), "install", *_at(prefix), *requirements)
+    return (*_pip("install", prefix), *requirements)
 
 
 def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
@@ -73,26 +74,26 @@ def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[st
     """
     if (prefix / "pipx_metadata.json").is_file():
         return (_program("pipx"), "uninject", prefix.name, distribution)
-    pip = _pip(prefix)
+    pip = _pip("uninstall", prefix)
     sure = () if "uv" in Path(pip[0]).name else ("--yes",)
-    return (*pip, "uninstall", *_at(prefix), *sure, distribution)
+    return (*pip, *sure, distribution)
 
 
-def _pip(prefix: Path) -> tuple[str, ...]:
-    """The installer: uv for its tools and where there is no pip, else the interpreter's pip."""
-    if not _is_uv(prefix):
-        return (sys.executable, "-m", "pip")
-    return (_program("uv"), "pip")
-
-
-def _at(prefix: Path) -> tuple[str, ...]:
-    return ("--python", sys.executable) if _is_uv(prefix) else ()
-
-
-def _is_uv(prefix: Path) -> bool:
+def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
+    """The installer: uv for its own tools, else the interpreter's pip, else one on the PATH."""
     from importlib.util import find_spec
 
-    return (prefix / "uv-receipt.toml").is_file() or find_spec("pip") is None
+    here = ("--python", sys.executable)
+    if (prefix / "uv-receipt.toml").is_file():
+        return (_program("uv"), "pip", verb, *here)
+    if find_spec("pip") is not None:
+        return (sys.executable, "-m", "pip", verb)
+    if found := shutil.which("uv"):
+        return (found, "pip", verb, *here)
+    if found := shutil.which("pip") or shutil.which("pip3"):
+        return (found, *here, verb)
+    text = f"this environment has no pip: put pip or uv on the PATH, or make it with `{_ENSURE}`"
+    raise click.UsageError(text)
 
 
 def _program(name: str) -> str:

@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     ),
     "provider": (
         "A provider of models for Pegboard.",
-        "Set `VARIABLE_API_KEY`, then `-m NAME/echo`.",
+        "Set `VARIABLE_API_KEY` or call `pegboard auth login NAME`, then `-m NAME/echo`.",
     ),
     "policy": (
         "A permission policy for Pegboard.",

@@ -147,6 +147,8 @@ def _found(app: "App", name: str) -> "Tool":
         return found
     near = ", ".join(nearest_names(name, app.tools))
     hint = f"; did you mean {near}?" if near else "; `pegboard tool list` shows those there are"
+    if app.untrusted:
+        hint = f"{hint}; this project's own are there after `pegboard trust allow`"
     raise click.UsageError(f"there is no tool {name!r}{hint}")
 
 

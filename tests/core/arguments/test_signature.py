@@ -86,6 +86,15 @@ def test_a_refusal_names_tool_and_parameter(signature: str) -> None:
     assert (caught.value.tool, caught.value.parameter) == ("bad", REFUSED[signature])
 
 
+def test_a_refusal_of_a_type_says_which_can_be_taken() -> None:
+    source = "from pegboard import tool\nclass Crate: ...\n@tool\ndef load(all: list[Crate]): ...\n"
+
+    with pytest.raises(
+        SignatureError, match=r"no JSON becomes a list\[.*Crate\]: take .*dataclass"
+    ):
+        load(source, "uncrated")
+
+
 @pytest.mark.parametrize("given", ["hello", lambda: "", 3])
 def test_what_is_no_function_with_a_name_is_refused(given: Any) -> None:
     with pytest.raises(SignatureError, match="id="):

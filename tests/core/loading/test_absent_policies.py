@@ -124,6 +124,19 @@ async def test_a_policy_that_cannot_be_called_denies(tmp_path: Path, body: str, 
     assert "plugin house, which has to agree, cannot be asked" in state.error
 
 
+async def test_a_policy_that_is_marked_as_required_denies_and_says_that_it_need_not(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, HEAD + POLICY.replace("@hookimpl", "@hookimpl(required=True)"))
+
+    async with opened(tmp_path, echoing(), ToolsPlugin(echo)) as app:
+        problem, _ = app.register.problems
+        state = await state_of_call(app)
+
+    assert problem.text.endswith("leave the mark out, as one that fails denies already")
+    assert isinstance(state, Failed)
+
+
 async def test_a_policy_without_the_plugin_that_it_requires_denies(tmp_path: Path) -> None:
     write(tmp_path, HEAD + POLICY.replace("@hookimpl", "@hookimpl(requires=('secrts',))"))
 

@@ -1,6 +1,7 @@
 """`pegboard models`: which there are, what is known of them, and which key would open more."""
 
 import json
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -94,6 +95,43 @@ async def test_a_text_that_no_model_has_is_refused_with_the_nearest(pegboard: Co
 
     assert done.code == 2
     assert "model not found: fkae. Did you mean fake?" in done.err
+
+
+async def test_a_provider_whose_key_is_missing_is_named_when_it_is_asked_for(
+    pegboard: CommandLine,
+) -> None:
+    parrot = """
+        from pegboard import hookimpl
+        from pegboard.schema.model import Model, ModelApi
+
+        class Birds:
+            id, name, env = "birds", "Birds", ("BIRDS_KEY",)
+
+            def models(self):
+                return (Model(id="a", provider_id="birds", name="A", api=ModelApi(id="a")),)
+
+            def resolve(self, model_id):
+                return None
+
+            async def stream(self, request):
+                yield None
+
+            async def aclose(self):
+                return None
+
+        @hookimpl
+        async def register_providers():
+            return (Birds(),)
+        """
+    path = pegboard.project / ".pegboard" / "plugins" / "birds.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(textwrap.dedent(parrot))
+    await pegboard("trust", "allow", "--yes")
+
+    done = await pegboard("models", "birds")
+
+    assert done.code == 0
+    assert done.err == "no key: BIRDS_KEY or `pegboard auth login birds` opens 1 model of birds\n"
 
 
 async def test_servers_on_this_machine_are_asked_for_their_models(pegboard: CommandLine) -> None:

@@ -147,6 +147,17 @@ async def test_the_doctor_finds_nothing_where_nothing_is_wrong(pegboard: Command
     assert (done.code, done.out) == (0, "nothing is wrong\n")
 
 
+async def test_the_doctor_says_what_of_the_configuration_waits_for_trust(
+    pegboard: CommandLine,
+) -> None:
+    (pegboard.project / "pegboard.toml").write_text("[plugins.guard.options]\nx = 1\n")
+
+    done = await pegboard("plugins", "doctor")
+
+    assert (done.code, done.out) == (0, "nothing is wrong\n")
+    assert "pegboard.toml: ignored until you trust this project: plugins" in done.err
+
+
 async def test_a_trace_tells_who_wrote_what_and_what_it_took(
     pegboard: CommandLine, tmp_path: Path
 ) -> None:
@@ -297,6 +308,22 @@ def test_a_package_goes_into_the_environment_of_the_running_program(
     shown = " ".join(installing(("x",), prefix)).replace(f"{programs}/", "")
     assert shown == install
     assert " ".join(uninstalling("x", prefix)).replace(f"{programs}/", "") == wanted
+
+
+def test_an_environment_without_pip_takes_the_one_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(click.UsageError, match="has no pip: put pip or uv on the PATH"):
+        installing(("x",), tmp_path)
+
+    (tmp_path / "pip").write_text("#!/bin/sh\n")
+    (tmp_path / "pip").chmod(0o755)
+
+    pip = (str(tmp_path / "pip"), "--python", sys.executable)
+    assert installing(("x",), tmp_path) == (*pip, "install", "x")
+    assert uninstalling("x", tmp_path) == (*pip, "uninstall", "--yes", "x")
 
 
 def test_an_environment_whose_program_is_gone_is_named(

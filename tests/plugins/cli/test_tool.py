@@ -137,6 +137,19 @@ async def test_a_dry_run_tells_arguments_requests_and_verdict_and_runs_nothing(
     assert not (pegboard.project / "out.txt").exists()
 
 
+async def test_a_tool_of_a_project_that_is_not_trusted_is_told_with_what_would_have_it(
+    pegboard: CommandLine,
+) -> None:
+    path = pegboard.project / "tool" / "hello.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("from pegboard import tool\n@tool\ndef hello() -> str:\n    'Hi.'\n")
+
+    done = await pegboard("tool", "call", "hello")
+
+    assert done.code == 2
+    assert "this project's own are there after `pegboard trust allow`" in done.err
+
+
 async def test_no_model_is_asked_for_a_call(photographing: CommandLine) -> None:
     """The user's model would fail: there is none at this address."""
     photographing.use_model("http://127.0.0.1:9/v1")
