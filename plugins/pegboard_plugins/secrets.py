@@ -43,7 +43,7 @@ def _read(request: PermissionRequest) -> Iterator[str]:
     if isinstance(path, str):
         yield path
     renamed = {*_texts(request, "destroys"), *_texts(request, "linked")}
-    written = {*_texts(request, "writes")} - renamed
+    written = {*_texts(request, "writes")} - renamed - {*_texts(request, "reads")}
     yield from (each for each in _texts(request, "paths") if each not in written)
 
 

@@ -77,6 +77,7 @@ def _facts(scanned: "Scan", command: str, secrets: Sequence[str]) -> dict[str, o
         **({"told": list(scanned.told)} if scanned.told else {}),
         "paths": [*(str(path) for path in scanned.paths), *secrets],
         "writes": [str(path) for path in scanned.writes],
+        **({"reads": [str(path) for path in scanned.reads]} if scanned.reads else {}),
         "destroys": list(scanned.destroys),
         **({"overlays": list(scanned.overlays)} if scanned.overlays else {}),
         "hazards": dict(scanned.hazards),

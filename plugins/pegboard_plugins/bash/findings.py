@@ -25,15 +25,16 @@ _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stde
 class Findings:
     """The state of a walk through a line; `cwd` are the folders that it may be in.
 
-    `lands` are the paths where files, folders or links may come to be, `handed` those that are
-    named to programs which may write them; `linked` get a second name. `globs` are the paths
-    that have wildcards. `fed`: what is visited reads this. `branches`: it may be skipped, so that a
-    change of directory may happen or not. In `strays` it is if a change of directory in the
-    statement has failed, where it is not `strict` (`set -e`). `hazards` are the commands that
-    destroy what they do not name, each with the reason. `overlays` are folders whose whole content
-    would be written over. `made` are the folders that the line itself makes, `functions` what
-    those do that it defines, `assigned` the variables that have been set for sure. `unclear` is
-    the first file of which nobody can say which it is.
+    `reads` are the paths that a command reads and does not write itself, those of the one that is
+    visited are `reading`. `lands` are the paths where files, folders or links may come to be,
+    `handed` those that are named to programs which may write them; `linked` get a second name.
+    `globs` are the paths that have wildcards. `fed`: what is visited reads this. `branches`: it may
+    be skipped, so that a change of directory may happen or not. In `strays` it is if a change of
+    directory in the statement has failed, where it is not `strict` (`set -e`). `hazards` are the
+    commands that destroy what they do not name, each with the reason. `overlays` are folders whose
+    whole content would be written over. `made` are the folders that the line itself makes,
+    `functions` what those do that it defines, `assigned` the variables that have been set for sure.
+    `unclear` is the first file of which nobody can say which it is.
     """
 
     home: str
@@ -41,6 +42,8 @@ class Findings:
     values: Values
     paths: dict[str, None] = field(default_factory=dict)
     writes: dict[str, None] = field(default_factory=dict)
+    reads: dict[str, None] = field(default_factory=dict)
+    reading: dict[str, None] = field(default_factory=dict)
     destroys: dict[str, None] = field(default_factory=dict)
     lands: dict[str, None] = field(default_factory=dict)
     handed: dict[str, None] = field(default_factory=dict)
@@ -144,8 +147,16 @@ class Findings:
                 self.paths[fixed] = None
             if write:
                 self.writes[fixed] = None
+                self.reading.pop(fixed, None)
                 if path.startswith("/dev/"):
                     self.destroys[path] = None
+            else:
+                self.reading[fixed] = None
+
+    def end(self) -> None:
+        """A command, or a redirection, is over: what it has named and not written was read."""
+        self.reads.update(self.reading)
+        self.reading.clear()
 
     def tell_of_process(self) -> None:
         """What a process was given would be read."""
@@ -178,6 +189,12 @@ def _is_within(path: str, folder: str) -> bool:
 def _is_made_up(path: str) -> bool:
     """Whether it is a new temporary file or in a new folder, which nobody has to be asked about."""
     return _is_within(path, MADE_UP) and ".." not in path
+
+
+def within(word: Operand) -> Operand:
+    """The word with `.` for the folder that nobody knows, where it leads out of that one again."""
+    leads_out = ANYTHING in word.text and ".." in word.text.split("/")
+    return word._replace(text=word.text.replace(ANYTHING, ".")) if leads_out else word
 
 
 def before_glob(path: str) -> str:

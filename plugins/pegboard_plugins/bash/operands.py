@@ -6,12 +6,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 from pegboard_plugins.bash.destroying import destroy
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import Findings, within
 from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Operand
-from pegboard_plugins.bash.tables import rows
+from pegboard_plugins.bash.tables import patterns, rows
 from pegboard_plugins.bash.unread import tells_of_process
 from pegboard_plugins.bash.values import ANYTHING
 
@@ -31,8 +31,8 @@ _VERSION = re.compile(r"[^$`]*:[$`]")
 """Behind a colon git takes the name of a file."""
 _GLUED = re.compile(r"-(?:[KT]|[dF](?=@|\w+=@))(.+)", re.DOTALL)
 _GLUED_VALUE = re.compile(r"-[A-Za-z]([^-].*)", re.DOTALL)
-_SENDS = re.compile(r"-[dFKT]|--(data|form|upload|config)")
-"""Options of curl with the name of a file behind them, and those with which it sends one."""
+"""Options of curl with the name of a file behind them."""
+_SENDS = patterns("programs", "sends")
 _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 """What `docker -v` takes from here, and where it puts it."""
 _PS_SHOWS = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*")
@@ -65,6 +65,7 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
         _touch(word, findings, write=writes)
     _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
+    findings.end()
     destroy(base, words, operands, findings)
 
 
@@ -111,8 +112,8 @@ def _doubt(
 
 def moves_content(base: str, texts: Sequence[str]) -> bool:
     """Whether the command shows, sends, copies or overwrites what is in the files it is given."""
-    if base == "curl":
-        return any(map(_SENDS.match, texts))
+    if base in _SENDS:
+        return any(re.match(_SENDS[base], text) for text in texts)
     if base == "git":
         return not _GIT_SHOWS.isdisjoint(git_words(texts)[:1])
     return "moves" in kinds(base)
@@ -176,8 +177,8 @@ def _touch(word: Operand, findings: Findings, *, write: bool) -> None:
             findings.touch(Operand(plain, bare=word.bare), write=write)
         elif folder and (not known or "/" in folder):
             _touch(Operand(folder, bare=word.bare), findings, write=write)
-        elif known and ".." in text.split("/"):  # out of a folder, whichever it is
-            findings.touch(Operand(text.replace(ANYTHING, ".")), write=write)
+        elif known and ".." in text.split("/"):
+            findings.touch(within(Operand(text)), write=write)
 
 
 def tell(word: Operand, findings: Findings) -> None:
@@ -232,8 +233,15 @@ def _hand_over(base: str, does: Kinds, operands: Sequence[Operand], findings: Fi
     if "places" in does:
         _place(operands, findings)
     if "links" in does:
-        sources = operands[:-1]
+        sources = (each for word in operands[:-1] for each in _known_texts(word, findings))
         findings.linked |= dict.fromkeys(p for word in sources for p in findings.places(word))
+
+
+def _known_texts(word: Operand, findings: Findings) -> Iterator[Operand]:
+    """The word, with what it may come to."""
+    yield word
+    if word.dynamic and word.word is not None:
+        yield from map(Operand, findings.values.words([word.word]))
 
 
 def _place_clone(operands: Sequence[Operand], findings: Findings) -> None:

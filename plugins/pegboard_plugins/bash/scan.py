@@ -27,7 +27,8 @@ _ENDLESS = "what would be destroyed is not known"
 class Scan:
     """The commands, as words; the paths that they name; why the line is unclear, if it is.
 
-    `writes` are those of the paths that would be written. `destroys` would be gone with all
+    `writes` are those of the paths that would be written, `reads` those of them that another
+    command reads. `destroys` would be gone with all
     that is in them: absolute paths or globs, empty for one that only the shell would know.
     At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
     are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
@@ -45,6 +46,7 @@ class Scan:
     globs: tuple[str, ...] = ()
     hazards: tuple[tuple[str, str], ...] = ()
     overlays: tuple[str, ...] = ()
+    reads: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
 
 
@@ -98,11 +100,13 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
         raise Unclear("nested-too-deep") from None
     if worktree is not None:
         _note_running(findings)
+    writes = tuple(Path(path) for path in findings.writes)
     return Scan(
         commands=tuple(line.commands),
         paths=tuple(Path(path) for path in findings.paths),
         unclear=findings.unclear,
-        writes=tuple(Path(path) for path in findings.writes),
+        writes=writes,
+        reads=tuple({*writes}.intersection(map(Path, findings.reads if writes else ()))),
         destroys=tuple(findings.destroys),
         lands=tuple(Path(path) for path in findings.lands),
         linked=tuple(Path(path) for path in findings.linked),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings
+from pegboard_plugins.bash.findings import ANYWHERE, DEEPEST_CALLS, MOST_CALLS, Findings, within
 from pegboard_plugins.bash.hazards import endanger
 from pegboard_plugins.bash.listings import is_any_feed, names_secret
 from pegboard_plugins.bash.operands import apply, moves_content, tell
@@ -159,7 +159,8 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     named = values if values is not None else [Operand(text) for text in texts]
     for value in named:
         if value.text:
-            findings.touch(value, write=write)
+            findings.touch(within(value), write=write)
+    findings.end()
 
 
 def _command(command: Command, findings: Findings) -> None:

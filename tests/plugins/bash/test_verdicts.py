@@ -129,3 +129,37 @@ async def test_no_line_shows_what_a_process_was_given(project, tmp_path, permiss
     found = await verdicts(project, tmp_path, lines, permission=permission)
 
     assert [line for line, said in found.items() if said[0] == "allow"] == []
+
+
+READ_AND_WRITTEN = (
+    *("cat .env; : >> .env", "cat .env > .env", "cat < .env > .env", "cat ./.env; echo x > .env"),
+    *("echo x >> .env && grep KEY .env", "gzip -c ./.env | zcat; echo x > .env"),
+    *("ln -s ${Z:-.env} o; cat o", "tee .env < x; tail .env", "cp .env x; cp x .env"),
+)
+ONLY_WRITTEN = (
+    *("echo x > .env", "cp .env.example .env", "tee .env < x", "sed -i s/a/b/ .env"),
+    *("touch .env && chmod 600 .env", "test -f .env || cp a .env", "cp a .env; sed -i s/a/b/ .env"),
+)
+
+
+async def test_a_file_of_secrets_that_is_read_is_asked_for_though_the_line_writes_it_too(
+    project, tmp_path
+):
+    found = await verdicts(project, tmp_path, (*READ_AND_WRITTEN, *ONLY_WRITTEN))
+
+    assert [line for line in READ_AND_WRITTEN if found[line][0] == "allow"] == []
+    assert [line for line in ONLY_WRITTEN if found[line][0] != "allow"] == []
+
+
+async def test_what_leads_out_of_a_folder_nobody_knows_is_asked_for(project, tmp_path):
+    lines = (
+        *(
+            "echo x > $(git rev-parse --show-toplevel)/../new",
+            'echo a | while read V; do date -f "$V"; done',
+        ),
+        *("cp a $(git rev-parse --show-toplevel)/../b", 'ls "$(git rev-parse --show-toplevel)/.."'),
+    )
+
+    found = await verdicts(project, tmp_path, lines)
+
+    assert [line for line in lines if found[line][0] == "allow"] == []
