@@ -17,6 +17,7 @@ LONGEST_S = 0.5
 MOST_NOTED = 60
 HANDLE = (
     "() { builtin local a IFS=' '; builtin printf -v a '%s\\1' \"$@\";"
+    " a=${a//$'\\2'}; a=${a//$'\\n'/$'\\3'};"  # two that write at once mix their lines
     " builtin printf '%s\\2' \"$a\" >> /tmp/log; builtin echo out;"
     " builtin return $((RANDOM & 1))\n}"
 )
@@ -51,7 +52,7 @@ def started(line, nothing):
         os.execve("/bin/bash", [b"bash", b"-c", line.encode(errors="surrogateescape")], ENV)
     wait_for(child)
     noted = LOG.read_bytes()[:60_000].decode(errors="surrogateescape").split("\2")[:-1]
-    return [each.split("\1")[:-1] for each in noted[:MOST_NOTED]]
+    return [each.replace("\3", "\n").split("\1")[:-1] for each in noted[:MOST_NOTED]]
 
 
 def wait_for(child):
