@@ -67,7 +67,7 @@ class Context:
         self.has_shown = asyncio.Event()
         self.edits = []
         self.trusted = True
-        self.vouched = True
+        self.trusted_by_user = True
         self.allowed = {}
         self.stash = Stash()
         self.owner = Background()
@@ -129,12 +129,12 @@ class Context:
         return ProgramSearch(
             root=self.worktree,
             directory=self.directory,
-            vouched=self.vouched,
+            trusted_by_user=self.trusted_by_user,
             env=env,
             allowed=self.allowed,
         )
 
-    def vouch(self, program):
+    def trust_program(self, program):
         """As `pegboard trust program` does it."""
         self.allowed |= self.programs(os.environ).digests(str(program))
 

@@ -48,7 +48,7 @@ def own(command, *extensions, **facts):
 
 def script(folder, code):
     """A formatter of a few lines of Python, which gets the file's path."""
-    program = folder.parent / "formatter.py"  # one of the project would want to be vouched for
+    program = folder.parent / "formatter.py"  # one of the project would want to be trusted
     program.write_text(f"import sys, pathlib\nfile = pathlib.Path(sys.argv[1])\n{code}\n")
     return [sys.executable, str(program), "$FILE"]
 
@@ -216,14 +216,16 @@ def test_a_formatter_that_runs_the_projects_code_must_be_named(tmp_path):
     (tmp_path / "prettier").write_text("#!/bin/sh\n")
     (tmp_path / "prettier").chmod(0o755)
 
-    def found(said, *, vouched=True):
+    def found(said, *, trusted_by_user=True):
         env = {"PATH": str(tmp_path)}
-        search = ProgramSearch(root=project, directory=project, vouched=vouched, env=env)
+        search = ProgramSearch(
+            root=project, directory=project, trusted_by_user=trusted_by_user, env=env
+        )
         return [each.command for each in formatters(project / "a.css", search, said)]
 
     assert found({}) == []
     assert found({"prettier": FormatterConfig(disabled=True)}) == []
-    assert found({"prettier": FormatterConfig()}, vouched=False) == []
+    assert found({"prettier": FormatterConfig()}, trusted_by_user=False) == []
     assert found({"prettier": FormatterConfig()}) == [
         (
             str(tmp_path / "prettier"),
@@ -243,7 +245,7 @@ def test_a_formatter_that_is_named_may_be_the_projects_own(tmp_path):
     def found(name, said):
         context = Context(tmp_path)
         for program in tmp_path.rglob("prettier"):
-            context.vouch(program)
+            context.trust_program(program)
         search = context.programs({"PATH": str(tmp_path / "path")})
         return [Path(each.command[0]).parent for each in formatters(tmp_path / name, search, said)]
 
@@ -268,36 +270,35 @@ NAMED = Config(formatter={"ruff": FormatterConfig()})
 
 async def test_the_projects_own_program_waits_for_a_yes_though_it_brings_no_code(project, own_ruff):
     context = Context(project, config=NAMED)
-    context.vouched = False
+    context.trusted_by_user = False
 
     await written(context, UGLY)
     assert (project / "a.py").read_text() == NEAT  # by the one on the PATH
     assert not (project / "ran").exists()
 
-    context.vouched = True
-    context.vouch(own_ruff)
+    context.trusted_by_user = True
+    context.trust_program(own_ruff)
     await written(context, UGLY, "b.py")
     assert (project / "ran").exists()
 
 
-async def test_a_program_of_the_project_runs_only_as_it_was_when_somebody_vouched_for_it(
+async def test_a_program_of_the_project_runs_only_as_it_was_when_somebody_trusted_it(
     project, own_ruff
 ):
     context = Context(project, config=NAMED)
 
     first = await written(context, UGLY)
     second = await written(context, UGLY, "b.py")
-    context.vouch(own_ruff)
+    context.trust_program(own_ruff)
     own_ruff.write_text(own_ruff.read_text() + "# changed\n")
     third = await written(context, UGLY, "c.py")
 
     hint = f"; `pegboard trust program {own_ruff}` allows it)"
-    assert (
-        f"(ruff: .venv/bin/ruff is a program of the project that nobody has vouched for{hint}"
-        in (first.output)
+    assert f"(ruff: .venv/bin/ruff is a program of the project that nobody has trusted{hint}" in (
+        first.output
     )
-    assert "vouched" not in second.output
-    assert f"(ruff: .venv/bin/ruff has changed since it was vouched for{hint}" in third.output
+    assert "trusted" not in second.output
+    assert f"(ruff: .venv/bin/ruff has changed since it was trusted{hint}" in third.output
     assert not (project / "ran").exists()
 
 
@@ -306,20 +307,20 @@ async def test_a_program_of_the_project_on_the_path_is_no_other(project, own_ruf
 
     result = await written(Context(project), UGLY)
 
-    assert "nobody has vouched for" in result.output
+    assert "nobody has trusted" in result.output
     assert not (project / "ran").exists()
 
 
-async def test_a_script_of_the_project_in_a_command_is_vouched_for_too(project, tmp_path):
+async def test_a_script_of_the_project_in_a_command_is_trusted_too(project, tmp_path):
     (project / "fmt.py").write_text(f"open({str(project / 'ran')!r}, 'w')")
     config = own([sys.executable, "fmt.py", "$FILE"], ".txt")
     context = Context(project, config=config)
 
     refused = await written(context, "hi\n", "a.txt")
-    assert "fmt.py is a program of the project that nobody has vouched for" in refused.output
+    assert "fmt.py is a program of the project that nobody has trusted" in refused.output
     assert not (project / "ran").exists()
 
-    context.vouch(project / "fmt.py")
+    context.trust_program(project / "fmt.py")
     await written(context, "hi\n", "b.txt")
     assert (project / "ran").exists()
 

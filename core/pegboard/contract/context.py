@@ -50,8 +50,8 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
     `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
     to answer questions. `trusted`: the user lets the project's own code run, or it brings none;
-    `vouched`: they have said yes to it; `allowed` has the digests of its files and programs for
-    which they have. `home` is the user's folder, `config_dir` that of their settings. `private` are
+    `trusted_by_user`: they have said yes to it; `allowed` has the digests of the files and programs
+    that they trust. `home` is the user's folder, `config_dir` that of their settings. `private` are
     the folders and files that no tool may change unasked, wherever they are: what Pegboard keeps,
     its settings, and the repository's real git folders. `background` are the processes that the
     session has left running, also those that have ended since.
@@ -68,7 +68,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 0
     interactive: bool = False
     trusted: bool = False
-    vouched: bool = False
+    trusted_by_user: bool = False
     allowed: Mapping[str, str] = {}
     home: Path | None = None
     config_dir: Path | None = None

@@ -56,11 +56,11 @@ class HookCalls(Protocol):
         ...
 
 
-class Vouching(Protocol):
+class TrustFacts(Protocol):
     """What the user has said of the project's own code and programs.
 
-    `trusted`: its code may run. `vouched`: somebody has said yes; a project without code is
-    trusted without that. `allowed` maps the names that the user vouches for to their digests.
+    `trusted`: its code may run. `trusted_by_user`: somebody has said yes; a project without code is
+    trusted without that. `allowed` maps the names that the user trusts to their digests.
     """
 
     @property
@@ -69,13 +69,13 @@ class Vouching(Protocol):
         ...
 
     @property
-    def vouched(self) -> bool:
+    def trusted_by_user(self) -> bool:
         """Whether somebody has said so."""
         ...
 
     @property
     def allowed(self) -> Mapping[str, str]:
-        """The digests that the user vouches for, by name."""
+        """The digests that the user trusts, by name."""
         ...
 
 
@@ -104,7 +104,7 @@ class Host(Protocol):
         ...
 
     @property
-    def decision(self) -> Vouching:
+    def decision(self) -> TrustFacts:
         """Whether the project's own code may run."""
         ...
 

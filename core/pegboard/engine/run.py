@@ -214,7 +214,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
         depth=depth,
         interactive=engine.questions.interactive,
         trusted=engine.decision.trusted,
-        vouched=engine.decision.vouched,
+        trusted_by_user=engine.decision.trusted_by_user,
         allowed=engine.decision.allowed,
         home=engine.home,
         config_dir=engine.places.config,

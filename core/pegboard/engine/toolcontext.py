@@ -187,7 +187,7 @@ class CallContext:
         return ProgramSearch(
             root=self.worktree,
             directory=self.directory,
-            vouched=decision.vouched,
+            trusted_by_user=decision.trusted_by_user,
             env=env,
             allowed=decision.allowed,
         )

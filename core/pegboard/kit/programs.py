@@ -50,7 +50,7 @@ def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> s
 
 
 class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the programs for a project are: `vouched` when the user has said yes to it.
+    """Where the programs for a project are: `trusted_by_user` when the user has said yes to it.
 
     One that lies in the project counts only if `allowed` has its digest, by its path from the
     `root`. `env` has the PATH, and `directory` is where the programs are started.
@@ -58,7 +58,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
 
     root: Path
     directory: Path
-    vouched: bool
+    trusted_by_user: bool
     env: Mapping[str, str]
     allowed: Mapping[str, str] = {}
 
@@ -66,7 +66,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         """The program of a command line, of the packages around the file `near` first, if given.
 
         A name with a slash is a path. The files of the project among the other words have to be
-        vouched for as well: they may be what is run. Reads a few names and files; blocks.
+        trusted as well: they may be what is run. Reads a few names and files; blocks.
         """
         refused = ""
         for path in self._candidates(command[0], near):
@@ -94,7 +94,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
             path = str(self.directory / name)
             yield from [path] if os.access(path, os.X_OK) else []
             return
-        folders = near.parents if near is not None and self.vouched else ()
+        folders = near.parents if near is not None and self.trusted_by_user else ()
         own = (
             str(folder / place)
             for folder in folders
@@ -111,7 +111,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
                 yield path
 
     def _refusal(self, paths: Sequence[str]) -> str:
-        """Why the first of these that is not vouched for may not run; empty if all are."""
+        """Why the first of these that is not trusted may not run; empty if all are."""
         for path in paths:
             try:
                 digests = self.digests(path)
@@ -119,9 +119,9 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
                 return f"{path} cannot be read: {error.strerror}"
             for name, digest in digests.items():
                 if self.allowed.get(name) != digest:
-                    why = "has changed since it was vouched for"
+                    why = "has changed since it was trusted"
                     if name not in self.allowed:
-                        why = "is a program of the project that nobody has vouched for"
+                        why = "is a program of the project that nobody has trusted"
                     return f"{name} {why}; `pegboard trust program {shlex.quote(path)}` allows it"
         return ""
 

@@ -30,14 +30,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
     configuration that set more than an untrusted project may. `named` is where these say that
-    plugins are. `vouched`: somebody has said yes; a project without such files is trusted without
-    that, and yet its own programs are strangers'. `allowed` has the digests that the user vouches
-    for, those of the project's programs too. `changed` are the files that were allowed with other
-    content, `reason` is one line for the user.
+    plugins are. `trusted_by_user`: somebody has said yes; a project without such files is trusted
+    without that, and yet its own programs do not run. `allowed` has the digests that the user
+    trusts, those of the project's programs too. `changed` are the files that were allowed with
+    other content, `reason` is one line for the user.
     """
 
     trusted: bool
-    vouched: bool = False
+    trusted_by_user: bool = False
     root: Path
     files: Mapping[Path, bytes] = {}
     code: tuple[CodeFile, ...] = ()
@@ -84,7 +84,7 @@ class TrustStore:
         the plugins at the `plugin_paths` that they name belong to the set. `answer` is the
         user's word for this time only, about whatever is there, or for the files of an earlier
         decision as they were then. `lock` is a file of digests, made by `write_lock`, which the
-        user vouches for.
+        user trusts.
 
         :raises TrustError: when the lock file cannot be used.
         """
@@ -104,10 +104,10 @@ class TrustStore:
         decision = replace(decision, allowed=allowed)
         if isinstance(answer, bool):
             reason = "trusted for this time" if answer else "not trusted this time"
-            return replace(decision, vouched=answer, reason=reason)
+            return replace(decision, trusted_by_user=answer, reason=reason)
         if not files:
             reason = "the project brings no code"
-            return replace(decision, trusted=True, vouched=known is not None, reason=reason)
+            return replace(decision, trusted=True, trusted_by_user=known is not None, reason=reason)
         return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:
@@ -126,7 +126,7 @@ class TrustStore:
         self._file.put(decision.root, {**kept, **digests}, copies)
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
-        """Vouch for programs of a trusted project: the digests by their paths from its root.
+        """Trust programs of a trusted project: the digests by their paths from its root.
 
         :raises TrustError: when the project is not trusted, or the store cannot be written.
         """
@@ -162,7 +162,7 @@ class TrustStore:
 def write_lock(decision: Decision, path: Path) -> None:
     """Write the digests of the decision's files, for runs where nobody can be asked.
 
-    Those of the programs that are vouched for are in it as well.
+    Those of the programs that are trusted are in it as well.
 
     :raises TrustError: when the file cannot be written.
     """
@@ -184,7 +184,7 @@ def _by_digest(decision: Decision) -> Decision:
     differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
     if not differing:
         reason = "trusted: nothing has changed"
-        return replace(decision, trusted=True, vouched=True, reason=reason)
+        return replace(decision, trusted=True, trusted_by_user=True, reason=reason)
     changed = tuple(path for path in differing if _key(path, decision.root) in allowed)
     what = "changed since it was trusted" if changed else "is not trusted yet"
     names = ", ".join(_key(path, decision.root) for path in changed or differing)

@@ -1,4 +1,4 @@
-"""What the code of a project imports from beside it: that is run as well, and so vouched for."""
+"""The imports of a project's code from beside it, which run as well and have to be trusted."""
 
 import ast
 from collections.abc import Iterable, Iterator

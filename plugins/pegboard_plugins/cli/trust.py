@@ -41,7 +41,7 @@ def allow(directory: Path, *, yes: bool) -> None:
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
-    if decision.vouched:
+    if decision.trusted_by_user:
         click.echo(visible(decision.reason))
         return
     _show(decision, store.difference(decision))
@@ -57,10 +57,10 @@ def allow(directory: Path, *, yes: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
-    """Vouch for PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
+    """Trust PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
 
-    Formatters and language servers of the project run only when they are vouched for. One that
-    changes is not run until it is vouched for again. What a program loads is not looked at.
+    Formatters and language servers of the project run only when they are trusted. One that
+    changes is not run until it is trusted again. What a program loads is not looked at.
     """
     from pegboard.cli import visible
     from pegboard.embedding import TrustStore
@@ -68,7 +68,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))
-    if not decision.vouched:
+    if not decision.trusted_by_user:
         raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
     digests = _program_digests(decision, directory, programs)
     for name, digest in digests.items():
@@ -77,7 +77,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
         _confirm(decision, "these programs")
     _note(places, "program", decision.root, files=sorted(digests), programs=digests)
     store.allow_programs(decision.root, digests)
-    click.echo(visible(f"vouched for in {decision.root}"))
+    click.echo(visible(f"trusted in {decision.root}"))
 
 
 @trust.command("list")
@@ -134,7 +134,9 @@ def _program_digests(
 ) -> dict[str, str]:
     from pegboard.kit import ProgramSearch
 
-    search = ProgramSearch(root=decision.root, directory=directory, vouched=True, env=os.environ)
+    search = ProgramSearch(
+        root=decision.root, directory=directory, trusted_by_user=True, env=os.environ
+    )
     found: dict[str, str] = {}
     for path in programs:
         try:
@@ -142,7 +144,7 @@ def _program_digests(
         except OSError as error:
             raise TrustError(f"{path} cannot be read: {error.strerror}") from error
         if not digests:
-            raise TrustError(f"{path} is not in {decision.root}, and needs nobody to vouch for it")
+            raise TrustError(f"{path} is not in {decision.root}, and needs nobody to trust it")
         found |= digests
     return found
 

@@ -63,7 +63,7 @@ async def services(app: Host) -> tuple[Service, ...]:
     search = ProgramSearch(
         root=app.workspace.worktree,
         directory=app.workspace.directory,
-        vouched=app.decision.vouched,
+        trusted_by_user=app.decision.trusted_by_user,
         env=os.environ,
         allowed=app.decision.allowed,
     )

@@ -140,7 +140,7 @@ def services(search: ProgramSearch, said: Mapping[str, FormatterConfig]) -> tupl
 
 def _program(formatter: Formatter, path: Path, search: ProgramSearch) -> FoundProgram:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
-    if formatter.runs_project_code and not search.vouched:
+    if formatter.runs_project_code and not search.trusted_by_user:
         return FoundProgram()
     return search.find(formatter.command, near=path if formatter.named else None)
 

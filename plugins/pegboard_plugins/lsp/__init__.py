@@ -288,7 +288,7 @@ def _can_answer(session: SessionView) -> bool:
     search = ProgramSearch(
         root=session.worktree,
         directory=session.directory,
-        vouched=session.vouched,
+        trusted_by_user=session.trusted_by_user,
         env=os.environ,
         allowed=session.allowed,
     )

@@ -201,7 +201,7 @@ def can_answer(search: ProgramSearch, said: Mapping[str, LspConfig]) -> bool:
 
 def _program(language: Language, path: Path, search: ProgramSearch) -> FoundProgram:
     """Its program on the PATH; of one that is named, the nearest of the project's own first."""
-    if language.runs_project_code and not search.vouched:
+    if language.runs_project_code and not search.trusted_by_user:
         return FoundProgram()
     return search.find(language.command, near=path if language.named else None)
 

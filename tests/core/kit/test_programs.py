@@ -90,12 +90,12 @@ async def test_neither_the_search_nor_the_snapshots_run_a_program_of_the_project
     assert not (project / "ran").exists()
 
 
-class TestVouched:
-    """A program of the project runs if all of it that we can see was vouched for."""
+class TestTrusted:
+    """A program of the project runs if all of it that we can see was trusted."""
 
     @staticmethod
     def search(project: Path, **facts: object) -> ProgramSearch:
-        known = {"root": project, "directory": project, "vouched": True, "env": os.environ}
+        known = {"root": project, "directory": project, "trusted_by_user": True, "env": os.environ}
         return ProgramSearch(**{**known, **facts})  # type: ignore[arg-type]  # as in the class
 
     def test_what_changes_a_program_takes_its_word_back(self, project: Path) -> None:
@@ -113,9 +113,9 @@ class TestVouched:
         program(python, "#!/bin/sh\n")
         refused = allowed.find([str(black)])
         assert refused.path is None
-        assert refused.refused.startswith(".venv/bin/python has changed since it was vouched for;")
+        assert refused.refused.startswith(".venv/bin/python has changed since it was trusted;")
 
-    def test_a_program_outside_that_runs_one_of_the_project_is_vouched_for_too(
+    def test_a_program_outside_that_runs_one_of_the_project_is_trusted_too(
         self, project: Path, tmp_path: Path
     ) -> None:
         program(project / "bin/node")

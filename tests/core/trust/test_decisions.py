@@ -66,19 +66,19 @@ def test_a_project_without_code_needs_no_trust(tmp_path: Path) -> None:
     assert not (tmp_path / "trust.json").exists()
 
 
-def test_who_says_yes_to_a_project_without_code_vouches_for_it_until_it_brings_some(
+def test_who_says_yes_to_a_project_without_code_trusts_it_until_it_brings_some(
     project: Project,
 ) -> None:
     project.tool.unlink()
     unasked = project.decide()
     project.store.allow(unasked)
-    vouched = project.decide()
+    said_yes = project.decide()
     project.tool.write_text(SOURCE)
     after = project.decide()
 
-    told = [(each.trusted, each.vouched) for each in (unasked, vouched, after)]
+    told = [(each.trusted, each.trusted_by_user) for each in (unasked, said_yes, after)]
     assert told == [(True, False), (True, True), (False, False)]
-    assert project.decide(answer=True).vouched
+    assert project.decide(answer=True).trusted_by_user
 
 
 def test_a_changed_file_asks_again_and_shows_the_difference(project: Project) -> None:
@@ -292,7 +292,7 @@ def test_a_store_that_cannot_be_written_says_so(project: Project) -> None:
         project.allow()
 
 
-def test_a_lock_file_that_the_user_vouches_for_is_trusted(project: Project) -> None:
+def test_a_lock_file_that_the_user_trusts_is_trusted(project: Project) -> None:
     lock = project.root / ".pegboard" / "trust.lock"
     write_lock(project.decide(), lock)
 

@@ -173,7 +173,7 @@ async def test_a_person_is_asked_for_trust(pegboard: CommandLine, key: str, code
         assert await terminal.end() == code
 
 
-async def test_a_project_without_code_can_be_vouched_for(pegboard: CommandLine) -> None:
+async def test_a_project_without_code_can_be_trusted(pegboard: CommandLine) -> None:
     async with pegboard.terminal("trust", "allow") as terminal:
         await terminal.see("Run what is configured for the code of")
         terminal.type("y\n")

@@ -1,4 +1,4 @@
-"""What lies in a project is not run by Pegboard itself, but as it was vouched for."""
+"""What lies in a project is not run by Pegboard itself, but as it was trusted."""
 
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,10 @@ async def test_a_model_that_changes_a_formatter_does_not_run_it(pegboard: Comman
 
     assert first == ["ran-ruff"]
     assert ran(pegboard) == ["ran-ruff"]
-    assert ".venv/bin/ruff has changed since it was vouched for; `pegboard trust" in again.out
+    assert ".venv/bin/ruff has changed since it was trusted; `pegboard trust" in again.out
 
 
-async def test_vouching_for_programs_says_what_it_is_about(pegboard: CommandLine) -> None:
+async def test_trusting_programs_says_what_it_is_about(pegboard: CommandLine) -> None:
     own = pegboard.project / ".venv" / "bin"
     marking(own, "ruff")
 
@@ -73,12 +73,12 @@ async def test_vouching_for_programs_says_what_it_is_about(pegboard: CommandLine
 
     assert [each.code for each in (early, unasked, outside, done)] == [3, 3, 3, 0]
     assert "`pegboard trust allow` comes first" in early.err
-    assert "needs nobody to vouch for it" in outside.err
+    assert "needs nobody to trust it" in outside.err
     assert done.out.startswith(".venv/bin/ruff  ")
     assert ".venv/bin/ruff" in (await pegboard("trust", "list")).out
 
 
-async def test_a_lock_file_vouches_for_programs_as_well(pegboard: CommandLine) -> None:
+async def test_a_lock_file_trusts_programs_as_well(pegboard: CommandLine) -> None:
     own = pegboard.project / ".venv" / "bin"
     marking(own, "ruff")
     (pegboard.project / "pyproject.toml").write_text("[tool.ruff]\n")

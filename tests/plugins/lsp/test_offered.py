@@ -43,8 +43,8 @@ async def offered(
 ) -> bool:
     context = Context(folder)
     if own is not None:
-        context.vouch(own)
-    facts = {"trusted": True, "vouched": True, **facts}
+        context.trust_program(own)
+    facts = {"trusted": True, "trusted_by_user": True, **facts}
     session = replace(view(folder, config=settings), allowed=context.allowed, **facts)
     request = await plugin.chat_params(session, REQUEST) or REQUEST
     names = [tool.name for tool in request.tools]
@@ -84,7 +84,7 @@ async def test_a_server_of_the_projects_own_packages_counts_where_it_may_run(
 
     assert not await offered(tmp_path, settings)
     assert await offered(tmp_path, settings, own=own)
-    assert not await offered(tmp_path, settings, own=own, vouched=False)
+    assert not await offered(tmp_path, settings, own=own, trusted_by_user=False)
 
 
 async def test_of_a_big_project_few_files_are_looked_at(
@@ -116,7 +116,7 @@ def test_programs_for_files_that_the_project_does_not_have_are_not_searched(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "a.t").touch()
-    search = ProgramSearch(root=tmp_path, directory=tmp_path, vouched=True, env=os.environ)
+    search = ProgramSearch(root=tmp_path, directory=tmp_path, trusted_by_user=True, env=os.environ)
     few = config("none", tmp_path / "log").lsp
     others = {
         f"other{number}": LspConfig(command=(f"no-{number}",), extensions=(f"t{number}",))

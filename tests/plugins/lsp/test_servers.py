@@ -341,14 +341,16 @@ def test_a_server_that_runs_the_projects_code_must_be_named(tmp_path):
     (project / "a/b").mkdir(parents=True)
     (project / "a/Cargo.toml").touch()
 
-    def found(said, *, vouched=True):
+    def found(said, *, trusted_by_user=True):
         env = {"PATH": str(tmp_path)}
-        search = ProgramSearch(root=project, directory=project, vouched=vouched, env=env)
+        search = ProgramSearch(
+            root=project, directory=project, trusted_by_user=trusted_by_user, env=env
+        )
         return launch(project / "a/b/c.rs", search, said)
 
     assert found({}) is None
     assert found({"rust": LspConfig(disabled=True)}) is None
-    assert found({"rust": LspConfig()}, vouched=False) is None
+    assert found({"rust": LspConfig()}, trusted_by_user=False) is None
     chosen = found({"rust": LspConfig()})
     assert (chosen.language.command, chosen.root) == ((str(program),), project / "a")
 
@@ -361,15 +363,15 @@ def test_a_server_that_is_named_may_be_the_projects_own(tmp_path):
 
     context = Context(tmp_path)
 
-    def found(said, *, vouched=True):
-        context.vouched = vouched
+    def found(said, *, trusted_by_user=True):
+        context.trusted_by_user = trusted_by_user
         return launch(tmp_path / "web/src/a.ts", context.programs({"PATH": "/none"}), said)
 
     assert found({}) is None
-    assert found({"typescript": LspConfig()}, vouched=False) is None
-    with pytest.raises(RefusedProgramError, match=r"nobody has vouched for; .*trust program .*"):
+    assert found({"typescript": LspConfig()}, trusted_by_user=False) is None
+    with pytest.raises(RefusedProgramError, match=r"nobody has trusted; .*trust program .*"):
         found({"typescript": LspConfig()})
-    context.vouch(program)
+    context.trust_program(program)
     assert found({"typescript": LspConfig()}).language.command == (str(program), "--stdio")
 
 

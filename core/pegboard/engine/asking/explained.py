@@ -104,7 +104,7 @@ class _Notes:
     """As much of a `ToolContext` as asking takes; it only notes what is asked."""
 
     trusted = False
-    vouched = False
+    trusted_by_user = False
     cancelled = False
 
     def __init__(self, engine: Engine, view: SessionView) -> None:
