@@ -15,9 +15,9 @@ from pegboard.contract.storage import Hit, Storage
 from pegboard.contract.tools import Tool
 from pegboard.engine.asking.approvals import Policy
 from pegboard.engine.bus import Subscription
+from pegboard.engine.engine import Engine
 from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.usermessage import Prompt
-from pegboard.engine.parts import Engine
 from pegboard.engine.runs import Runs
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
 from pegboard.hooks.callers import Hooks

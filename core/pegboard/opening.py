@@ -24,8 +24,8 @@ from pegboard.credentials.keylookup import KeyLookup
 from pegboard.credentials.pluginsecrets import PluginSecrets
 from pegboard.engine.bus import Bus
 from pegboard.engine.content.truncate import sweep
+from pegboard.engine.engine import Engine
 from pegboard.engine.models import Models
-from pegboard.engine.parts import Engine
 from pegboard.engine.tracking.fileledger import FileLedger
 from pegboard.errors import ConfigError, PegboardError
 from pegboard.hooks.callers import Hooks

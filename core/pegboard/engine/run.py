@@ -10,8 +10,8 @@ from pegboard.contract.context import ChildResult, Ruleset, SessionView
 from pegboard.contract.providers import ModelRequest
 from pegboard.engine.calls.repeats import Repeats
 from pegboard.engine.ending.finish import Progress
+from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.history import History
-from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.tracking.fileledger import STAMPS
 from pegboard.engine.tracking.stepsnapshots import StepSnapshots

@@ -10,12 +10,12 @@ from pegboard.contract.changes import DropSession, Emit, PutMessage, PutPart
 from pegboard.contract.context import ChildResult, Ruleset
 from pegboard.contract.storage import Fence
 from pegboard.engine.ending.failures import ABORTED
+from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
 from pegboard.engine.loop import answer, unanswered
-from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
 from pegboard.engine.session.sessions import (
     change_session,

@@ -26,8 +26,8 @@ from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.asking.toolquestion import ask_user
 from pegboard.engine.calls.children import take_subagent
 from pegboard.engine.content.sanitise import clean_facts, clean_text, clean_title
+from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt, stored
-from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run, make_view
 from pegboard.engine.stream import ToolProgress

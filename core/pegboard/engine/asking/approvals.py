@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pegboard.contract.changes import DropApproval
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.errors import NotFoundError
 from pegboard.policy.permissions import matches
 from pegboard.schema.permission import USER_KEY, Approval, Scope

@@ -10,7 +10,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import PutApproval
 from pegboard.contract.context import SessionView
 from pegboard.engine.asking.enclosed import unasked_inside
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.ids import IdSource

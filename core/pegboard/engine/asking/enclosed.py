@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import hookspecs
 from pegboard.contract.context import SessionView
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.policy.permissions import deciding
 from pegboard.schema.permission import PermissionRequest, Verdict
 

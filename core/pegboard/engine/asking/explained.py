@@ -13,7 +13,7 @@ from pegboard.contract.sandbox import Enclosure
 from pegboard.engine.asking.decision import as_asked, as_if, judged, make_request, unattended
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.toolcontext import process_env, unstored_view
 from pegboard.errors import ToolError
 from pegboard.hooks.callers import Hooks

@@ -7,8 +7,8 @@ from typing import Protocol
 from pegboard.contract.context import ChildResult
 from pegboard.contract.storage import Storage
 from pegboard.engine.content.sanitise import clean_title
+from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt
-from pegboard.engine.parts import ChildRequest, Engine
 from pegboard.engine.run import MAX_DEPTH, Run
 from pegboard.engine.session.sessions import new_session
 from pegboard.errors import AbortedError, NotFoundError, ToolError

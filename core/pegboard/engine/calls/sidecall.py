@@ -5,8 +5,8 @@ from contextlib import suppress
 from pegboard.contract.changes import ChangeSession
 from pegboard.contract.host import SideQuestion
 from pegboard.contract.providers import StreamEvent, StreamFinish, TextDelta, ToolCall
+from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.parts import Engine
 from pegboard.engine.request import plain_request
 from pegboard.engine.run import make_view
 from pegboard.engine.spending.accounts import open_budget

@@ -10,8 +10,8 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import PutMessage, PutPart
 from pegboard.engine.compaction.window import next_request, usable
 from pegboard.engine.ending.failures import failure_of
+from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.parts import Engine
 from pegboard.engine.run import Run, SessionIds
 from pegboard.errors import PegboardError
 from pegboard.policy.agents import default_agent

@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.context import SessionView
+from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.parts import Engine
 from pegboard.engine.run import ancestor_rulesets, make_view
 from pegboard.policy.agents import default_agent
 from pegboard.schema.agent import Agent

@@ -17,11 +17,11 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall
 from pegboard.contract.tools import serving
 from pegboard.engine.calls.usercall import new_answer
+from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
 from pegboard.engine.input.mentions import mentioned
 from pegboard.engine.input.orders import CommandOrder
 from pegboard.engine.input.usermessage import Prompt, model_for
-from pegboard.engine.parts import Engine
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run, SessionIds, ancestor_rulesets
 from pegboard.engine.toolcall import Caller

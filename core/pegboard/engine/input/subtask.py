@@ -13,7 +13,7 @@ from pegboard.contract.context import ChildResult, SessionView
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.engine.calls.children import take_subagent
 from pegboard.engine.calls.usercall import UserCall, user_call
-from pegboard.engine.parts import ChildRequest
+from pegboard.engine.engine import ChildRequest
 from pegboard.engine.run import Run
 from pegboard.engine.toolcontext import CallContext
 from pegboard.errors import ToolError

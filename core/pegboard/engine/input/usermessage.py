@@ -11,7 +11,7 @@ from pegboard.contract import hookspecs
 from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessage, PutPart
 from pegboard.contract.context import SessionView
 from pegboard.contract.storage import Storage
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.run import SessionIds, make_view
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.contract.changes import Change, CreateSession, PutMessage, PutPart, PutTodos
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.session.sessions import placed
 from pegboard.engine.tracking.patches import steps
 from pegboard.errors import NotFoundError

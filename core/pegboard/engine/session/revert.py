@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pegboard.contract.changes import ChangeSession, Emit
 from pegboard.contract.snapshots import Restored, Snapshots
 from pegboard.contract.storage import Fence, Storage
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.session.sessions import change_session, held
 from pegboard.engine.tracking.leavings import left_by, said_of, unseen
 from pegboard.engine.tracking.patches import (

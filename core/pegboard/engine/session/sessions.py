@@ -16,7 +16,7 @@ from pegboard.contract.changes import (
     PutPart,
 )
 from pegboard.contract.storage import Fence, Storage
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn

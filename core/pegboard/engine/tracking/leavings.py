@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pegboard.contract.snapshots import Left, Restored
 from pegboard.contract.tools import Tool
-from pegboard.engine.parts import Engine
+from pegboard.engine.engine import Engine
 from pegboard.engine.tracking.patches import behind
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Failed, Part, PatchPart, StepStartPart, ToolPart

@@ -17,8 +17,8 @@ from pegboard.contract.changes import Emit, PutPart
 from pegboard.contract.snapshots import Snapshots, Way, Writing
 from pegboard.contract.tools import Tool
 from pegboard.engine.calls.repeats import Repeats
+from pegboard.engine.engine import Engine
 from pegboard.engine.history import History
-from pegboard.engine.parts import Engine
 from pegboard.engine.processor import Processor
 from pegboard.engine.tracking.patches import bounded, split, summary_of, total, ways_of
 from pegboard.engine.writer import Writer
