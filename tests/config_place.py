@@ -30,6 +30,7 @@ class Place:
         trusted: bool | Mapping[Path, bytes] = False,
         env: Mapping[str, str] | None = None,
         overrides: Mapping[str, object] | None = None,
+        profile: str | None = None,
     ) -> LoadedConfig:
         return await load_config(
             open_workspace(self.directory),
@@ -37,4 +38,5 @@ class Place:
             env={"HOME": str(self.home), **(env or {})},
             overrides=overrides,
             trusted=trusted,
+            profile=profile,
         )

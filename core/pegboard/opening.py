@@ -56,14 +56,16 @@ _BESIDE = ("", "-wal", "-shm")
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How an App is opened.
 
-    `config` is laid over the configuration's files, in their syntax. `plugins` are objects that
-    are plugins too, the newest of all. `interactive` says that somebody answers permission
-    requests; without it an ask is a deny. `trust` decides about the project's own code for this
-    App alone, a decision for just the files that it is about; None leaves it to what the user said
-    before. `env` stands for the environment, the folders for the user's.
+    `config` is laid over the configuration's files, in their syntax, and over the `profile` that
+    is chosen from them. `plugins` are objects that are plugins too, the newest of all.
+    `interactive` says that somebody answers permission requests; without it an ask is a deny.
+    `trust` decides about the project's own code for this App alone, a decision for just the files
+    that it is about; None leaves it to what the user said before. `env` stands for the
+    environment, the folders for the user's.
     """
 
     config: Mapping[str, object] = {}
+    profile: str | None = None
     plugins: tuple[object, ...] = ()
     builtins: bool = True
     installed: bool = True
@@ -298,6 +300,7 @@ class _Assembly:
             env=self._env,
             overrides=self._options.config,
             trusted=trusted,
+            profile=self._options.profile,
         )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pegboard.cli.main import complain as complain
     from pegboard.cli.markdownblocks import MarkdownBlocks as MarkdownBlocks
     from pegboard.cli.palette import PALETTE as PALETTE
+    from pegboard.cli.passwordfile import password_of as password_of
     from pegboard.cli.pen import Pen as Pen
     from pegboard.cli.pen import colours_of as colours_of
     from pegboard.cli.pen import wrapped as wrapped

@@ -2,7 +2,8 @@
 
 From the weakest to the strongest source: the user's folder (`pegboard.toml`, `opencode.json[c]`,
 Markdown agents and commands), the file of `PEGBOARD_CONFIG`, the project's folders from the
-worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, and what the program gives.
+worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, a profile of the user's, and
+what the program gives.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from pegboard.config.keys import FOREIGN_PROGRAMS, normalised, unknown_keys
-from pegboard.config.layer import Layer, line_of
+from pegboard.config.layer import Layer, line_of, profile_layers
 from pegboard.config.markdown import markdown_files, read_markdown
 from pegboard.config.merge import Merged
 from pegboard.config.parse import from_content, read_layer
@@ -74,15 +75,18 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
         return key
 
 
-async def load_config(
+async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     workspace: "Workspace",
     *,
     config_dir: Path,
     env: Mapping[str, str],
     overrides: Mapping[str, object] | None,
     trusted: bool | Mapping[Path, bytes],
+    profile: str | None = None,
 ) -> LoadedConfig:
     """The configuration of a workspace; `overrides` are in the syntax of the files.
+
+    The table `profile.NAME` of each source that is the user's is laid over all of them.
 
     `trusted` says whether the project is, or holds its files that are, as they were read then:
     what has changed since, or come into being, counts as before.
@@ -95,7 +99,7 @@ async def load_config(
         of Pegboard's own, and a value of the wrong type; with file, line and key.
     """
     reading = _Reading(workspace=workspace, config_dir=config_dir, env=env, trusted=trusted)
-    return await asyncio.to_thread(reading.loaded, overrides or {})
+    return await asyncio.to_thread(reading.loaded, overrides or {}, profile)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,9 +116,15 @@ class _Reading:
     plugin_paths: dict[Path, bool] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
-    def loaded(self, overrides: Mapping[str, object]) -> LoadedConfig:
-        for layer in self._layers(overrides):
+    def loaded(self, overrides: Mapping[str, object], profile: str | None) -> LoadedConfig:
+        users: list[Layer] = []
+        for layer in self._layers():
             self._add(layer)
+            users += [] if layer.project else [layer]
+        for layer in profile_layers(users, profile) if profile is not None else ():
+            self._add(layer)
+        if overrides:
+            self._add(Layer(name="overrides", value=overrides, syntax="pegboard"))
         return LoadedConfig(
             config=self.merged.config(),
             sources=self.merged.sources(),
@@ -125,15 +135,13 @@ class _Reading:
             plugin_paths=tuple(path for path, users in self.plugin_paths.items() if not users),
         )
 
-    def _layers(self, overrides: Mapping[str, object]) -> Iterator[Layer]:
+    def _layers(self) -> Iterator[Layer]:
         yield from self._user_layers()
         for folder in _folders(self.workspace):
             yield from self._project_layers(folder)
         content = self.env.get("PEGBOARD_CONFIG_CONTENT", "")
         if content.strip():
             yield from_content(content, "PEGBOARD_CONFIG_CONTENT")
-        if overrides:
-            yield Layer(name="overrides", value=overrides, syntax="pegboard")
 
     def _user_layers(self) -> Iterator[Layer]:
         for file in filter(_is_file, self._rule_files()):

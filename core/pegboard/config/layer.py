@@ -1,13 +1,14 @@
 """One source of the configuration, as it was written: whose it is, its text and its value."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from pegboard.errors import ConfigError
+from pegboard.kit.suggestions import nearest_names
 
 Syntax = Literal["pegboard", "opencode"]
 
@@ -46,3 +47,27 @@ def line_of(path: Iterable[str], text: str) -> int | None:
             break
         place, found = match.end(), True
     return text.count("\n", 0, place) + 1 if found else None
+
+
+def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
+    """What each of the sources says of a profile, as a layer of its own.
+
+    :raises ConfigError: when none has it, with the nearest name.
+    """
+    tables = [(layer, layer.value.get("profile")) for layer in layers]
+    known = [(layer, table) for layer, table in tables if isinstance(table, Mapping)]
+    found = [(layer, table[name]) for layer, table in known if name in table]
+    if not found:
+        names = sorted({str(each) for _, table in known for each in table})
+        near = nearest_names(name, names, limit=1)
+        hint = f"did you mean {near[0]}?" if near else f"known are: {', '.join(names) or 'none'}"
+        raise ConfigError(
+            f"there is no such profile in your configuration; {hint}", key=f"profile.{name}"
+        )
+    for layer, table in found:
+        if not isinstance(table, Mapping):
+            raise layer.error("must be a table of keys and values", f"profile.{name}")
+        above = (line_of(("profile", name), layer.text) or 1) - 1
+        rest = "".join(layer.text.splitlines(keepends=True)[above:])
+        text = "\n" * above + rest  # keys of the profile are below its name
+        yield msgspec.structs.replace(layer, value=table, text=text)

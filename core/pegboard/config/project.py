@@ -10,7 +10,7 @@ from pegboard.kit.hosts import KEY as NETWORK
 from pegboard.kit.hosts import tightened
 from pegboard.schema.config import ProcessLimits, RunLimits, SandboxLevel
 
-_USERS_ALONE = frozenset({"auto_approve", "keyring"})
+_USERS_ALONE = frozenset({"auto_approve", "keyring", "profile"})
 _KEY_COMMAND = "key_command"
 _NO_GUARDS = frozenset({"format", "lsp"})
 """Plugins that a project may switch off, as OpenCode's files do."""

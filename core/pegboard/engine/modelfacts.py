@@ -9,6 +9,8 @@ _PLAIN = (
     *("effort_names", "cache_style", "wire", "small_model"),
 )
 """The facts that a model has under the same name."""
+_EFFORT = "reasoningEffort"
+"""The option by which every provider is told how hard to think."""
 
 
 def filled(model: Model, facts: ModelFacts) -> Model:
@@ -47,7 +49,14 @@ def with_facts(model: Model, facts: ModelFacts) -> Model:
     known = {name: value for name in _PLAIN if (value := getattr(facts, name)) is not None}
     own = {name: getattr(facts.limit, name) for name in ModelLimit.__struct_fields__}
     limit = replace(model.limit, **{name: n for name, n in own.items() if n is not None})
-    return replace(model, capabilities=_able(model.capabilities, facts), limit=limit, **known)
+    efforts = known.get("effort_names", model.effort_names)
+    return replace(
+        model,
+        capabilities=_able(model.capabilities, facts),
+        limit=limit,
+        variants={**{name: {_EFFORT: name} for name in efforts}, **model.variants},
+        **known,
+    )
 
 
 def _able(own: Capabilities, facts: ModelFacts) -> Capabilities:

@@ -221,7 +221,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
     there is one, or the model that answers if there is not. `auto_approve` allows what would be
     asked; what is denied, or asked every time, stays so. No project can set it. `keyring` is
-    whether the system's keyring may be asked for keys.
+    whether the system's keyring may be asked for keys. `profile` has tables of these same keys,
+    by the name that chooses one for a run.
     """
 
     model: str | None = None
@@ -258,3 +259,4 @@ class Config(Table, frozen=True, forbid_unknown_fields=True):
     stream_idle_timeout_s: float = 120.0
     keyring: bool = True
     trace: bool = False
+    profile: dict[str, dict[str, Any]] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from pegboard import InvalidInputError
+from pegboard.cli import password_of
 from pegboard.embedding import run_async
 from pegboard.schema.config import SandboxLevel
 
@@ -38,7 +39,12 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
     "--sandbox", type=click.Choice(get_args(SandboxLevel)), help="How tightly to enclose tools."
 )
 @click.option("--attach", metavar="URL", help="Talk with a server's session.")
-@click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="The first line of FILE opens the server, where its own token does not.",
+)
 @click.argument("words", metavar="[MESSAGE]...", nargs=-1)
 @click.pass_obj
 def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own types
@@ -47,12 +53,16 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
         raise click.UsageError("--continue and --session exclude each other")
     if said["attach"] and (said["trust"] or said["sandbox"]):
         raise click.UsageError("--trust and --sandbox are the server's to decide, not --attach's")
+    password_file = said.pop("password_file")
+    if password_file and not said["attach"]:
+        raise click.UsageError("--password-file is for a server: it needs --attach")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise InvalidInputError(_INSTEAD)
     words = said.pop("words")
     from pegboard_plugins.chat.chat import Chat, Options
 
-    options = Options(directory=directory, prompt=" ".join(words), **said)
+    password = password_of(password_file) if password_file else None
+    options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
     return run_async(Chat(options, os.environ, open_feed).run())
 
 

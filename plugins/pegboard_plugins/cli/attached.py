@@ -1,7 +1,7 @@
 """A server, as the command line uses it: requests one way, events the other."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 
 from pegboard.embedding import Bus, Subscription
-from pegboard.errors import AbortedError, NotFoundError, TimeLimitError
+from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, TimeLimitError
 from pegboard.kit import Block, default_block, given_block, nearest_names
+from pegboard.schema.agent import Command
 from pegboard.schema.event import (
     Event,
     MessageUpdated,
@@ -22,11 +23,12 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.message import AssistantMessage, Turn
+from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest
+from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,9 +107,30 @@ class AttachedBackend:
         """Never known: no call of a server tells it."""
         return False
 
-    async def commands(self) -> Iterable[str]:
-        """The names of the slash commands."""
-        return [command.name for command in await self._client.commands()]
+    async def commands(self) -> Mapping[str, Command]:
+        """The server's."""
+        return {command.name: command for command in await self._client.commands()}
+
+    async def tools(self) -> Mapping[str, str]:
+        """The server's, of which no call tells the permissions."""
+        return dict.fromkeys(await self._client.tools(), "")
+
+    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
+        """The model that answers."""
+        agents = await self._client.agents()
+        named = agent or (session and session.agent) or next((each.name for each in agents), "")
+        found = next((each for each in agents if each.name == named), None)
+        config = await self._client.config()
+        name = model_name(chosen, found, session, str(config.get("model") or ""))
+        listed = await self._client.providers()
+        models = {
+            f"{each.id}/{model.id}": model
+            for each in listed.providers
+            for model in each.models.values()
+        }
+        if name not in models:
+            raise ModelNotFoundError(name, suggestions=nearest_names(name, models))
+        return models[name]
 
     async def session(self, session_id: str) -> Session:
         """The session."""
@@ -128,6 +151,14 @@ class AttachedBackend:
     async def create(self, *, title: str | None, agent: str | None) -> Session:
         """A new session."""
         return await self._client.sessions.create(title=title, agent=agent)
+
+    async def fork(self, session_id: str) -> Session:
+        """A copy of the session."""
+        return await self._client.sessions.fork(session_id)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete the session."""
+        await self._client.sessions.delete(session_id)
 
     async def is_begun(self, session_id: str) -> bool:
         """Whether the session has messages."""
@@ -276,7 +307,13 @@ class AttachedBackend:
         agent, model, command = prompt.agent, prompt.model, prompt.command
         if command is None:
             return await self._client.prompt(
-                session_id, prompt.parts, agent=agent, model=model, mentions=prompt.typed or None
+                session_id,
+                prompt.parts,
+                agent=agent,
+                model=model,
+                variant=prompt.variant,
+                tools=prompt.tools,
+                mentions=prompt.typed or None,
             )
         return await self._client.command(
             session_id,
@@ -285,6 +322,7 @@ class AttachedBackend:
             typed=command.is_typed,
             agent=agent,
             model=model,
+            variant=prompt.variant,
             files=[part for part in prompt.parts if isinstance(part, FileInput)],
         )
 

@@ -1,14 +1,16 @@
 """What a prompt of the command line is sent to: an App in this process, or a server."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
 from pegboard.embedding import Subscription
 from pegboard.kit import Block
+from pegboard.schema.agent import Agent, Command
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
 from pegboard.schema.part import ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import PartInput
@@ -29,7 +31,8 @@ class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, of whom, and for how many seconds at most.
 
-    In `typed`, the person's own words, `@name` means a file or an agent.
+    In `typed`, the person's own words, `@name` means a file or an agent. `tools` are switches by
+    name, of which the last that fits counts; a slash command has none.
     """
 
     parts: Sequence[PartInput]
@@ -37,6 +40,8 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     command: SlashCommand | None = None
     agent: str | None = None
     model: str | None = None
+    variant: str | None = None
+    tools: Mapping[str, bool] = {}
     limit_s: float | None = None
 
 
@@ -71,8 +76,19 @@ class Backend(Protocol):
         """Whether the project has files that are not loaded, because nobody trusts it."""
         ...
 
-    async def commands(self) -> Iterable[str]:
-        """The names of the slash commands."""
+    async def commands(self) -> Mapping[str, Command]:
+        """The slash commands by name."""
+        ...
+
+    async def tools(self) -> Mapping[str, str]:
+        """The permission of each tool by its name; empty where it is not known."""
+        ...
+
+    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
+        """The model that answers: the chosen one, the agent's, the session's last, the default.
+
+        :raises ModelNotFoundError: when there is none.
+        """
         ...
 
     async def session(self, session_id: str) -> Session:
@@ -85,6 +101,14 @@ class Backend(Protocol):
 
     async def create(self, *, title: str | None, agent: str | None) -> Session:
         """A new session."""
+        ...
+
+    async def fork(self, session_id: str) -> Session:
+        """A copy of the session."""
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Delete the session, with those of its subagents."""
         ...
 
     async def is_begun(self, session_id: str) -> bool:
@@ -122,3 +146,16 @@ class Backend(Protocol):
     async def reject_question(self, request_id: str) -> None:
         """Leave questions of the model unanswered."""
         ...
+
+
+def model_name(
+    chosen: str | None, agent: Agent | None, session: Session | None, default: str | None
+) -> str:
+    """The model that answers, as `provider/model`; empty where nothing names one."""
+    if chosen:
+        return chosen
+    if agent is not None and agent.model is not None:
+        return f"{agent.model.provider_id}/{agent.model.model_id}"
+    if session is not None and session.model is not None:
+        return f"{session.model.provider_id}/{session.model.id}"
+    return default or ""

@@ -1,17 +1,19 @@
 """An App in this process, as the command line uses it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.embedding import CallBlocks, Subscription
 from pegboard.kit import Block
+from pegboard.schema.agent import Command
 from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Turn
+from pegboard.schema.model import Model
 from pegboard.schema.part import ToolPart
 from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest
+from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 from pegboard_plugins.cli.opening import find_session, warnings_of
 
 if TYPE_CHECKING:
@@ -50,9 +52,21 @@ class LocalBackend:
         """Whether files are left out."""
         return bool(self._app.untrusted)
 
-    async def commands(self) -> Iterable[str]:
-        """The names of the slash commands."""
+    async def commands(self) -> Mapping[str, Command]:
+        """Those of the App."""
         return self._app.commands
+
+    async def tools(self) -> Mapping[str, str]:
+        """Those of the App."""
+        return {name: tool.permission for name, tool in self._app.tools.items()}
+
+    async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
+        """The model that answers."""
+        named = agent or (session and session.agent) or self._app.default_agent().name
+        found = self._app.agents.get(named)
+        return await self._app.resolve_model(
+            model_name(chosen, found, session, self._app.config.model)
+        )
 
     async def session(self, session_id: str) -> Session:
         """The session."""
@@ -66,6 +80,14 @@ class LocalBackend:
     async def create(self, *, title: str | None, agent: str | None) -> Session:
         """A new session."""
         return await self._app.create_session(title=title, agent=agent)
+
+    async def fork(self, session_id: str) -> Session:
+        """A copy of the session."""
+        return await self._app.fork(session_id)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete the session."""
+        await self._app.delete_session(session_id)
 
     async def is_begun(self, session_id: str) -> bool:
         """Whether the session has messages."""
@@ -83,13 +105,21 @@ class LocalBackend:
         if prompt.command is None:
             mentioned = await self._app.mentioned(session_id, prompt.typed, agent=agent)
             parts = (*prompt.parts, *mentioned)
-            return await self._app.prompt(session_id, parts, agent=agent, model=model)
+            return await self._app.prompt(
+                session_id,
+                parts,
+                agent=agent,
+                model=model,
+                variant=prompt.variant,
+                tools=prompt.tools or None,
+            )
         order = CommandOrder(
             name=prompt.command.name,
             arguments=prompt.command.arguments,
             typed=prompt.command.is_typed,
             agent=agent,
             model=model,
+            variant=prompt.variant,
             files=tuple(part for part in prompt.parts if isinstance(part, FileInput)),
         )
         return await self._app.command(session_id, order)

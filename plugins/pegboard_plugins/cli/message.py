@@ -39,16 +39,24 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     def text(self) -> str:
         """The whole message; standard input stands where `-` is, or else behind the words.
 
-        Bytes that are no UTF-8 become replacement characters.
-
         :raises InvalidInputError: when there is nothing but blanks.
         """
+        if not self.whole:
+            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
+        return self.whole
+
+    @property
+    def whole(self) -> str:
+        """The message, or nothing; bytes that are no UTF-8 become replacement characters."""
         words = [*(self.stdin if word == STDIN else word for word in self.words), *self.literal]
         piped = "" if STDIN in self.words else self.stdin
         text = "\n\n".join(filter(str.strip, (" ".join(words), piped))).strip()
-        if not text:
-            raise InvalidInputError("the message is empty: pegboard run MESSAGE, or - to read it")
         return text.encode(errors="surrogateescape").decode(errors="replace")
+
+    @property
+    def is_slashed(self) -> bool:
+        """Whether it begins as a slash command does."""
+        return bool(self.words) and self.words[0].startswith("/")
 
     @property
     def typed(self) -> str:
@@ -68,8 +76,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         :raises NotFoundError: for a name that is almost one of the known ones.
         :raises InvalidInputError: for one that may be of those that are not loaded.
         """
-        typed = self.words and self.words[0].startswith("/")
-        match = _SLASH.match(self.text) if typed else None
+        match = _SLASH.match(self.text) if self.is_slashed else None
         if match is None:
             return None
         name, names = match["name"], list(known)
@@ -102,7 +109,8 @@ def parts_of(text: str, files: Sequence[Path]) -> tuple[PartInput, ...]:
 
     :raises InvalidInputError: when a file cannot be read.
     """
-    return (*(file_part(file) for file in files), TextInput(text=text))
+    said = (TextInput(text=text),) if text else ()
+    return (*(file_part(file) for file in files), *said)
 
 
 def file_part(file: Path) -> FileInput:

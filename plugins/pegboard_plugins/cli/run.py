@@ -6,9 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO, get_args
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import msgspec
@@ -17,14 +15,16 @@ from pegboard import InvalidInputError, PegboardError
 from pegboard.cli import Exit, complain, exit_of, fault_of, named_output
 from pegboard.embedding import Places, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
-from pegboard.schema.config import SandboxLevel
+from pegboard.kit import nearest_names, shielded
+from pegboard.schema.agent import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.prompt import PartInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import Backend, PromptRequest, SlashCommand
-from pegboard_plugins.cli.dialogs import Asker, refuse
+from pegboard_plugins.cli.dialogs import Asker, Refuser
 from pegboard_plugins.cli.local import LocalBackend
 from pegboard_plugins.cli.message import Message, MessageCommand, parts_of, read_stdin
+from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.screen import Screen, TerminalScreen, open_screen
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, take_turn
@@ -34,157 +34,28 @@ if TYPE_CHECKING:
     from pegboard import App
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said on the command line."""
-
-    directory: Path
-    message: Message
-    model: str | None
-    agent: str | None
-    continued: bool
-    session_id: str | None
-    title: str | None
-    style: Literal["text", "json"]
-    files: Sequence[Path]
-    trust: bool
-    auto: bool
-    limit_s: float | None
-    budget_usd: float | None
-    sandbox: str | None
-    attach: str | None
-    password: str | None
-    tape: Mapping[str, str]
-
-
-_FILE = click.Path(path_type=Path, dir_okay=False)
 AUTO = "auto: what would be asked is allowed without asking; what is denied stays denied\n"
-LEVELS = get_args(SandboxLevel)
-LOCAL_ONLY = frozenset({"trust", "budget_usd", "sandbox", "auto", "record", "replay"})
-"""What a server decides for itself."""
 
 
 @click.command(cls=MessageCommand)
-@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
-@click.option("--agent", metavar="NAME", help="The agent to ask; `build` if nothing else is set.")
-@click.option("-c", "--continue", "continued", is_flag=True, help="Go on with the last session.")
-@click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session.")
-@click.option("--title", help="The title of a new session.")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Text for people, or one JSON record a line.",
-)
-@click.option(
-    "-f",
-    "--file",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Attach a file or a folder; may be given again.",
-)
-@click.option("--trust", is_flag=True, help="Run the code that this project brings, this time.")
-@click.option("--auto", is_flag=True, help="Allow what would be asked; what is denied stays so.")
-@click.option(
-    "--time-limit",
-    "limit_s",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop the turn after so long.",
-)
-@click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0),
-    metavar="DOLLARS",
-    help="Stop before the turn, subagents included, costs more.",
-)
-@click.option(
-    "--sandbox", type=click.Choice(LEVELS), help="How tightly to enclose what tools start."
-)
-@click.option(
-    "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
-)
-@click.option("--password", metavar="TEXT", help="What opens the server, if not its own token.")
-@click.option("--record", type=_FILE, metavar="FILE", help="Keep the answers of models in FILE.")
-@click.option("--replay", type=_FILE, metavar="FILE", help="Ask no model: FILE has the answers.")
+@run_options
 @click.argument("words", metavar="MESSAGE...", nargs=-1)
 @click.pass_context
-def run(  # noqa: PLR0913 - click gives every option by keyword
-    ctx: click.Context,
-    /,
-    *,
-    words: tuple[str, ...],
-    model: str | None,
-    agent: str | None,
-    continued: bool,
-    session_id: str | None,
-    title: str | None,
-    style: Literal["text", "json"],
-    files: tuple[Path, ...],
-    trust: bool,
-    auto: bool,
-    limit_s: float | None,
-    budget_usd: float | None,
-    sandbox: str | None,
-    attach: str | None,
-    password: str | None,
-    **tape: Path | None,
-) -> int:
+def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # noqa: ANN401 - click's own types
     """Send one prompt and show what the agent does.
 
     The words of MESSAGE are joined with blanks; what is piped in stands behind them, or where
     the word `-` is, and all that follows `--` is text. The answer goes to standard output,
     everything else to standard error.
     """
-    if continued and session_id:
-        raise click.UsageError("--continue and --session exclude each other")
-    _check_attached(ctx, attach, password)
-    options = Options(
-        directory=ctx.obj,
-        message=Message(
-            words=words,
-            literal=ctx.meta.get(MessageCommand.LITERAL, ()),
-            stdin=read_stdin(sys.stdin.buffer, words, complain),
-        ),
-        model=model,
-        agent=agent,
-        continued=continued,
-        session_id=session_id,
-        title=title,
-        style=style,
-        files=files,
-        trust=trust,
-        auto=auto,
-        limit_s=limit_s,
-        budget_usd=budget_usd,
-        sandbox=sandbox,
-        attach=attach,
-        password=password,
-        tape=_tape(**tape),
+    message = Message(
+        words=words,
+        literal=ctx.meta.get(MessageCommand.LITERAL, ()),
+        stdin=read_stdin(sys.stdin.buffer, words, complain),
     )
+    options = read_options(ctx, message, **said)
     with answer_stream() as out:
         return run_async(_report(options, out))
-
-
-def _tape(**files: Path | None) -> Mapping[str, str]:
-    """The options of the plugin that records and replays, by the mode that has a file."""
-    tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
-    if len(tapes) > 1:
-        raise click.UsageError("--record and --replay exclude each other")
-    return tapes[0] if tapes else {}
-
-
-def _check_attached(ctx: click.Context, attach: str | None, password: str | None) -> None:
-    if attach is None:
-        if password is not None:
-            raise click.UsageError("--password is for a server: it needs --attach")
-        return
-    source = click.core.ParameterSource.DEFAULT
-    for option in ctx.command.params:
-        if option.name in LOCAL_ONLY and ctx.get_parameter_source(option.name) is not source:
-            raise click.UsageError(f"{option.opts[0]} is the server's to decide, not --attach's")
 
 
 @contextmanager
@@ -213,7 +84,9 @@ def answer_stream() -> Iterator[TextIO]:
 async def _report(options: Options, out: TextIO) -> Exit:
     """Run the prompt and report its end, whatever it is."""
     screen = open_screen(out, sys.stderr, os.environ)
-    view: View = JsonView(out) if options.style == "json" else TextView(screen)
+    view: View = (
+        JsonView(out) if options.style == "json" else TextView(screen, thinking=options.thinking)
+    )
     try:
         result = await _prompted(options, view, screen)
     except PegboardError as error:
@@ -230,19 +103,48 @@ async def _report(options: Options, out: TextIO) -> Exit:
 
 async def _prompted(options: Options, view: View, screen: Screen) -> Result:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
-    parts = parts_of(options.message.text, options.files)
+    text = options.message.whole if options.command else options.message.text
+    parts = parts_of(text, options.files)
     asks = options.style == "text" and isinstance(screen, TerminalScreen) and sys.stdin.isatty()
     told: list[PluginFailed] = []
     backend: Backend | None = None
     try:
-        async with _opened(options, asks=asks) as backend:
-            ask = Asker(backend, screen, sys.stdin).ask if asks else partial(refuse, backend)
-            return await _turn(backend, options, parts, view, ask, told)
+        async with _placed(options, view) as placed, _opened(placed, asks=asks) as backend:
+            ask = (
+                Asker(backend, screen, sys.stdin).ask
+                if asks
+                else _without_terminal(backend, placed, view)
+            )
+            return await _turn(backend, placed, parts, view, ask, told)
     finally:
         for failure in backend.failures if backend is not None else ():
             if failure not in told:
                 told.append(failure)
                 view.show(Event(properties=failure))
+
+
+def _without_terminal(backend: Backend, options: Options, view: View) -> Ask:
+    """What answers where nobody is at a terminal: another client of the server, or nobody."""
+    wait_s = options.wait_s if options.attach else 0
+    return Refuser(backend, wait_s=wait_s, tell=view.warn).refuse
+
+
+@asynccontextmanager
+async def _placed(options: Options, view: View) -> AsyncIterator[Options]:
+    """The options with the directory to work in: a worktree of its own, if that was said."""
+    if not options.worktree:
+        yield options
+        return
+    from pegboard_plugins.cli.worktree import Worktree
+
+    made = await asyncio.to_thread(Worktree.make, options.directory)
+    for line in await asyncio.to_thread(made.begin_lines):
+        view.note(line)
+    try:
+        yield msgspec.structs.replace(options, directory=made.directory)
+    finally:
+        for line in await shielded(asyncio.to_thread(made.end_lines)):
+            view.note(line)
 
 
 async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
@@ -256,18 +158,36 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
     told += backend.failures
     for warning in await _warnings(backend, options):
         view.warn(warning)
-    session = await _session(backend, options)
+    prompt = await _prompt(backend, options, parts)
+    session = await _session(backend, options, prompt)
+    try:
+        return await _answered(backend, options, session, prompt, view, ask, told)
+    finally:
+        if options.unsaved:
+            await shielded(backend.delete(session.id))
+
+
+async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
+    backend: Backend,
+    options: Options,
+    session: Session,
+    prompt: PromptRequest,
+    view: View,
+    ask: Ask,
+    told: list[PluginFailed],
+) -> Result:
     tally = Tally(session.id, told)
     view.begin(tally, options.directory)
-    prompt = await _prompt(backend, options, parts)
     try:
         result = await take_turn(backend, prompt, view, tally, ask)
         return msgspec.structs.replace(result, sandbox=backend.sandbox, hosts=backend.hosts)
     except (ModelNotFoundError, NotFoundError, ServerError) as error:
-        kept = await _kept(backend, session.id, options.attach, error)
-        code = exit_of(error.exit_code)
+        kept = "" if options.unsaved else await _kept(backend, session.id, options.attach, error)
         return Result(
-            exit=code, error=f"{error}{kept}", sandbox=backend.sandbox, hosts=backend.hosts
+            exit=exit_of(error.exit_code),
+            error=f"{error}{kept}",
+            sandbox=backend.sandbox,
+            hosts=backend.hosts,
         )
 
 
@@ -286,8 +206,13 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         return
     from pegboard import App, AppOptions
 
-    trust, config = True if options.trust else None, _config(options)
-    settings = AppOptions(interactive=asks, trust=trust, config=config)
+    settings = AppOptions(
+        interactive=asks,
+        trust=True if options.trust else None,
+        config=_config(options),
+        profile=options.profile,
+        plugins=_plugins(options),
+    )
     async with await App.open(options.directory, settings) as app:
         _check_tape(app, options)
         if app.config.auto_approve:
@@ -295,6 +220,14 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         if app.policy.sandbox:
             sys.stderr.write(f"sandbox: {app.policy.sandbox}\n")
         yield LocalBackend(app)
+
+
+def _plugins(options: Options) -> tuple[object, ...]:
+    if not options.tools:
+        return ()
+    from pegboard_plugins.cli.chosentools import ChosenTools
+
+    return (ChosenTools(options.tools),)
 
 
 def _check_tape(app: "App", options: Options) -> None:
@@ -334,9 +267,16 @@ async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
 
 
 async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:
-    """The message as a prompt, or as the slash command that it is."""
+    """The message as a prompt, or as the slash command that it is.
+
+    :raises NotFoundError: for a command or a tool that is none.
+    """
     message = options.message
-    found = message.command(await backend.commands(), untrusted=backend.untrusted)
+    known = await backend.commands()
+    if options.command is not None:
+        found: tuple[str, str] | None = (_known(options.command, known), message.whole)
+    else:
+        found = message.command(known, untrusted=backend.untrusted)
     command = None
     if found is not None:
         name, arguments = found
@@ -347,19 +287,78 @@ async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]
         command=command,
         agent=options.agent,
         model=options.model,
+        variant=options.variant,
+        tools=await _switches(backend, options, command),
         limit_s=options.limit_s,
     )
 
 
-async def _session(backend: Backend, options: Options) -> Session:
+def _known(name: str, commands: Mapping[str, Command]) -> str:
+    bare = name.removeprefix("/")
+    if bare not in commands:
+        raise NotFoundError(
+            "command", bare, suggestions=nearest_names(bare, commands) or sorted(commands)
+        )
+    return bare
+
+
+async def _switches(
+    backend: Backend, options: Options, command: SlashCommand | None
+) -> Mapping[str, bool]:
+    if not options.tools:
+        return {}
+    from pegboard_plugins.cli.chosentools import switches
+
+    if command is not None and options.attach is not None:
+        text = (
+            "--tools: a server takes it with a message, not with a command; leave one of them out"
+        )
+        raise InvalidInputError(text)
+    return switches(options.tools, await backend.tools())
+
+
+async def _session(backend: Backend, options: Options, prompt: PromptRequest) -> Session:
+    """The session that goes on, its copy, or a new one; nothing is made of what cannot be."""
+    found = await _old_session(backend, options)
+    if options.variant is not None:
+        await _check_variant(backend, options.variant, prompt, found)
+    if found is None:
+        return await backend.create(title=options.title, agent=options.agent)
+    return await backend.fork(found.id) if options.forked else found
+
+
+async def _old_session(backend: Backend, options: Options) -> Session | None:
     if options.session_id:
         return await backend.session(options.session_id)
     if not options.continued:
-        return await backend.create(title=options.title, agent=options.agent)
+        return None
     newest = await backend.newest()
     if newest is None:
         raise InvalidInputError("there is no session to continue in this project")
     return newest
+
+
+async def _check_variant(
+    backend: Backend, variant: str, prompt: PromptRequest, session: Session | None
+) -> None:
+    """Nothing, where the model has the variant.
+
+    :raises InvalidInputError: with the nearest ones, where it has not.
+    """
+    command = (await backend.commands())[prompt.command.name] if prompt.command else None
+    chosen = (command and command.model) or prompt.model
+    model = await backend.model(chosen, (command and command.agent) or prompt.agent, session)
+    if variant in model.variants:
+        return
+    name = f"{model.provider_id}/{model.id}"
+    near = nearest_names(variant, model.variants)
+    if near:
+        hint = f"did you mean {' or '.join(near)}?"
+    elif model.variants:
+        hint = f"it has {', '.join(model.variants)}"
+    else:
+        hint = "it has none; leave --variant out, or add some to provider.*.models.*.variants"
+    raise InvalidInputError(f"{name} has no variant {variant}: {hint}")
 
 
 async def _kept(backend: Backend, session_id: str, attach: str | None, error: PegboardError) -> str:

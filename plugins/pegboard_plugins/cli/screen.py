@@ -30,6 +30,9 @@ _STYLES: dict[Style, str] = {
 class Screen(Protocol):
     """The answer goes to standard output, everything else to standard error."""
 
+    folds_thoughts: bool
+    """Whether there is somebody to whom a line says that the model has thought."""
+
     def stream(self, text: str) -> None:
         """Show a piece of the answer that is still being written."""
         ...
@@ -73,6 +76,8 @@ class PlainScreen:
     A block is written when it is complete, so that it is the text that the filters left.
     """
 
+    folds_thoughts = False
+
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
         self._err = err
@@ -104,6 +109,8 @@ class PlainScreen:
 
 class TerminalScreen:
     """A terminal: Markdown as it is finished, colours, and a spinner while nothing else moves."""
+
+    folds_thoughts = True
 
     def __init__(self, out: TextIO, err: TextIO, *, colours: bool) -> None:
         self._out = out

@@ -16,9 +16,17 @@ from pegboard.schema.event import (
     SessionStatusChanged,
     SessionWarned,
 )
-from pegboard.schema.part import Completed, Failed, Pending, Running, TextPart, ToolPart
+from pegboard.schema.part import (
+    Completed,
+    Failed,
+    Pending,
+    ReasoningPart,
+    Running,
+    TextPart,
+    ToolPart,
+)
 from pegboard.schema.session import Retry
-from pegboard_plugins.cli.render import Line, retry_line, tool_detail, tool_head
+from pegboard_plugins.cli.render import Line, one_line, retry_line, tool_detail, tool_head
 from pegboard_plugins.cli.screen import Screen
 from pegboard_plugins.cli.tally import Tally
 
@@ -28,15 +36,22 @@ _MS_PER_S = 1000
 class Viewer:
     """Turns the events of a session and its subagents into text and lines on a screen.
 
-    A subagent's calls are shown indented, its text is not: the answer of `task` has it.
+    A subagent's calls are shown indented, its text is not: the answer of `task` has it. Of calls
+    that run beside each other the next is named when the one before has ended, with its outcome
+    if there is one by then. Thoughts are folded to a line on a terminal, whole with `thinking`.
     """
 
-    def __init__(self, screen: Screen, tally: Tally, directory: Path) -> None:
+    def __init__(
+        self, screen: Screen, tally: Tally, directory: Path, *, thinking: bool = False
+    ) -> None:
         self._screen = screen
+        self._thinking = thinking
+        self._thoughts: set[str] = set()
+        self._calls: dict[str, list[ToolPart]] = {}
         self._tally = tally
         self._directory = directory
         self._streamed: dict[str, str] = {}
-        self._running: dict[str, ToolPart] = {}
+        self._named: set[str] = set()
         self._last_head = ""
         self._blocks: dict[str, Block] = {}
 
@@ -64,7 +79,8 @@ class Viewer:
 
     def show_quiet(self) -> None:
         """Show what is going on, when no event has come for a while."""
-        names = sorted({part.tool for part in self._running.values()})
+        rows = (part for row in self._calls.values() for part in row)
+        names = sorted({part.tool for part in rows if isinstance(part.state, Running)})
         self._screen.wait(", ".join(names) if names else "thinking")
 
     def _show_own(self, event: Event) -> None:
@@ -73,8 +89,12 @@ class Viewer:
                 self._stream(delta)
             case PartUpdated(part=TextPart() as part):
                 self._show_text(part)
-            case PartRemoved(part_id=part_id) if self._streamed.pop(part_id, ""):
-                self._note("the answer broke off; what was shown of it does not count")
+            case PartUpdated(part=ReasoningPart() as part):
+                self._show_thought(part)
+            case PartRemoved(part_id=part_id):
+                self._forget_call(part_id)
+                if self._streamed.pop(part_id, ""):
+                    self._note("the answer broke off; what was shown of it does not count")
             case SessionStatusChanged(status=Retry() as status):
                 self._screen.line(retry_line(status, now_ms=int(time() * _MS_PER_S)))
             case SessionCompacted():
@@ -109,30 +129,67 @@ class Viewer:
             self._streamed[part.id] = part.text
             self._screen.stream(part.text[len(streamed) :])
 
+    def _show_thought(self, part: ReasoningPart) -> None:
+        """What the model thought, once, when it is complete."""
+        text = part.text.strip()
+        if part.time.end is None or part.id in self._thoughts or not text:
+            return
+        self._thoughts.add(part.id)
+        seconds = (part.time.end - part.time.start) / _MS_PER_S
+        if self._thinking:
+            self._screen.line(Line(head="thought", text=f"for {seconds:.1f} s", style="dim"))
+            for line in visible(text).split("\n"):
+                self._screen.line(Line(text=line.rstrip(), style="dim", indent=1))
+        elif self._screen.folds_thoughts:
+            folded = f"for {seconds:.1f} s: {one_line(text)}"
+            self._screen.line(Line(head="thought", text=folded, style="dim"))
+
     def _show_call(self, part: ToolPart, depth: int) -> None:
-        match part.state:
-            case Pending():
-                pass
-            case Running():
-                if part.id not in self._running:
-                    self._show_head(part, depth)
-                self._running[part.id] = part
-            case Completed() | Failed():
-                self._show_end(part, depth)
+        """The call in the row of those of its session: the first of them is on the screen."""
+        row = self._calls.setdefault(part.session_id, [])
+        if isinstance(part.state, Pending):
+            return
+        place = next((at for at, each in enumerate(row) if each.id == part.id), None)
+        if place is None:
+            self._name_caller(part.session_id, depth)
+            row.append(part)
+            if len(row) == 1 and isinstance(part.state, Running):
+                self._show_head(part, depth)
+        else:
+            row[place] = part
+        while row and isinstance(row[0].state, Completed | Failed):
+            self._show_end(row.pop(0), depth)
+            if row and isinstance(row[0].state, Running):
+                self._show_head(row[0], depth)
+
+    def _name_caller(self, session_id: str, depth: int) -> None:
+        """Name the call whose subagent this session is, before the first of its calls."""
+        for part in [part for row in self._calls.values() for part in row]:
+            match part.state:
+                case Running(metadata={"sessionId": child}) if child == session_id:
+                    if part.id not in self._named:
+                        self._show_head(part, depth - 1)
+                case _:
+                    pass
 
     def _show_head(self, part: ToolPart, depth: int) -> None:
         self._screen.line(tool_head(part, self._directory, indent=depth))
+        self._named.add(part.id)
         self._last_head = part.id
 
     def _show_end(self, part: ToolPart, depth: int) -> None:
-        started = self._running.pop(part.id, None)
         detail = tool_detail(part, self._blocks.pop(part.id, None), indent=depth + 1)
-        if started is None or (detail and self._last_head != part.id):
+        if part.id not in self._named or (detail and self._last_head != part.id):
             self._show_head(part, depth)
         for line in detail:
             self._screen.line(line)
         if detail:
             self._last_head = ""
+
+    def _forget_call(self, part_id: str) -> None:
+        """Leave out a call that has never been: its answer broke off."""
+        for row in self._calls.values():
+            row[:] = [each for each in row if each.id != part_id]
 
     def _show_plugin_failure(self, failure: PluginFailed) -> None:
         text = visible(failure.message).removeprefix("plugin ")

@@ -58,7 +58,11 @@ class View(Protocol):
         ...
 
     def warn(self, text: str) -> None:
-        """Something that the user should know before the prompt runs."""
+        """Something that the user should know."""
+        ...
+
+    def note(self, line: Line) -> None:
+        """A line about where the work is done."""
         ...
 
     def end(self, result: Result) -> None:
@@ -69,8 +73,9 @@ class View(Protocol):
 class TextView:
     """For a person: the answer on stdout, the work, the costs and the errors on stderr."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, *, thinking: bool = False) -> None:
         self.screen = screen
+        self._thinking = thinking
         self._started = monotonic()
         self._tally: Tally | None = None
         self._viewer: Viewer | None = None
@@ -78,7 +83,7 @@ class TextView:
     def begin(self, tally: Tally, directory: Path) -> None:
         """Show from here on."""
         self._tally = tally
-        self._viewer = Viewer(self.screen, tally, directory)
+        self._viewer = Viewer(self.screen, tally, directory, thinking=self._thinking)
 
     @property
     def width(self) -> int:
@@ -107,8 +112,12 @@ class TextView:
         line = visible(text).replace("\n", "\\n")  # names of a project's files stand in it
         self.screen.line(Line(head="warning:", text=line, style="warning"))
 
+    def note(self, line: Line) -> None:
+        """Show the line."""
+        self.screen.line(line)
+
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
-        """Show what the prompt cost."""
+        """Show what the prompt cost, where something was sent."""
         if self._tally and self._tally.steps:
             seconds = monotonic() - self._started
             tally = self._tally
@@ -148,6 +157,10 @@ class JsonView:
     def warn(self, text: str) -> None:
         """Write a `warning` record."""
         self._records.write("warning", {"message": text})
+
+    def note(self, line: Line) -> None:
+        """Write a `note` record."""
+        self._records.write("note", {"message": line.plain().strip()})
 
     def end(self, result: Result) -> None:
         """Write the `result` record."""

@@ -21,6 +21,12 @@ import click
 @click.option("--cors", multiple=True, metavar="ORIGIN", help="A web site that may use the server.")
 @click.option("--trust", is_flag=True, help="Run the code of projects without asking.")
 @click.option("--no-auth", is_flag=True, help="Let in everybody on this machine: experiments only.")
+@click.option(
+    "--password-file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Let in who knows the first line of FILE, beside who has the token.",
+)
 @click.option("--quiet", is_flag=True, help="Log only what is wrong.")
 @click.pass_obj
 def serve(  # noqa: PLR0913 - the options of a command
@@ -32,13 +38,17 @@ def serve(  # noqa: PLR0913 - the options of a command
     cors: tuple[str, ...],
     trust: bool,
     no_auth: bool,
+    password_file: Path | None,
     quiet: bool,
 ) -> None:
     """Serve the protocol that clients of OpenCode speak.
 
     The token is in a file that only you can read; PEGBOARD_SERVER_PASSWORD sets a password.
     """
+    if password_file and no_auth:
+        raise click.UsageError("--password-file and --no-auth exclude each other")
     from pegboard import AppOptions
+    from pegboard.cli import password_of
     from pegboard.embedding import run_async
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
 
@@ -52,7 +62,10 @@ def serve(  # noqa: PLR0913 - the options of a command
         is_open=no_auth,
         options=AppOptions(interactive=True, trust=True if trust else None),
     )
-    run_async(lifecycle.serve(settings, os.environ, _announce))
+    env = dict(os.environ)
+    if password_file:
+        env["PEGBOARD_SERVER_PASSWORD"] = password_of(password_file)
+    run_async(lifecycle.serve(settings, env, _announce))
 
 
 def _announce(url: str) -> None:

@@ -172,14 +172,62 @@ async def test_a_request_may_be_answered_elsewhere(
 async def test_where_nobody_can_be_asked_the_answer_is_no(
     user: CommandLine, server: Served
 ) -> None:
-    done = await attach(user, server, "--format", "json", "%bash echo asked;;%say I may not.")
-    question = await attach(user, server, "%question Which?|Red|Blue")
+    at_once = ("--wait-permission", "0")
+    words = ("--format", "json", "%bash echo asked;;%say I may not.")
+    done = await attach(user, server, *at_once, *words)
+    question = await attach(user, server, *at_once, "%question Which?|Red|Blue")
 
     assert done.code == 5
     assert "nobody is there to be asked" in done.err
     assert "permission_asked" in kinds(done)
     assert done.records[-1]["outcome"] == "denied"
     assert question.code == 5
+
+
+async def test_another_client_of_the_server_has_time_to_answer(
+    user: CommandLine, server: Served, client: Client
+) -> None:
+    process = await user.start("run", "--attach", server.url, "%bash echo asked;;%say I did.")
+    request = await asyncio.to_thread(waiting_for, client, "echo asked")
+    client.permissions.reply(request.id, "once")
+    done = await finished(process)
+
+    assert (done.code, done.out) == (0, "I did.\n")
+    assert "waiting 30 s for another client of the server to answer: bash echo asked" in done.err
+
+
+async def test_nobody_is_waited_for_twice(user: CommandLine, server: Served) -> None:
+    words = ("--wait-permission", "0.3", "%bash echo one;;%bash echo two;;%say I may not.")
+    done = await attach(user, server, *words)
+
+    assert done.code == 5
+    assert done.err.count("waiting 0.3 s") == 1
+    assert "nobody has answered within 0.3 s" in done.err
+
+
+async def test_a_fork_and_a_session_that_is_not_kept(
+    user: CommandLine, server: Served, client: Client
+) -> None:
+    before = {each.id for each in client.sessions.list()}
+    gone = await attach(user, server, "--no-save", "%say one")
+    left = {each.id for each in client.sessions.list()}
+    first = await attach(user, server, "--format", "json", "%say two")
+    forked = await attach(user, server, "-c", "--fork", "--format", "json", "%say three")
+
+    assert (gone.code, gone.out, left) == (0, "one\n", before)
+    assert first.records[0]["sessionID"] != forked.records[0]["sessionID"]
+
+
+async def test_variants_and_tools_of_the_server_are_checked(
+    user: CommandLine, server: Served
+) -> None:
+    variant = await attach(user, server, "--variant", "high", "hi")
+    tool = await attach(user, server, "--tools", "reed", "hi")
+    chosen = await attach(user, server, "--tools", "read", "%say only read")
+
+    assert (variant.code, "has no variant high: it has none" in variant.err) == (2, True)
+    assert (tool.code, "tool not found: reed. Did you mean read" in tool.err) == (2, True)
+    assert (chosen.code, chosen.out) == (0, "only read\n")
 
 
 async def test_another_directory_is_worked_in_and_its_code_stays_in_question(
@@ -276,21 +324,47 @@ async def test_a_server_that_is_not_there_or_locked_says_what_to_do(
     user: CommandLine, server: Served, tmp_path: Path
 ) -> None:
     gone = await user("run", "--attach", "http://127.0.0.1:9", "hi")
-    locked = await attach(user, server, "--password", "wrong", "hi")
+    locked = await attach(user, server, "--password-file", written(tmp_path, "wrong"), "hi")
     stranger = CommandLine(tmp_path, server.directory)
-    token = await attach(stranger, server, "--password", server.token, "%say hello")
+    file = written(tmp_path, server.token)
+    token = await attach(stranger, server, "--password-file", file, "%say hello")
 
     assert (gone.code, "`pegboard serve` starts one" in gone.err) == (1, True)
     assert (locked.code, "is locked" in locked.err) == (4, True)
     assert (token.code, token.out) == (0, "hello\n")
 
 
+def written(folder: Path, password: str) -> str:
+    """A file with this password."""
+    (folder / "password").write_text(f"{password}\n")
+    return str(folder / "password")
+
+
+async def test_a_password_of_the_server_s_own_opens_it(tmp_path: Path) -> None:
+    file = written(tmp_path, "open sesame")
+    (tmp_path / "stranger").mkdir()
+    with model() as port, served(tmp_path, port, f"--password-file={file}") as server:
+        stranger = CommandLine(tmp_path / "stranger", server.directory)
+        done = await attach(stranger, server, "--password-file", file, "%say hello")
+        wrong = written(tmp_path / "stranger", "sesame")
+        locked = await attach(stranger, server, "--password-file", wrong, "hi")
+
+    assert (done.code, done.out) == (0, "hello\n")
+    assert (locked.code, "is locked" in locked.err) == (4, True)
+
+
 @pytest.mark.parametrize("is_long", [False, True])
 async def test_a_turn_survives_lost_connections(
-    user: CommandLine, server: Served, is_long: bool
+    user: CommandLine, server: Served, tmp_path: Path, is_long: bool
 ) -> None:
     async with cable(server.url) as line:
-        words = ("--password", server.token, "--format", "json", "%bash echo free-2;;%slow 8")
+        words = (
+            "--password-file",
+            written(tmp_path, server.token),
+            "--format",
+            "json",
+            "%bash echo free-2;;%slow 8",
+        )
         process = await user.start("run", "--attach", line.url, *words)
         assert process.stdout
         await asyncio.wait_for(process.stdout.readline(), LIMIT_S)

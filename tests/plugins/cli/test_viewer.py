@@ -17,7 +17,15 @@ from pegboard.schema.event import (
     SessionWarned,
 )
 from pegboard.schema.message import BudgetFailure, TextData
-from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, TextPart, TimeSpan
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    Failed,
+    Pending,
+    ReasoningPart,
+    TextPart,
+    TimeSpan,
+)
 from pegboard.schema.session import Retry, Tokens
 from pegboard_plugins.cli.screen import (
     PlainScreen,
@@ -48,9 +56,9 @@ class Terminal(io.StringIO):
         return True
 
 
-def play(screen: Screen, events: Iterable[Event]) -> Tally:
+def play(screen: Screen, events: Iterable[Event], *, thinking: bool = False) -> Tally:
     tally = Tally(SESSION)
-    viewer = Viewer(screen, tally, Path("/w"))
+    viewer = Viewer(screen, tally, Path("/w"), thinking=thinking)
     for each in events:
         tally.note(each)
         viewer.show(each)
@@ -58,9 +66,9 @@ def play(screen: Screen, events: Iterable[Event]) -> Tally:
     return tally
 
 
-def plain(*events: Event) -> tuple[str, str]:
+def plain(*events: Event, thinking: bool = False) -> tuple[str, str]:
     out, err = io.StringIO(), io.StringIO()
-    play(PlainScreen(out, err), events)
+    play(PlainScreen(out, err), events, thinking=thinking)
     return out.getvalue(), err.getvalue()
 
 
@@ -155,12 +163,34 @@ def test_a_call_has_one_head_and_then_its_result() -> None:
     assert err == "bash ls\n  a.txt\n"
 
 
-def test_a_result_that_comes_late_names_its_call_again() -> None:
-    _, err = plain(
-        call(), call(tool="grep", part_id="prt_d"), call(done()), call(done(""), part_id="prt_d")
-    )
+def test_calls_beside_each_other_are_named_once_each_with_its_result() -> None:
+    beside = call(tool="grep", part_id="prt_d")
+    _, err = plain(call(), beside, call(done()), call(done(""), tool="grep", part_id="prt_d"))
+    _, late = plain(call(), beside, call(done("b"), tool="grep", part_id="prt_d"), call(done()))
 
-    assert err == "bash ls\ngrep ls\nbash ls\n  a.txt\n"
+    assert err == "bash ls\n  a.txt\ngrep ls\n"
+    assert late == "bash ls\n  a.txt\ngrep ls\n  b\n"
+
+
+def test_a_call_of_an_answer_that_broke_off_holds_up_no_other() -> None:
+    gone = event(PartRemoved(session_id=SESSION, message_id="msg_2", part_id="prt_c"))
+    _, err = plain(call(), call(tool="grep", part_id="prt_d"), gone, call(done(), part_id="prt_d"))
+
+    assert err == "bash ls\nbash ls\n  a.txt\n"
+
+
+def thought(text: str, end: int | None) -> Event:
+    span = TimeSpan(start=1, end=end)
+    part = ReasoningPart(id="prt_r", session_id=SESSION, message_id="msg_2", text=text, time=span)
+    return updated(part)
+
+
+def test_thoughts_are_folded_on_a_terminal_and_whole_when_they_are_wanted() -> None:
+    events = (said(answer()), thought("", None), thought("First.\nThen.", 1501), text("Hi", end=2))
+
+    assert "thought for 1.5 s: First. …\n" in on_terminal(*events)[1]
+    assert plain(*events)[1] == ""
+    assert plain(*events, thinking=True)[1] == "thought for 1.5 s\n  First.\n  Then.\n"
 
 
 def test_a_failed_call_shows_why() -> None:

@@ -183,6 +183,7 @@ class AsyncClient:
         typed: bool = True,
         agent: str | None = None,
         model: str | None = None,
+        variant: str | None = None,
         files: Sequence[FileInput] = (),
     ) -> Turn:
         """The answer to a slash command, like that to a prompt.
@@ -195,6 +196,7 @@ class AsyncClient:
             typed=typed,
             agent=agent,
             model=model,
+            variant=variant,
             parts=tuple(files),
         )
         return await self._link.turn(Turn, route("session", session_id, "command"), body)
@@ -222,6 +224,10 @@ class AsyncClient:
     async def commands(self) -> tuple[Command, ...]:
         """The slash commands."""
         return await self._link.get(tuple[Command, ...], route("command"))
+
+    async def tools(self) -> tuple[str, ...]:
+        """The names of the tools."""
+        return await self._link.get(tuple[str, ...], route("experimental", "tool", "ids"))
 
     async def providers(self) -> ConfiguredProviders:
         """The providers that can be used, with their models."""

@@ -1,0 +1,47 @@
+"""`--tools`: a run with some of the tools alone."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+
+from pegboard import PendingCall, SessionView, ToolError, hookimpl
+from pegboard.errors import NotFoundError
+from pegboard.kit import nearest_names
+
+
+def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]:
+    """What a prompt says of the tools: none but the chosen ones.
+
+    `known` has each tool's permission, empty where it is not known: a switch is for tools and
+    for permissions, and one that is both, such as `edit`, would offer more than was chosen.
+
+    :raises NotFoundError: with the nearest names, for one that is none and matches none.
+    """
+    if not chosen:
+        return {}
+    for name in chosen:
+        if not any(fnmatchcase(each, name) for each in known):
+            raise NotFoundError("tool", name, suggestions=nearest_names(name, known) or [*known])
+    offered = [each for each in known if any(fnmatchcase(each, name) for name in chosen)]
+    permissions = {known[each] for each in offered}
+    besides = [
+        each
+        for each, permission in known.items()
+        if each not in offered and permission in offered and each not in permissions
+    ]
+    return {"*": False, **dict.fromkeys(offered, True), **dict.fromkeys(besides, False)}
+
+
+class ChosenTools:
+    """A plugin that stops every call of another tool, those of subagents too."""
+
+    def __init__(self, chosen: Sequence[str]) -> None:
+        self._chosen = chosen
+
+    @hookimpl
+    def tool_execute_before(self, session: SessionView, call: PendingCall) -> None:  # noqa: ARG002 - the hook's
+        """Stop the call of a tool that was not chosen."""
+        if not any(fnmatchcase(call.tool, name) for name in self._chosen):
+            raise ToolError(
+                f"the user has left {call.tool} out of this run; there are: "
+                f"{', '.join(self._chosen)}"
+            )

@@ -1,0 +1,211 @@
+"""The options of `pegboard run`: what the user said, and what cannot be said together."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import click
+import msgspec
+
+from pegboard.cli import password_of
+from pegboard.schema.config import SandboxLevel
+from pegboard_plugins.cli.message import Message
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user said on the command line."""
+
+    directory: Path
+    message: Message
+    model: str | None
+    variant: str | None
+    agent: str | None
+    continued: bool
+    session_id: str | None
+    forked: bool
+    unsaved: bool
+    title: str | None
+    command: str | None
+    style: Literal["text", "json"]
+    thinking: bool
+    files: Sequence[Path]
+    tools: Sequence[str]
+    trust: bool
+    auto: bool
+    limit_s: float | None
+    budget_usd: float | None
+    sandbox: str | None
+    profile: str | None
+    worktree: bool
+    attach: str | None
+    password: str | None
+    wait_s: float
+    tape: Mapping[str, str]
+
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+WAIT_S = 30.0
+"""How long other clients of a server have for a permission request; a person has to see it."""
+LOCAL_ONLY = frozenset(
+    {"trust", "budget_usd", "sandbox", "auto", "record", "replay", "profile", "worktree"}
+)
+"""What a server decides for itself."""
+ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
+_OPTIONS = (
+    click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask."),
+    click.option("--variant", metavar="NAME", help="How hard the model thinks, such as `high`."),
+    click.option(
+        "--agent", metavar="NAME", help="The agent to ask; `build` if nothing else is set."
+    ),
+    click.option(
+        "-c", "--continue", "continued", is_flag=True, help="Go on with the last session."
+    ),
+    click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session."),
+    click.option("--fork", "forked", is_flag=True, help="Go on in a copy of it; with -c or -s."),
+    click.option("--no-save", "unsaved", is_flag=True, help="Leave no session behind."),
+    click.option("--title", help="The title of a new session."),
+    click.option(
+        "--command", metavar="NAME", help="Run this slash command; MESSAGE is its arguments."
+    ),
+    click.option(
+        "--format",
+        "style",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="Text for people, or one JSON record a line.",
+    ),
+    click.option("--thinking", is_flag=True, help="Show all that the model thinks."),
+    click.option(
+        "-f",
+        "--file",
+        "files",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Attach a file or a folder; may be given again.",
+    ),
+    click.option(
+        "--tools", metavar="NAMES", help="Offer these tools alone: names with commas, `web*` too."
+    ),
+    click.option("--trust", is_flag=True, help="Run the code that this project brings, this time."),
+    click.option(
+        "--auto", is_flag=True, help="Allow what would be asked; what is denied stays so."
+    ),
+    click.option(
+        "--time-limit",
+        "limit_s",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="SECONDS",
+        help="Stop the turn after so long.",
+    ),
+    click.option(
+        "--budget-usd",
+        type=click.FloatRange(min=0),
+        metavar="DOLLARS",
+        help="Stop before the turn, subagents included, costs more.",
+    ),
+    click.option(
+        "--sandbox",
+        type=click.Choice(get_args(SandboxLevel)),
+        help="How tightly to enclose what tools start.",
+    ),
+    click.option("--profile", metavar="NAME", help="Lay `[profile.NAME]` over the configuration."),
+    click.option("--worktree", is_flag=True, help="Work in a fresh git worktree of this project."),
+    click.option(
+        "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."
+    ),
+    click.option(
+        "--password-file",
+        type=_FILE,
+        metavar="FILE",
+        help="The first line of FILE opens the server, where its own token does not.",
+    ),
+    click.option(
+        "--wait-permission",
+        "wait_s",
+        type=click.FloatRange(min=0),
+        metavar="SECONDS",
+        default=WAIT_S,
+        show_default=True,
+        help="How long another client of the server may take to answer what is asked.",
+    ),
+    click.option(
+        "--record", type=_FILE, metavar="FILE", help="Keep the answers of models in FILE."
+    ),
+    click.option(
+        "--replay", type=_FILE, metavar="FILE", help="Ask no model: FILE has the answers."
+    ),
+)
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the options of `run`, in the order of its help."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_options(  # noqa: PLR0913 - click gives every option by keyword
+    ctx: click.Context,
+    message: Message,
+    *,
+    password_file: Path | None,
+    tools: str | None,
+    record: Path | None,
+    replay: Path | None,
+    **said: Any,  # noqa: ANN401 - click's own types
+) -> Options:
+    """What was said, once it can all be true.
+
+    :raises click.UsageError: for options that exclude each other.
+    :raises InvalidInputError: when the file has no password.
+    """
+    _check(ctx, message, said)
+    return Options(
+        directory=ctx.obj,
+        message=message,
+        tools=tuple(filter(None, (name.strip() for name in (tools or "").split(",")))),
+        password=password_of(password_file) if password_file else None,
+        tape=_tape(record=record, replay=replay),
+        **said,
+    )
+
+
+def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> None:
+    _check_session(said)
+    if said["command"] and message.is_slashed:
+        raise click.UsageError("--command and a message that begins with / exclude each other")
+    if _is_said(ctx, "tools") and not any(map(str.strip, (ctx.params["tools"] or "").split(","))):
+        raise click.UsageError("--tools names no tool; `pegboard tool list` shows them")
+    attached = said["attach"] is not None
+    for option in filter(lambda each: _is_said(ctx, each.name or ""), ctx.command.params):
+        if attached and option.name in LOCAL_ONLY:
+            raise click.UsageError(f"{option.opts[0]} is the server's to decide, not --attach's")
+        if not attached and option.name in ATTACHED_ONLY:
+            raise click.UsageError(f"{option.opts[0]} is for a server: it needs --attach")
+
+
+def _check_session(said: Mapping[str, Any]) -> None:
+    going_on = said["continued"] or said["session_id"]
+    if said["continued"] and said["session_id"]:
+        raise click.UsageError("--continue and --session exclude each other")
+    if said["forked"] and not going_on:
+        raise click.UsageError("--fork copies a session: say which with -c or -s ID")
+    if said["unsaved"] and going_on and not said["forked"]:
+        raise click.UsageError(
+            "--no-save would drop a session that is there already; with --fork its copy goes"
+        )
+    if said["worktree"] and going_on:
+        raise click.UsageError("--worktree begins a session: -c and -s go on where theirs began")
+
+
+def _is_said(ctx: click.Context, name: str) -> bool:
+    return ctx.get_parameter_source(name) not in (None, click.core.ParameterSource.DEFAULT)
+
+
+def _tape(**files: Path | None) -> Mapping[str, str]:
+    """The options of the plugin that records and replays, by the mode that has a file."""
+    tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
+    if len(tapes) > 1:
+        raise click.UsageError("--record and --replay exclude each other")
+    return tapes[0] if tapes else {}

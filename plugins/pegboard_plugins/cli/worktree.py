@@ -1,0 +1,109 @@
+"""A git worktree of its own for one run, so that the user's files stay as they are."""
+
+import os
+import secrets
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from pegboard import InvalidInputError
+from pegboard.kit import open_workspace
+from pegboard_plugins.cli.render import Line
+
+LIMIT_S = 120.0
+"""How long git may take to check the files out."""
+BRANCH = "pegboard"
+
+
+class Worktree:
+    """A worktree on a branch of its own, which begins at the commit that is checked out.
+
+    One in which nothing was changed is taken away again.
+    """
+
+    def __init__(self, root: Path, folder: Path, branch: str, directory: Path) -> None:
+        self._root = root
+        self._folder = folder
+        self._branch = branch
+        self._start = _git(folder, "rev-parse", "HEAD")
+        self.directory = directory
+
+    @classmethod
+    def make(cls, directory: Path) -> "Worktree":
+        """A fresh worktree of the repository around the directory; it takes the disk's time.
+
+        :raises InvalidInputError: when there is no repository, no commit, or git fails.
+        """
+        workspace = open_workspace(directory)
+        root = workspace.worktree
+        if workspace.git_dir is None:
+            raise InvalidInputError(
+                f"--worktree: {directory} is in no git repository; make one with git init, "
+                "or run without --worktree"
+            )
+        if not _git(root, "rev-parse", "--verify", "--quiet", "HEAD", may_fail=True):
+            raise InvalidInputError(
+                f"--worktree: {root} has no commit to begin at; make one, or run without --worktree"
+            )
+        name = secrets.token_hex(4)
+        branch = f"{BRANCH}/{name}"
+        # Beside the repository: in Pegboard's own folders no tool may change anything.
+        folder = root.parent / f"{root.name}.worktrees" / name
+        _git(root, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+        inside = folder / workspace.directory.relative_to(root)
+        # A folder without a file that git knows is not there yet.
+        inside.mkdir(parents=True, exist_ok=True)
+        return cls(root, folder, branch, inside)
+
+    def begin_lines(self) -> tuple[Line, ...]:
+        """Where it is, and what of the user's files is not in it."""
+        place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
+        if not _git(self._root, "status", "--porcelain", may_fail=True):
+            return (place,)
+        left = "what you have not committed is not in it"
+        return place, Line(text=left, style="dim", indent=1)
+
+    def end_lines(self) -> tuple[Line, ...]:
+        """What has become of it, and what to do with it; it goes where nothing was changed."""
+        changed = _git(self._folder, "status", "--porcelain", may_fail=True)
+        if not changed and _git(self._folder, "rev-parse", "HEAD", may_fail=True) == self._start:
+            _git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
+            _git(self._root, "branch", "--delete", "--quiet", self._branch, may_fail=True)
+            with suppress(OSError):  # there are others in it
+                self._folder.parent.rmdir()
+            return (
+                Line(text="(nothing was changed in the worktree, and it is gone)", style="dim"),
+            )
+        ways = (
+            f"git -C {self._folder} diff HEAD" if changed else f"git diff HEAD...{self._branch}",
+            f"git worktree remove --force {self._folder} && git branch -D {self._branch}",
+        )
+        place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
+        return place, *(Line(head="$", text=way, style="dim", indent=1) for way in ways)
+
+
+def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
+    """What git prints, without blanks around it; empty where it fails and may.
+
+    :raises InvalidInputError: when it fails.
+    """
+    # No hook of the repository runs: nobody was asked about its code.
+    safe = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+    command = ["git", "-C", str(folder), *safe, *words]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise InvalidInputError("--worktree needs git, which is not installed") from error
+    except subprocess.TimeoutExpired as error:
+        raise InvalidInputError(f"git {words[0]} took more than {LIMIT_S:g} s") from error
+    if done.returncode and not may_fail:
+        raise InvalidInputError(f"git {' '.join(words[:2])}: {done.stderr.strip()}")
+    return "" if done.returncode else done.stdout.strip()

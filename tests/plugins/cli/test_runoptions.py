@@ -1,0 +1,204 @@
+"""What can be said to `pegboard run`, alone and together."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model_server import Answer, ModelServer, by_step, call, reasoning, say
+from plugins.cli.commands import CommandLine, Done
+from worktrees import git, small_repository
+
+ALLOW_ALL = {"*": "allow"}
+
+
+async def run(
+    pegboard: CommandLine, *words: str, answers: tuple[Answer, ...] = (say("Done."),)
+) -> tuple[Done, list[dict[str, object]]]:
+    """One prompt, and the requests with tools that it made."""
+    async with ModelServer(by_step(*answers)) as server:
+        pegboard.use_model(server.url, permission=ALLOW_ALL)
+        done = await pegboard("run", *words)
+    return done, [body for body in server.requests if body.get("tools")]
+
+
+async def sessions(pegboard: CommandLine) -> list[str]:
+    listed = await pegboard("session", "list", "--all", "--format", "json")
+    return [each["id"] for each in json.loads(listed.out)]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--fork", "hi"), "say which with -c or -s"),
+        (("--no-save", "-c", "hi"), "with --fork its copy goes"),
+        (("--worktree", "-c", "hi"), "-c and -s go on where theirs began"),
+        (("-c", "-s", "ses_1", "hi"), "exclude each other"),
+        (("--command", "init", "/review"), "exclude each other"),
+        (("--tools", " , ", "hi"), "`pegboard tool list` shows them"),
+        (("--wait-permission", "3", "hi"), "it needs --attach"),
+        (("--password-file", "x", "hi"), "it needs --attach"),
+        (("--attach", "http://127.0.0.1:9", "--profile", "x", "hi"), "the server's to decide"),
+        (("--attach", "http://127.0.0.1:9", "--worktree", "hi"), "the server's to decide"),
+        (("--variannt", "x", "hi"), "Did you mean '--variant'"),
+    ],
+)
+async def test_what_cannot_be_is_refused_with_the_way_out(
+    pegboard: CommandLine, words: tuple[str, ...], said: str
+) -> None:
+    done = await pegboard("run", *words)
+
+    assert done.code == 2
+    assert said in done.err
+    assert await sessions(pegboard) == []
+
+
+async def test_a_variant_is_sent_and_one_that_is_none_is_refused(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("Done."), say("Done."))) as server:
+        pegboard.use_model(server.url)
+        file = pegboard.home / "config" / "opencode.json"
+        config = json.loads(file.read_text())
+        model = config["provider"]["fake"]["models"]["model"]
+        model["variants"] = {"deep": {"reasoningEffort": "high"}}
+        file.write_text(json.dumps(config))
+        deep = await pegboard("run", "--variant", "deep", "hi")
+        wrong = await pegboard("run", "--variant", "depp", "hi")
+
+    assert deep.code == 0
+    assert [body.get("reasoning_effort") for body in server.requests if body.get("tools")] == [
+        "high"
+    ]
+    assert (wrong.code, wrong.err) == (
+        2,
+        "error: fake/model has no variant depp: did you mean deep?\n",
+    )
+
+
+async def test_the_efforts_that_a_model_knows_are_its_variants(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("Done."))) as server:
+        provider = {"openai": {"options": {"baseURL": server.url, "apiKey": "k"}}}
+        pegboard.configure(model="openai/gpt-oss-120b", provider=provider)
+        models = await pegboard("models", "--json", "--all", "gpt-5")
+
+    found = [each for each in json.loads(models.out) if each.get("variants")]
+    assert found
+
+
+async def test_thinking_is_shown_in_full_when_it_is_wanted(pegboard: CommandLine) -> None:
+    answers = ([*reasoning("First.\nThen."), *say("Done.")],)
+    folded, _ = await run(pegboard, "hi", answers=answers)
+    whole, _ = await run(pegboard, "--thinking", "hi", answers=answers)
+
+    assert "First." not in folded.err + folded.out
+    assert "  First.\n  Then.\n" in whole.err
+    assert whole.out == "Done.\n"
+
+
+async def test_a_command_runs_by_its_name(pegboard: CommandLine) -> None:
+    folder = pegboard.home / "config" / "command"
+    folder.mkdir(parents=True)
+    (folder / "greet.md").write_text("Say hello to $ARGUMENTS in $1.")
+    done, requests = await run(pegboard, "--command", "greet", "Ada", "Turing")
+    empty, _ = await run(pegboard, "--command", "/greet")
+    wrong, _ = await run(pegboard, "--command", "grete", "Ada")
+
+    assert (done.code, empty.code) == (0, 0)
+    assert "Say hello to Ada Turing in Ada Turing." in str(requests[0]["messages"])
+    assert (wrong.code, "command not found: grete. Did you mean greet" in wrong.err) == (2, True)
+
+
+async def test_a_fork_goes_on_beside_the_session(pegboard: CommandLine) -> None:
+    await run(pegboard, "remember seven")
+    (first,) = await sessions(pegboard)
+    done, requests = await run(pegboard, "-c", "--fork", "what was it?")
+    copy, *_ = await sessions(pegboard)
+    shown = await pegboard("session", "show", first)
+
+    assert (done.code, copy != first) == (0, True)
+    assert "remember seven" in str(requests[0]["messages"])
+    assert "what was it?" not in shown.out
+
+
+async def test_no_session_is_left_behind(pegboard: CommandLine) -> None:
+    await run(pegboard, "remember seven")
+    kept = await sessions(pegboard)
+    alone, _ = await run(pegboard, "--no-save", "hi")
+    forked, requests = await run(pegboard, "-c", "--fork", "--no-save", "what was it?")
+    failed = await pegboard("run", "--no-save", "-m", "fake/none", "hi")
+
+    assert (alone.code, forked.code) == (0, 0)
+    assert "remember seven" in str(requests[0]["messages"])
+    assert (failed.code, "is kept" in failed.err) == (4, False)
+    assert await sessions(pegboard) == kept
+
+
+async def test_only_the_chosen_tools_are_offered_and_run(pegboard: CommandLine) -> None:
+    answers = (call("bash", {"command": "echo no > made", "description": "x"}), say("Done."))
+    done, requests = await run(pegboard, "--tools", "read,web*", "hi", answers=answers)
+    wrong, _ = await run(pegboard, "--tools", "raed", "hi")
+
+    offered = {tool["function"]["name"] for tool in requests[0]["tools"]}  # type: ignore[attr-defined]
+    assert offered == {"read", "webfetch", "websearch"} & offered
+    assert "read" in offered
+    assert not (pegboard.project / "made").exists()
+    assert done.code == 0
+    assert (wrong.code, "tool not found: raed. Did you mean read" in wrong.err) == (2, True)
+
+
+async def test_a_profile_of_the_user_s_is_laid_over_the_rest(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url, profile={"other": {"model": "fake/none"}})
+        plain = await pegboard("run", "hi")
+        other = await pegboard("run", "--profile", "other", "hi")
+        wrong = await pegboard("run", "--profile", "othr", "hi")
+
+    assert plain.code == 0
+    assert (other.code, "model not found: fake/none" in other.err) == (4, True)
+    assert (wrong.code, "did you mean other?" in wrong.err) == (3, True)
+
+
+async def test_a_worktree_of_its_own_keeps_the_changes_apart(pegboard: CommandLine) -> None:
+    small_repository(pegboard.project)
+    write = call("write", {"filePath": "new.txt", "content": "new\n"})
+    done, _ = await run(pegboard, "--worktree", "hi", answers=(write, say("Done.")))
+
+    (place,) = (pegboard.home / "project.worktrees").iterdir()
+    assert (done.code, done.out) == (0, "Done.\n")
+    assert not (pegboard.project / "new.txt").exists()
+    assert (place / "new.txt").read_text() == "new\n"
+    assert f"worktree {place} on pegboard/{place.name}\n" in done.err
+    assert f"git -C {place} diff HEAD" in done.err
+    assert len(await sessions(pegboard)) == 1
+
+
+async def test_a_worktree_in_which_nothing_was_changed_is_gone(pegboard: CommandLine) -> None:
+    small_repository(pegboard.project)
+    (pegboard.project / "a.txt").write_text("changed\n")
+    done, _ = await run(pegboard, "--worktree", "hi")
+
+    assert done.code == 0
+    assert "what you have not committed is not in it" in done.err
+    assert "nothing was changed in the worktree, and it is gone" in done.err
+    assert not (pegboard.home / "project.worktrees").exists()
+    assert git(pegboard.project, "branch", "--list", "pegboard/*") == ""
+
+
+async def test_a_worktree_needs_a_repository_with_a_commit(pegboard: CommandLine) -> None:
+    none, _ = await run(pegboard, "--worktree", "hi")
+    git(pegboard.project, "init", "-q")
+    empty, _ = await run(pegboard, "--worktree", "hi")
+
+    assert (none.code, "is in no git repository; make one with git init" in none.err) == (2, True)
+    assert (empty.code, "has no commit to begin at" in empty.err) == (2, True)
+
+
+async def test_a_password_is_the_first_line_of_its_file(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").write_text("\n")
+    at = ("--attach", "http://127.0.0.1:9", "--password-file")
+    gone = await pegboard("run", *at, "none", "hi")
+    empty = await pegboard("run", *at, str(tmp_path / "empty"), "hi")
+
+    assert (gone.code, "cannot read none: No such file" in gone.err) == (2, True)
+    assert (empty.code, "has no password" in empty.err) == (2, True)
