@@ -85,6 +85,7 @@ async def test_facts_fill_what_a_provider_leaves_unsaid(tmp_path: Path) -> None:
         limit=ModelLimit(context=9_000, output=900),
         cost=ModelCost(input=1, output=2),
         reasoning_style="effort",
+        variants={"low": {"reasoningEffort": "low"}, "high": {"reasoningEffort": "high"}},
         effort_names=("low", "high"),
         cache_style="marks",
         wire="messages",
@@ -120,7 +121,7 @@ async def test_the_configuration_s_word_on_a_model_of_any_provider_stands_above_
         reasoning_style="budget",
         options={"seed": 1},
         headers={"x-a": "b"},
-        variants={"deep": {"effort": "high"}},
+        variants={"deep": {"effort": "high"}, "low": {"effort": "least"}},
         id="real",
         knowledge="2025",
     )
@@ -139,7 +140,8 @@ async def test_the_configuration_s_word_on_a_model_of_any_provider_stands_above_
     assert (found.capabilities.interleaved, found.reasoning_style) == (True, "budget")
     assert usable(found) == 500
     assert (found.options, found.headers) == ({"seed": 1}, {"x-a": "b"})
-    assert found.variants == {"deep": {"effort": "high"}}
+    efforts = {"low": {"effort": "least"}, "high": {"reasoningEffort": "high"}}
+    assert found.variants == {**efforts, "deep": {"effort": "high"}}
 
 
 @pytest.mark.parametrize(
