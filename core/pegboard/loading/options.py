@@ -1,6 +1,7 @@
 """The options of a plugin as the class that it declares, or what is wrong with them."""
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, get_args, get_type_hints
@@ -13,6 +14,7 @@ from pegboard.loading.discovery import LoadFailure, attempt
 
 DECLARED = "options"
 """The attribute of a plugin that declares the class of its options."""
+_MISSING = re.compile("Object missing required field `(.+)`")
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -139,7 +141,10 @@ def _with_msgspec(model: type, table: Mapping[str, Any]) -> tuple[object, tuple[
         return msgspec.convert(table, model), ()
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `")
-        return None, (Flaw(path.rstrip("`").lstrip("$").lstrip("."), text),)
+        key = path.rstrip("`").lstrip("$").lstrip(".")
+        if missing := _MISSING.fullmatch(text):
+            return None, (Flaw(f"{key}.{missing[1]}".lstrip("."), "is required, and missing"),)
+        return None, (Flaw(key, text),)
 
 
 def _with_pydantic(model: Any, table: Mapping[str, Any]) -> tuple[object, tuple[Flaw, ...]]:  # noqa: ANN401 - pydantic is not loaded here

@@ -100,7 +100,8 @@ def _object(written: str) -> dict[str, Any]:
     try:
         found = json.loads(written)
     except ValueError as error:
-        raise click.UsageError(f"the arguments are not JSON: {error}") from error
+        text = f"""the arguments are not JSON, as '{{"name": "value"}}' is: {error}"""
+        raise click.UsageError(text) from error
     if not isinstance(found, dict):
         raise click.UsageError("the arguments must be a JSON object")
     return found

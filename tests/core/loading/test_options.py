@@ -70,6 +70,17 @@ async def test_options_are_handed_over_as_the_class_that_is_declared(
 
 
 @pytest.mark.parametrize("kind", SOURCES)
+async def test_an_option_that_has_to_be_set_is_named(tmp_path: Path, kind: str) -> None:
+    write(tmp_path, "echo", SOURCES[kind].replace("volume: int = 1", "volume: int") + REST)
+
+    async with await opened(tmp_path, "") as app:
+        (problem,) = app.register.problems
+
+    assert "plugins.echo.options.volume: " in problem.text
+    assert "required" in problem.text
+
+
+@pytest.mark.parametrize("kind", SOURCES)
 @pytest.mark.parametrize(
     ("line", "said"),
     [("volum = 3", "volum: unknown option; did you mean volume?"), ("volume = 'x'", "volume: ")],
