@@ -11,7 +11,7 @@ from pegboard_plugins.bash.languages import git_config
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.programs import git_words, kinds
 from pegboard_plugins.bash.syntax import Operand
-from pegboard_plugins.bash.tables import patterns, rows
+from pegboard_plugins.bash.tables import patterns, rows, words
 from pegboard_plugins.bash.unread import tells_of_process
 from pegboard_plugins.bash.values import ANYTHING
 
@@ -25,6 +25,7 @@ _GIT_PLACES = frozenset({"mv", "clone", "worktree", "submodule"})
 _GIT_SHOWS = frozenset({"show", "diff", "grep", "cat-file", "blame", "add"})
 _TARGETS = ("-t", "--target-directory")
 _MESSAGES = frozenset({"-m", "--message", "-b", "--body", "-t", "--title", "-n", "--notes"})
+_SAYING = words("git", "words", "saying")
 _EXPRESSION = re.compile(r"-\w*[ef]|--(reg|file|expr).*")
 _VALUE = re.compile(r"(--?[\w-]+=|\w+=@?|-[A-Za-z]|@)[$`]")
 _VERSION = re.compile(r"[^$`]*:[$`]")
@@ -38,7 +39,7 @@ _MOUNTED = re.compile(r"([/~.$][^:]*):/.*", re.DOTALL)
 _PS_SHOWS = re.compile(r"[A-Za-z]*[eE][A-Za-z]*|-[A-Za-z]*E[A-Za-z]*")
 _PS_VALUED = re.compile(r"-\w*[CoOkpuUgGtsqN]|[a-zA-Z]*[oOkUpt]|--\w+")
 """With its letter `e`, without a sign before it, `ps` shows the environments; source: ps(1)."""
-_LONGEST_CLUSTER = 12
+_LONGEST_CLUSTER = 64
 _BEHIND = re.compile(r"([=@,:])([^=@,:]+)")
 _SEVERAL = re.compile(r"[\s'\"(]")
 _FILE = re.compile(r"[\w./~+-]*\.[\w./+-]+|[\w./~+-]*id_\w+|/proc/[\w/]+")
@@ -63,6 +64,8 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     _doubt(base, words, operands, findings)
     for word in operands:
         _touch(word, findings, write=writes)
+        if "moves" in does and "://" in word.text and base not in _SENDS:
+            findings.touch(word, write=writes)  # for such a program it is a folder, no address
     _hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
     findings.end()
@@ -133,8 +136,9 @@ def _candidates(base: str, does: Kinds, words: Sequence[Operand]) -> list[Operan
         rest = [after for before, after in _pairs(rest) if before not in ("-w", "--workdir")]
         found = [(word, _MOUNTED.fullmatch(word.text)) for word in rest]
         rest = [Operand(mount[1], bare=word.bare) if mount else word for word, mount in found]
-    if "messages" in does:
-        rest = [word for before, word in _pairs(rest) if before not in _MESSAGES or word.splits]
+    if "messages" in does and not _SAYING.isdisjoint(git_words([w.text for w in words])[:1]):
+        options = _MESSAGES if base in ("gh", "glab") else ("-m", "--message")
+        rest = [word for before, word in _pairs(rest) if before not in options or word.splits]
     return rest
 
 

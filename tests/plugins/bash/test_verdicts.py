@@ -163,3 +163,23 @@ async def test_what_leads_out_of_a_folder_nobody_knows_is_asked_for(project, tmp
     found = await verdicts(project, tmp_path, lines)
 
     assert [line for line in lines if found[line][0] == "allow"] == []
+
+
+async def test_a_file_of_secrets_behind_a_flag_or_in_an_odd_path_is_asked_for(project, tmp_path):
+    lines = (
+        *("git diff --no-index a -b .env", "git grep --no-index KEY -n .env", "git blame -n .env"),
+        *("git log -p -t .env", "git diff --no-index a -m .env", "gh gist create -n .env"),
+        *("ln -s . a:; cat a://.env", "mkdir a:; cat a://../../../etc/passwd", "cat a:b://.env"),
+        f"date -{'u' * 30}f.env",
+    )
+    plain = (
+        "git commit -m .env",
+        "gh pr create -b .env",
+        "curl https://a/.env",
+        "git tag -m .env v",
+    )
+
+    found = await verdicts(project, tmp_path, (*lines, *plain))
+
+    assert [line for line in lines if found[line][0] == "allow"] == []
+    assert [line for line in plain if found[line][0] != "allow"] == []
