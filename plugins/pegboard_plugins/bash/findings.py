@@ -18,6 +18,7 @@ ANYWHERE = "\0"
 PROCESS = "/proc/environ"
 """Stands for what any process was given, whichever it is."""
 _GLOB = re.compile(r"[*?\[]")
+_INDEX = re.compile(r"^\$\{\w+\[-?\d")
 _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stderr|fd/\d+)")
 
 
@@ -92,7 +93,8 @@ class Findings:
         texts = list(self.values.texts(word.word))
         if any(ANYTHING in text for text in texts) or not names:
             return None
-        if unset and not self.assigned.issuperset({*names} - {"PWD", "HOME"}):
+        indexed = any(_INDEX.search(piece.raw) for piece in word.word.pieces)
+        if unset and (indexed or not self.assigned.issuperset({*names} - {"PWD", "HOME"})):
             pieces = [piece for piece in word.word.pieces if piece.kind != "variable"]
             texts += self.values.texts(Word(pieces))
         bare = word.bare or word.leads

@@ -162,7 +162,7 @@ class Line:
             start, end = (0, len(self.text)) if word is None else (word.at, word.end)
             raise Unclear("env-hijack", start, end)
         added = [value]
-        if how == "+=" and word is not None:
+        if how.endswith("+=") and word is not None:
             held = self.values.held.get(name) or [None]
             added += [_joined(each, word) for each in held if isinstance(each, Word)]
             added += [None] * (held == [None])

@@ -339,7 +339,8 @@ def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
     value = Word([], "", source.at)
     if source.letter and source.letter not in " \t\n;&|)":
         value = read_word(source, assigning=True)
-    one.assignments.append(Assignment(name, f"{plus}=", value))
+    how = f"{plus}=" if index is None else f"[{plus}="
+    one.assignments.append(Assignment(name, how, value))
 
 
 def _elements(source: Source) -> list[Word]:

@@ -101,7 +101,7 @@ def text_word(text: str, near: Word | None = None) -> Word:
 
 
 class Assignment(NamedTuple):
-    """What a variable is given; `how` is `=`, `+=`, `array` or `for`."""
+    """What a variable is given; `how` is `=`, `+=`, `[=`, `[+=`, `array` or `for`."""
 
     name: str
     how: str

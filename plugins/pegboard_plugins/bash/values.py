@@ -157,7 +157,11 @@ class Values:
         """The texts that are read from one which stands in the line."""
         if feed.kind != "text" or feed.word is None or feed.word.literal is None:
             return [ANYTHING]
-        return [*feed.word.literal.splitlines(), *feed.word.literal.split()]
+        text = feed.word.literal  # without `-r` a backslash is gone, whatever stands behind it
+        both = dict.fromkeys((text, text.replace("\\", "")))
+        return [
+            part for each in both for part in (*each.splitlines(), *each.split(), *self.split(each))
+        ]
 
     def filled(self, piece: Piece) -> list[str]:
         """The other variables from which `${x:-$y}` may take its value."""

@@ -45,8 +45,20 @@ def _branch(findings: Findings) -> Iterator[None]:
 
 def _list(block: Block, findings: Findings) -> None:
     for part in block.parts:
+        before = findings.assigned
         walk(part, findings)
         findings.settle()
+        if isinstance(part, Block) and part.kind in ("and", "or"):  # what follows may not have run
+            findings.assigned = before | _sets(part)
+
+
+def _sets(statement: Statement) -> set[str]:
+    """The variables that have a value for sure behind the first command of a statement."""
+    while isinstance(statement, Block) and statement.kind in ("and", "or", "list", "group"):
+        statement = statement.parts[0]
+    if isinstance(statement, Block) or statement.words:
+        return set()
+    return {name for name, how, _ in statement.assignments if not how.startswith("[")}
 
 
 def _group(block: Block, findings: Findings) -> None:
@@ -137,8 +149,7 @@ def _simple(one: Simple, findings: Findings) -> None:
             _redirect(each.word, findings, write="<" not in each.sign)
         elif each.sign == "<<<" and one.runs is not None:
             tell(findings.operand(each.word), findings)
-    if not one.words:
-        findings.assigned |= {name for name, _, _ in one.assignments}
+    findings.assigned |= _sets(one)
     if one.kind == "test":
         files = [word for sign, word in pairwise(one.words) if _OF_FILES.fullmatch(sign.raw)]
         apply("[[", [findings.operand(word) for word in files], findings)
@@ -214,15 +225,20 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
         findings.doubt("nested-too-deep", words[0])
         return
     findings.active.append(call)
+    assigned = findings.assigned
     _list(findings.functions[name], findings)
+    findings.assigned = assigned  # what is local to it has no value any more
     findings.active.pop()
 
 
 def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
     """What builtins do to variables and options of the shell."""
     if "assigns" in kinds(base):
-        names = (re.match(r"[A-Za-z_]\w*", word.shown) for word in words)
-        findings.assigned |= {found[0] for found in names if found}
+        pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
+        names = [found[0] for word in words if (found := re.match(pattern, word.shown))]
+        findings.assigned |= set(names[:1] if base == "read" else names)
+    if base == "unset":
+        findings.assigned -= {word.shown for word in words}
     if base == "set" and words and not findings.branches:
         findings.strict = _exits_on_failure([w.shown for w in words], strict=findings.strict)
 

@@ -183,3 +183,39 @@ async def test_a_file_of_secrets_behind_a_flag_or_in_an_odd_path_is_asked_for(pr
 
     assert [line for line in lines if found[line][0] == "allow"] == []
     assert [line for line in plain if found[line][0] != "allow"] == []
+
+
+MAYBE_EMPTY = (
+    *('read a b <<< x; rm -rf ~/"$b"', "x=(a); rm -rf ~/${x[1]}", "x=a; unset x; rm -rf ~/$x"),
+    *("f() { local x=a; }; f; rm -rf ~/$x", "false && x=a; rm -rf ~/$x", "x[1]=a; rm -rf ~/$x"),
+    *('while read -r a b; do rm -rf ~/"$b"; done <<< x', "x=a; unset x; declare x; rm -rf ~/$x"),
+    *(
+        "x=a; unset x; y && x=b; rm -rf ~/$x",
+        'f() { rm -rf ~/"$2"; }; f a',
+        "set -- a; rm -rf ~/$2",
+    ),
+    *("(x=a); rm -rf ~/$x", "x=a | y && z; rm -rf ~/$x", "x=abc; rm -rf ~/${x#abc}"),
+)
+NEVER_EMPTY = (
+    *("x=build; rm -rf ~/$x", "y && x=build && rm -rf ~/$x", "x=build || exit; rm -rf ~/$x"),
+    *("export x=build; rm -rf ~/$x", 'while read -r x; do rm -rf ~/"$x"; done <<< build'),
+    "x=(build); rm -rf ~/${x[@]}",
+)
+
+
+async def test_a_variable_that_may_be_empty_deletes_no_home(project, tmp_path):
+    found = await verdicts(project, tmp_path, (*MAYBE_EMPTY, *NEVER_EMPTY), permission="allow")
+
+    assert [line for line in MAYBE_EMPTY if found[line][0] != "deny"] == []
+    assert [line for line in NEVER_EMPTY if found[line][0] != "allow"] == []
+
+
+async def test_what_read_makes_of_a_text_is_seen(project, tmp_path):
+    lines = (
+        *("read y <<< '.e\\nv'; cat $y", "read y <<< '.en\\v'; cat \"$y\""),
+        *('IFS=: read y x <<< ".env:b"; cat $y', 'IFS=: read -r x y <<< "b:.env"; cat "$y"'),
+    )
+
+    found = await verdicts(project, tmp_path, lines)
+
+    assert [line for line in lines if found[line][0] == "allow"] == []
