@@ -14,6 +14,7 @@ from pegboard.contract.providers import (
     ToolDefinition,
 )
 from pegboard.contract.wireformat import Endpoint
+from pegboard.engine.modelentry import overridden
 from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
@@ -43,6 +44,13 @@ def request_for(
         idle_timeout_s=idle_timeout_s,
         **facts,
     )
+
+
+def model_of(provider: Provider, **said: Any) -> Model:
+    """Its model "m", of which a configuration says this."""
+    model = provider.resolve("m")
+    assert model
+    return overridden(model, said)
 
 
 async def events_of(provider: Provider, request: ModelRequest) -> list[StreamEvent]:

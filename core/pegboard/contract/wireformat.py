@@ -6,14 +6,15 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from pegboard.contract.providers import ModelRequest, StreamEvent
+from pegboard.schema.model import ModelFacts
 
 Meaning = Literal["no-money", "policy", "overflow", "refused-key", "passing", "final"]
 """What the words of an error say: that a limit of money, a filter or the window stopped it, that
 the key is wrong, that it passes, or that it will not."""
 
 
-def _nothing(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - in the place of one that looks
-    return {}
+def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one that looks
+    return ModelFacts()
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +22,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `env` are the variables that may hold the key; without them none is needed. `url_env` may hold
     another address. `strict` is whether `models` are all that it serves, `assumed` what
-    holds of a model of which nothing is said. `timeout_s` is how long it may take to begin an
+    the wire format knows of a model by its name. `timeout_s` is how long it may take to begin an
     answer, `start` the command that starts it on this machine. `options` go into every request,
     `npm` is the client that OpenCode has for it.
     """
@@ -33,9 +34,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     url_env: str = ""
     headers: Mapping[str, str] = {}
     options: Mapping[str, Any] = {}
-    models: Mapping[str, Mapping[str, Any]] = {}
+    models: tuple[str, ...] = ()
     strict: bool = False
-    assumed: Callable[[str], Mapping[str, Any]] = _nothing
+    assumed: Callable[[str], ModelFacts] = _nothing
     timeout_s: float = 60.0
     start: str = ""
     npm: str = ""

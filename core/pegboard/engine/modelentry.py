@@ -6,8 +6,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from pegboard.engine.modelfacts import with_facts
 from pegboard.errors import InvalidInputError
+from pegboard.providers.modelfacts import with_facts
 from pegboard.schema.model import (
     CacheCost,
     CacheStyle,

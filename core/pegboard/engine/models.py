@@ -47,7 +47,7 @@ class Models:
         if model is None:
             model = await self.hooks.first(hookspecs.model_resolve, name=name)
         if model is None or model.provider_id not in self.providers:
-            raise ModelNotFoundError(name, suggestions=_suggestions(name, self.providers))
+            raise ModelNotFoundError(name, suggestions=await self._nearest(name))
         return await self.completed(model)
 
     async def known(self, *, without_keys: bool = False) -> tuple[Model, ...]:
@@ -67,13 +67,28 @@ class Models:
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None
 
-    async def _of(self, provider: Provider) -> Sequence[Model]:
-        known = {model.id: model for model in provider.models()}
-        names = await self.hooks.first(
+    async def _names_of(self, provider: Provider) -> Sequence[str]:
+        named = await self.hooks.first(
             hookspecs.model_names, provider=provider.id, places=self.places
         )
         settings = self.config.provider.get(provider.id, ProviderConfig())
-        for name in (*(names or ()), *settings.models):
+        return *(named or ()), *settings.models
+
+    async def _nearest(self, name: str) -> tuple[str, ...]:
+        known = []
+        for provider in self.providers.values():
+            names = (*(model.id for model in provider.models()), *await self._names_of(provider))
+            known += [f"{provider.id}/{each}" for each in dict.fromkeys(names)]
+        if found := nearest_names(name, known):
+            return found
+        provider_id, slash, model_id = name.partition("/")
+        return tuple(
+            f"{each}{slash}{model_id}" for each in nearest_names(provider_id, self.providers)
+        )
+
+    async def _of(self, provider: Provider) -> Sequence[Model]:
+        known = {model.id: model for model in provider.models()}
+        for name in await self._names_of(provider):
             if name not in known and (model := provider.resolve(name)) is not None:
                 known[name] = model
         return tuple(known.values())
@@ -89,7 +104,7 @@ class Models:
         settings = self.config.provider.get(provider)
         said = settings.models.get(name) if settings is not None else None
         if facts is not None:
-            from pegboard.engine.modelfacts import filled  # not where nothing is known
+            from pegboard.providers.modelfacts import filled  # not where nothing is known
 
             model = filled(model, facts)
         if said:
@@ -97,13 +112,3 @@ class Models:
 
             model = overridden(model, said)
         return model
-
-
-def _suggestions(name: str, providers: Mapping[str, Provider]) -> tuple[str, ...]:
-    provider_id, slash, model_id = name.partition("/")
-    known = [f"{one.id}/{model.id}" for one in providers.values() for model in one.models()]
-    found = nearest_names(name, known)
-    if found:
-        return found
-    similar = nearest_names(provider_id, providers)
-    return tuple(f"{one}{slash}{model_id}" for one in similar)

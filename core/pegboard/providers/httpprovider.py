@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from pegboard.contract.providers import Keys, ModelRequest, StreamEvent
 from pegboard.contract.wireformat import Endpoint, WireFormat
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard.schema.model import Model
+from pegboard.schema.model import Model, ModelApi
 
 if TYPE_CHECKING:
     from pegboard.providers.exchange import Exchange
@@ -60,7 +60,7 @@ class HttpProvider:
         return self.endpoint.env
 
     def models(self) -> Sequence[Model]:
-        """The models that are declared or known."""
+        """The models that the configuration or the plugin names."""
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
@@ -91,11 +91,12 @@ class HttpProvider:
         return replace(request, headers=headers, options=options)
 
     def _model(self, model_id: str) -> Model:
-        from pegboard.providers.description import model_from  # 2 ms of structs
+        from pegboard.providers.modelfacts import with_facts  # not before a model is named
 
         endpoint = self.endpoint
-        facts = {**endpoint.assumed(model_id), **endpoint.models.get(model_id, {})}
-        return model_from(endpoint.id, model_id, facts, url=endpoint.url, npm=endpoint.npm)
+        api = ModelApi(id=model_id, url=endpoint.url, npm=endpoint.npm)
+        model = Model(id=model_id, provider_id=endpoint.id, name=model_id, api=api)
+        return with_facts(model, endpoint.assumed(model_id))
 
 
 def endpoints(
@@ -137,7 +138,7 @@ def _configured(known: Endpoint, settings: ProviderConfig, *, is_known: bool) ->
         env=settings.env or known.env,
         headers={str(key): str(value) for key, value in options.get("headers", {}).items()},
         options={key: value for key, value in options.items() if key not in OWN_OPTIONS},
-        models={**known.models, **settings.models},
+        models=tuple(dict.fromkeys((*known.models, *settings.models))),
         strict=not is_known and bool(settings.models),
         timeout_s=float(options.get("timeout_s") or known.timeout_s),
     )

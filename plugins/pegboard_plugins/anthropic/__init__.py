@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pegboard import hookimpl
 from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
 from pegboard.schema.config import Config
-from pegboard.schema.model import Model
+from pegboard.schema.model import Modalities, Model, ModelFacts
 
 _NPM = "@ai-sdk/anthropic"
 _URL_ENV = "ANTHROPIC_BASE_URL"
@@ -16,14 +15,14 @@ FIRST_ADAPTIVE = (4, 6)
 _FIRST_THINKING = (3, 7)
 
 
-def _assumed(model_id: str) -> Mapping[str, Any]:
+def _assumed(model_id: str) -> ModelFacts:
     """What holds of a model of unknown name: all of Claude's read pictures and PDFs."""
     version = version_of(model_id)
-    return {
-        "attachment": True,
-        "reasoning": version >= _FIRST_THINKING,
-        "temperature": version < FIRST_ADAPTIVE,
-    }
+    return ModelFacts(
+        reads=Modalities(image=True, pdf=True),
+        reasoning=version >= _FIRST_THINKING,
+        temperature=version < FIRST_ADAPTIVE,
+    )
 
 
 def version_of(model_id: str) -> tuple[int, ...]:

@@ -1,29 +1,22 @@
 """The events of the Messages API, turned into Pegboard's stream of events."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec.structs import replace
 
 from pegboard.providers import (
     AnswerReader,
+    Block,
+    BlockKind,
     ErrorFrameError,
     ModelMessage,
     ModelRequest,
     Reasoning,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     StreamEvent,
     StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
     Usage,
     count_in,
     decode_json,
@@ -47,22 +40,21 @@ _CUT = ("length", "content-filter")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
 
 
-@dataclass(slots=True)
-class _Block:
-    """A block that is being written; `opened` is how it began."""
+_SHOWN: Mapping[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
+"""Kinds whose pieces are shown; others begin and end as thoughts that nobody sees."""
 
-    id: str
+
+@dataclass(slots=True)
+class _Item:
+    """A block of Anthropic's that is being written; `opened` is how it began."""
+
+    block: Block
     opened: dict[str, Any]
-    pieces: list[str] = field(default_factory=list)
     signature: str = ""
 
     @property
     def kind(self) -> str:
         return str(self.opened.get("type"))
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
 
 
 class MessageReader:
@@ -79,8 +71,8 @@ class MessageReader:
         self._said: list[dict[str, Any]] = []
         self._counts: dict[str, Any] = {}
         self._spent = Usage()
-        self._open: dict[Any, _Block] = {}
-        self._calls: list[_Block] = []
+        self._open: dict[Any, _Item] = {}
+        self._calls: list[Block] = []
         self._blocks = 0
 
     @property
@@ -118,8 +110,8 @@ class MessageReader:
         """The calls that are surely complete, and how the answer ended."""
         if self._reason not in _CUT:
             for call in self._calls:
-                yield ToolInputEnd(call.id)
-                yield ToolCall(call.id, str(call.opened.get("name", "")), call.text or "{}")
+                yield call.end()
+                yield ToolCall(call.id, call.name, call.text or "{}")
             if self._calls:
                 self._reason = "tool-calls"
         yield StreamFinish(self._reason, self._usage())
@@ -141,60 +133,46 @@ class MessageReader:
 
     def _start(self, index: object, opened: dict[str, Any]) -> Iterator[StreamEvent]:
         self._blocks += 1
-        kind = opened.get("type")
-        block = _Block(f"{kind}-{self._blocks}", opened)
-        self._open[index] = block
-        if kind == "text":
-            yield TextStart(block.id)
-            yield from self._add(block, opened.get("text"))
-        elif kind == "tool_use":
-            block.id = str(opened.get("id") or block.id)
+        kind = str(opened.get("type"))
+        block = Block(kind=_SHOWN.get(kind, "reasoning"), id=f"{kind}-{self._blocks}")
+        if kind == "tool_use":
+            block.id, block.name = str(opened.get("id") or block.id), str(opened.get("name", ""))
             self._calls.append(block)
-            yield ToolInputStart(block.id, str(opened.get("name", "")))
-            if opened.get("input"):
-                yield from self._add(block, encode_json(opened["input"]).decode())
-        else:
-            yield ReasoningStart(block.id)
-            if kind == "thinking":
-                block.signature = str(opened.get("signature") or "")
-                yield from self._add(block, opened.get("thinking"))
+        self._open[index] = item = _Item(block, opened, str(opened.get("signature") or ""))
+        yield block.start()
+        if kind != "tool_use":
+            yield from self._add(item, opened.get("text" if kind == "text" else "thinking"))
+        elif opened.get("input"):
+            yield from self._add(item, encode_json(opened["input"]).decode())
 
     def _delta(self, index: object, delta: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        block = self._open.get(index)
-        if block is None:
+        item = self._open.get(index)
+        if item is None:
             return
         match delta.get("type"):
             case "text_delta":
-                yield from self._add(block, delta.get("text"))
+                yield from self._add(item, delta.get("text"))
             case "thinking_delta":
-                yield from self._add(block, delta.get("thinking"))
+                yield from self._add(item, delta.get("thinking"))
             case "input_json_delta":
-                yield from self._add(block, delta.get("partial_json"))
+                yield from self._add(item, delta.get("partial_json"))
             case "signature_delta":
-                block.signature += str(delta.get("signature") or "")
+                item.signature += str(delta.get("signature") or "")
             case _:
                 return
 
-    def _add(self, block: _Block, text: object) -> Iterator[StreamEvent]:
-        if not text or not isinstance(text, str):
-            return
-        block.pieces.append(text)
-        if block.kind == "text":
-            yield TextDelta(block.id, text)
-        elif block.kind == "tool_use":
-            yield ToolInputDelta(block.id, text)
-        elif block.kind == "thinking":
-            yield ReasoningDelta(block.id, text)
+    def _add(self, item: _Item, text: object) -> Iterator[StreamEvent]:
+        events = tuple(item.block.add(text))
+        if item.kind in _SHOWN:
+            yield from events
 
     def _stop(self, index: object) -> Iterator[StreamEvent]:
-        block = self._open.pop(index, None)
-        if block is None:
+        item = self._open.pop(index, None)
+        if item is None:
             return
-        self._said.append(_verbatim(block))
-        if block.kind == "text":
-            yield TextEnd(block.id)
-        elif block.kind != "tool_use":
-            yield ReasoningEnd(block.id, _kept(block))
+        self._said.append(_verbatim(item))
+        if item.kind != "tool_use":  # the input of a call ends with the answer
+            yield item.block.end(_kept(item))
 
     def _finish(self, reason: str) -> Iterator[StreamEvent]:
         self.finished = True
@@ -234,22 +212,25 @@ def _counts(usage: object) -> dict[str, Any]:
     return {name: value for name, value in mapping_in(usage).items() if value is not None}
 
 
-def _kept(block: _Block) -> dict[str, Any]:
+def _kept(item: _Item) -> dict[str, Any] | None:
     """What a later request needs to say the block again, to the letter: text is stored trimmed."""
-    if block.kind != "thinking":
-        return {OWN: {"block": _verbatim(block)}}
-    tail = block.text[len(block.text.rstrip()) :]
-    return {OWN: {"signature": block.signature, **({"tail": tail} if tail else {})}}
+    if item.kind == "text":
+        return None
+    if item.kind != "thinking":
+        return {OWN: {"block": _verbatim(item)}}
+    text = item.block.text
+    tail = text[len(text.rstrip()) :]
+    return {OWN: {"signature": item.signature, **({"tail": tail} if tail else {})}}
 
 
-def _verbatim(block: _Block) -> dict[str, Any]:
+def _verbatim(item: _Item) -> dict[str, Any]:
     """The block as a request repeats it."""
-    match block.kind:
+    match item.kind:
         case "text":
-            return {"type": "text", "text": block.text}
+            return {"type": "text", "text": item.block.text}
         case "thinking":
-            return {"type": "thinking", "thinking": block.text, "signature": block.signature}
-        case "tool_use" | "server_tool_use" if block.pieces:
-            return {**block.opened, "input": mapping_in(decode_json(block.text.encode()))}
+            return {"type": "thinking", "thinking": item.block.text, "signature": item.signature}
+        case "tool_use" | "server_tool_use" if item.block.pieces:
+            return {**item.opened, "input": mapping_in(decode_json(item.block.text.encode()))}
         case _:
-            return block.opened
+            return item.opened

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pegboard import hookimpl
 from pegboard.providers import Endpoint, HttpProvider, Keys, Provider, WireFormat, endpoints
 from pegboard.schema.config import Config
-from pegboard.schema.model import Model
+from pegboard.schema.model import Modalities, Model, ModelFacts
 
 _NPM = "@ai-sdk/google"
 _FIRST_THINKING = (2, 5)
@@ -19,13 +18,13 @@ def version_of(model_id: str) -> tuple[int, ...]:
     return tuple(int(number) for number in found.groups(default="0")) if found else ()
 
 
-def _assumed(model_id: str) -> Mapping[str, Any]:
+def _assumed(model_id: str) -> ModelFacts:
     """What holds of a model of unknown name."""
-    media = ["text", "image", "pdf", "audio", "video"] if "gemini" in model_id else ["text"]
-    return {
-        "reasoning": version_of(model_id) >= _FIRST_THINKING,
-        "modalities": {"input": media, "output": ["text"]},
-    }
+    media = "gemini" in model_id
+    return ModelFacts(
+        reads=Modalities(image=media, pdf=media, audio=media, video=media),
+        reasoning=version_of(model_id) >= _FIRST_THINKING,
+    )
 
 
 def _google(provider_id: str) -> Endpoint:

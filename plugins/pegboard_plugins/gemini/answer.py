@@ -6,15 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.providers import (
+    Blocks,
     ErrorFrameError,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     StreamEvent,
     StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
@@ -47,11 +42,9 @@ class ContentReader:
 
     def __init__(self) -> None:
         self.finished = False
+        self._blocks = Blocks(self._kept)
         self._reason: Any = "unknown"
         self._counts: Mapping[str, Any] = {}
-        self._blocks = 0
-        self._text = ""
-        self._thought = ""
         self._signature = ""
         self._calls: list[ToolCall] = []
 
@@ -63,7 +56,7 @@ class ContentReader:
 
     def end(self) -> Iterator[StreamEvent]:
         """The calls, and how the answer ended."""
-        yield from self._close()
+        yield from self._blocks.close()
         if self._reason not in _CUT:
             for call in self._calls:
                 yield ToolInputEnd(call.id)
@@ -89,32 +82,14 @@ class ContentReader:
         if call:
             yield from self._call(call, str(part.get("thoughtSignature") or ""))
         elif part.get("thought"):
-            yield from self._think(str(text or ""))
+            yield from self._blocks.write("reasoning", str(text or ""))
         elif text or part.get("thoughtSignature"):
-            yield from self._write(str(text or ""))
+            yield from self._blocks.write("text", str(text or ""))
             self._signature = str(part.get("thoughtSignature") or self._signature)
-
-    def _write(self, text: str) -> Iterator[StreamEvent]:
-        if not self._text:
-            yield from self._close()
-            self._blocks += 1
-            self._text = f"text-{self._blocks}"
-            yield TextStart(self._text)
-        if text:
-            yield TextDelta(self._text, text)
-
-    def _think(self, text: str) -> Iterator[StreamEvent]:
-        if not self._thought:
-            yield from self._close()
-            self._blocks += 1
-            self._thought = f"reasoning-{self._blocks}"
-            yield ReasoningStart(self._thought)
-        if text:
-            yield ReasoningDelta(self._thought, text)
 
     def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
         """A call, which comes whole; the id is ours where Google gives none."""
-        yield from self._close()
+        yield from self._blocks.close()
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
         kept = {key: value for key, value in own.items() if value}
@@ -124,13 +99,10 @@ class ContentReader:
         yield ToolInputStart(call_id, name)
         yield ToolInputDelta(call_id, arguments)
 
-    def _close(self) -> Iterator[StreamEvent]:
-        if self._text:
-            signed = {OWN: {"signature": self._signature}} if self._signature else None
-            yield TextEnd(self._text, signed)
-        if self._thought:
-            yield ReasoningEnd(self._thought)
-        self._text = self._thought = self._signature = ""
+    def _kept(self, kind: str) -> dict[str, Any] | None:
+        """The signature of a text that ends."""
+        signature, self._signature = self._signature, ""
+        return {OWN: {"signature": signature}} if signature and kind == "text" else None
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:

@@ -4,14 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pegboard.providers import (
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
+    Blocks,
     StreamEvent,
     StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
@@ -36,9 +31,7 @@ class ChunkReader:
     def __init__(self) -> None:
         self._reason: str | None = None
         self._usage: Usage | None = None
-        self._text = ""
-        self._reasoning = ""
-        self._blocks = 0
+        self._blocks = Blocks(self._kept)
         self._thoughts: list[dict[str, Any]] = []
         self._calls: dict[int, tuple[str, str, list[str]]] = {}
 
@@ -57,7 +50,7 @@ class ChunkReader:
 
     def end(self) -> Iterator[StreamEvent]:
         """The last events, once the stream has ended as it should."""
-        yield from self._close()
+        yield from self._blocks.close()
         reason = _FINISH.get(self._reason or "stop", "other")
         if reason not in _CUT:
             for call_id, name, written in self._calls.values():
@@ -71,23 +64,15 @@ class ChunkReader:
         thought = getattr(delta, "reasoning_content", None)
         self._thoughts += getattr(delta, "thinking_blocks", None) or ()
         if thought:
-            if not self._reasoning:
-                yield from self._close()
-                self._reasoning = self._block("reasoning")
-                yield ReasoningStart(self._reasoning)
-            yield ReasoningDelta(self._reasoning, thought)
+            yield from self._blocks.write("reasoning", thought)
         if delta.content:
-            if not self._text:
-                yield from self._close()
-                self._text = self._block("text")
-                yield TextStart(self._text)
-            yield TextDelta(self._text, delta.content)
+            yield from self._blocks.write("text", delta.content)
         for piece in delta.tool_calls or ():
             yield from self._call(piece)
 
     def _call(self, piece: Any) -> Iterator[StreamEvent]:  # noqa: ANN401 - litellm's object
         if piece.index not in self._calls:
-            yield from self._close()
+            yield from self._blocks.close()
             taken = {call[0] for call in self._calls.values()}
             fresh = piece.id and piece.id not in taken
             call_id = piece.id if fresh else f"call_{len(self._calls)}"
@@ -98,19 +83,12 @@ class ChunkReader:
             written.append(piece.function.arguments)
             yield ToolInputDelta(call_id, piece.function.arguments)
 
-    def _block(self, kind: str) -> str:
-        self._blocks += 1
-        return f"{kind}-{self._blocks}"
-
-    def _close(self) -> Iterator[StreamEvent]:
-        if self._text:
-            yield TextEnd(self._text)
-        if self._reasoning:
-            blocks = _joined(self._thoughts)
-            metadata = {"litellm": {"thinking_blocks": blocks}} if blocks else None
-            yield ReasoningEnd(self._reasoning, metadata)
-            self._thoughts = []
-        self._text = self._reasoning = ""
+    def _kept(self, kind: str) -> dict[str, Any] | None:
+        """What goes back with a thought that ends."""
+        if kind != "reasoning":
+            return None
+        blocks, self._thoughts = _joined(self._thoughts), []
+        return {"litellm": {"thinking_blocks": blocks}} if blocks else None
 
 
 def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object

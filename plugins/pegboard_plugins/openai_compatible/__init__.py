@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -26,7 +25,6 @@ _OFFICIAL = "https://api.openai.com/"
 
 LOCAL_TIMEOUT_S = 600.0
 """A local server may load a model of many gigabytes before it answers."""
-_SEEING = {"input": ["text", "image", "pdf"], "output": ["text"]}
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,40 +56,6 @@ QUIRKS: Mapping[str, Quirks] = {
 }
 
 
-def _openai(context: int, output: int, cost: tuple[float, float, float]) -> dict[str, Any]:
-    price = {"input": cost[0], "output": cost[1], "cache_read": cost[2]}
-    limit = {"context": context, "output": output}
-    return {"limit": limit, "cost": price, "modalities": _SEEING, "attachment": True}
-
-
-def _reasoning(facts: dict[str, Any]) -> dict[str, Any]:
-    return {**facts, "reasoning": True, "temperature": False}
-
-
-_OPENAI = {
-    "gpt-5": _reasoning(_openai(400_000, 128_000, (1.25, 10, 0.125))),
-    "gpt-5-mini": _reasoning(_openai(400_000, 128_000, (0.25, 2, 0.025))),
-    "gpt-5-nano": _reasoning(_openai(400_000, 128_000, (0.05, 0.4, 0.005))),
-    "o3": _reasoning(_openai(200_000, 100_000, (2, 8, 0.5))),
-    "o4-mini": _reasoning(_openai(200_000, 100_000, (1.1, 4.4, 0.275))),
-    "gpt-4.1": _openai(1_047_576, 32_768, (2, 8, 0.5)),
-    "gpt-4.1-mini": _openai(1_047_576, 32_768, (0.4, 1.6, 0.1)),
-    "gpt-4o": _openai(128_000, 16_384, (2.5, 10, 1.25)),
-    "gpt-4o-mini": _openai(128_000, 16_384, (0.15, 0.6, 0.075)),
-}
-"""OpenAI's models in models.dev's form: tokens, and US dollars per million of them."""
-
-
-def openai_assumed(model_id: str) -> Mapping[str, Any]:
-    """What holds of an OpenAI model of unknown name: one that reasons takes no temperature."""
-    thinks = model_id.startswith(("o1", "o3", "o4", "gpt-5")) and "chat" not in model_id
-    return _reasoning({"attachment": True}) if thinks else {"attachment": True}
-
-
-def _sees(model_id: str) -> Mapping[str, Any]:  # noqa: ARG001 - true of every model
-    return {"attachment": True}
-
-
 def _hosted(server: str, name: str, url: str, variable: str) -> Endpoint:
     return Endpoint(id=server, name=name, url=url, env=(variable,), npm=_COMPATIBLE)
 
@@ -115,18 +79,9 @@ _SERVERS = (
         url="https://api.openai.com/v1",
         env=("OPENAI_API_KEY",),
         url_env="OPENAI_BASE_URL",
-        models=_OPENAI,
-        assumed=openai_assumed,
         npm="@ai-sdk/openai",
     ),
-    Endpoint(
-        id="openrouter",
-        name="OpenRouter",
-        url="https://openrouter.ai/api/v1",
-        env=("OPENROUTER_API_KEY",),
-        assumed=_sees,
-        npm=_COMPATIBLE,
-    ),
+    _hosted("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     _hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     _hosted("deepseek", "DeepSeek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
     _hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),

@@ -7,15 +7,10 @@ from typing import Any
 import msgspec
 
 from pegboard.providers import (
+    Blocks,
     ErrorFrameError,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     StreamEvent,
     StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolInputDelta,
     ToolInputEnd,
@@ -142,12 +137,10 @@ class ChatReader:
         self._reason: Any = "unknown"
         self._usage: dict[str, Any] | None = None
         self._refused = False
-        self._text = ""
-        self._reasoning = ""
+        self._blocks = Blocks(self._kept)
         self._field = ""
         self._details: list[dict[str, Any]] = []
         self._tags = TagSplitter()
-        self._blocks = 0
         self._calls: list[_OpenCall] = []
         self._at: dict[int | None, _OpenCall] = {}
 
@@ -177,10 +170,10 @@ class ChatReader:
         self._reason = _FINISH.get(str(reason), "other") if reason else "unknown"
         for kind, text in self._tags.rest():
             yield from self._said(kind, text)
-        yield from self._close_blocks()
+        yield from self._blocks.close()
         if self._details:
-            yield from self._reason_on("")
-            yield from self._close_blocks()
+            yield from self._blocks.write("reasoning", "")
+            yield from self._blocks.close()
         if self._reason in _CUT:
             return
         for call in self._calls:
@@ -202,13 +195,13 @@ class ChatReader:
         in_details = add_details(self._details, delta.reasoning_details)
         if thought or in_details:
             self._field = "reasoning_content" if delta.reasoning_content else "reasoning"
-            yield from self._reason_on(_plain(thought) or in_details)
+            yield from self._blocks.write("reasoning", _plain(thought) or in_details)
         if delta.content:
             for kind, text in self._tags.split(_plain(delta.content)):
                 yield from self._said(kind, text)
         if delta.refusal:
             self._refused = True
-            yield from self._write(_plain(delta.refusal))
+            yield from self._blocks.write("text", _plain(delta.refusal))
         if delta.tool_calls:
             for piece in delta.tool_calls:
                 if piece is not None:
@@ -217,42 +210,23 @@ class ChatReader:
     def _said(self, kind: Kind, text: str) -> Iterator[StreamEvent]:
         if kind == "thought":
             self._field = TAGS
-            yield from self._reason_on(text)
+            yield from self._blocks.write("reasoning", text)
         else:
-            yield from self._write(text)
+            yield from self._blocks.write("text", text)
 
-    def _write(self, text: str) -> Iterator[StreamEvent]:
-        if not self._text:
-            yield from self._close_blocks()
-            self._blocks += 1
-            self._text = f"text-{self._blocks}"
-            yield TextStart(self._text)
-        if text:
-            yield TextDelta(self._text, text)
-
-    def _reason_on(self, text: str) -> Iterator[StreamEvent]:
-        if not self._reasoning:
-            yield from self._close_blocks()
-            self._blocks += 1
-            self._reasoning = f"reasoning-{self._blocks}"
-            yield ReasoningStart(self._reasoning)
-        if text:
-            yield ReasoningDelta(self._reasoning, text)
-
-    def _close_blocks(self) -> Iterator[StreamEvent]:
-        if self._text:
-            yield TextEnd(self._text)
-            self._text = ""
-        if self._reasoning:
-            yield ReasoningEnd(self._reasoning, reasoning_metadata(self._field, self._details))
-            self._reasoning, self._details = "", []
+    def _kept(self, kind: str) -> dict[str, Any] | None:
+        """What goes back with a thought that ends."""
+        if kind != "reasoning":
+            return None
+        details, self._details = self._details, []
+        return reasoning_metadata(self._field, details)
 
     def _call(self, piece: CallPiece) -> Iterator[StreamEvent]:
         function = piece.function or FunctionPiece()
         index, given, name = _index(piece.index), _id(piece.id), _plain(function.name)
         call = self._at.get(index)
         if call is None or call.is_another(given, name):
-            yield from self._close_blocks()
+            yield from self._blocks.close()
             call = _OpenCall(self._own_id(given), given, name)
             self._calls.append(call)
             self._at[index] = call

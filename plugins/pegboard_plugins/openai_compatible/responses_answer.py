@@ -1,23 +1,15 @@
 """The events of OpenAI's Responses API, turned into Pegboard's stream of events."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.providers import (
+    Block,
+    BlockKind,
     ErrorFrameError,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     StreamEvent,
     StreamFinish,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
-    ToolInputDelta,
-    ToolInputEnd,
-    ToolInputStart,
     Usage,
     count_in,
     decode_json,
@@ -36,18 +28,8 @@ _DELTAS = (
 _CUT: Mapping[str, Any] = {"max_output_tokens": "length", "content_filter": "content-filter"}
 
 
-@dataclass(slots=True)
-class _Item:
-    """An item that is being written: a message, what the model thinks, a call."""
-
-    id: str
-    kind: str
-    opened: Mapping[str, Any]
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
+_KINDS: Mapping[str, BlockKind] = {"message": "text", "function_call": "call"}
+"""How items are shown; all others are thoughts."""
 
 
 class ResponseReader:
@@ -58,8 +40,8 @@ class ResponseReader:
         self._reason: Any = "unknown"
         self._refused = False
         self._usage: Usage | None = None
-        self._open: dict[Any, _Item] = {}
-        self._calls: list[tuple[_Item, dict[str, Any]]] = []
+        self._open: dict[Any, tuple[str, Block]] = {}
+        self._calls: list[tuple[Block, dict[str, Any]]] = []
         self._items = 0
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
@@ -88,12 +70,12 @@ class ResponseReader:
     def end(self) -> Iterator[StreamEvent]:
         """The calls that are surely complete, and how the answer ended."""
         if self._reason == "stop":
-            for item, done in self._calls:
-                arguments = str(done.get("arguments") or item.text or "{}")
-                name = str(done.get("name") or item.opened.get("name") or "")
+            for block, done in self._calls:
+                arguments = str(done.get("arguments") or block.text or "{}")
+                name = str(done.get("name") or block.name)
                 metadata = {OWN: {"id": done["id"]}} if done.get("id") else None
-                yield ToolInputEnd(item.id)
-                yield ToolCall(item.id, name, arguments, metadata)
+                yield block.end()
+                yield ToolCall(block.id, name, arguments, metadata)
             if self._calls:
                 self._reason = "tool-calls"
             elif self._refused:
@@ -103,51 +85,39 @@ class ResponseReader:
     def _start(self, index: object, opened: Mapping[str, Any]) -> Iterator[StreamEvent]:
         self._items += 1
         kind = str(opened.get("type"))
-        item = _Item(f"{kind}-{self._items}", kind, opened)
-        self._open[index] = item
-        if kind == "message":
-            yield TextStart(item.id)
-        elif kind == "function_call":
-            item.id = str(opened.get("call_id") or item.id)
-            yield ToolInputStart(item.id, str(opened.get("name") or ""))
-        else:
-            yield ReasoningStart(item.id)
+        block = Block(kind=_KINDS.get(kind, "reasoning"), id=f"{kind}-{self._items}")
+        if block.kind == "call":
+            block.id = str(opened.get("call_id") or block.id)
+            block.name = str(opened.get("name") or "")
+        self._open[index] = kind, block
+        yield block.start()
 
     def _add(self, index: object, text: object) -> Iterator[StreamEvent]:
-        item = self._open.get(index)
-        if item is None or not isinstance(text, str) or not text:
-            return
-        item.pieces.append(text)
-        if item.kind == "message":
-            yield TextDelta(item.id, text)
-        elif item.kind == "function_call":
-            yield ToolInputDelta(item.id, text)
-        else:
-            yield ReasoningDelta(item.id, text)
+        if index in self._open:
+            yield from self._open[index][1].add(text)
 
     def _stop(self, index: object, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        item = self._open.pop(index, None)
-        if item is None:
+        kind, block = self._open.pop(index, ("", None))
+        if block is None:
             return
-        match item.kind:
+        match kind:
             case "message":
-                if not item.pieces:
-                    yield from self._text_of(item, done)
-                yield TextEnd(item.id, _kept(done, "id", "phase"))
-            case "function_call":
-                self._calls.append((item, dict(done)))
+                if not block.pieces:
+                    yield from self._text_of(block, done)
+                yield block.end(_kept(done, "id", "phase"))
+            case "function_call":  # the input of a call ends with the answer
+                self._calls.append((block, dict(done)))
             case "reasoning":
-                yield ReasoningEnd(item.id, _kept(done, "id", "encrypted_content"))
+                yield block.end(_kept(done, "id", "encrypted_content"))
             case _:
-                yield ReasoningEnd(item.id, {OWN: {"item": dict(done)}} if done else None)
+                yield block.end({OWN: {"item": dict(done)}} if done else None)
 
-    def _text_of(self, item: _Item, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _text_of(self, block: Block, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The text of a message that came without its pieces."""
         for part in map(mapping_in, done.get("content") or ()):
             self._refused = self._refused or bool(part.get("refusal"))
             text = part.get("text") or part.get("refusal")
-            if isinstance(text, str):
-                yield TextDelta(item.id, text)
+            yield from block.add(text)
 
     def _finish(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
         if response.get("status") == "failed" or response.get("error"):

@@ -6,6 +6,7 @@ import pytest
 
 from pegboard import InvalidInputError, hookimpl
 from pegboard.engine.compaction.window import usable
+from pegboard.errors import ModelNotFoundError
 from pegboard.schema.message import AssistantMessage, BudgetFailure
 from pegboard.schema.model import (
     CacheCost,
@@ -183,3 +184,14 @@ async def test_the_price_in_the_configuration_counts_for_a_provider_of_any_plugi
     assert isinstance(refused.info, AssistantMessage)
     assert isinstance(refused.info.error, BudgetFailure)
     assert played.requests == []
+
+
+async def test_a_model_that_is_not_there_is_told_with_the_nearest_that_a_table_has(
+    tmp_path: Path,
+) -> None:
+    bound = Played(text("hi"), model=SILENT)
+    async with opened(tmp_path, bound, Facts(), env=KEY) as app:
+        with pytest.raises(ModelNotFoundError) as caught:
+            await app.resolve_model("played/none of playd")
+
+    assert "played/none of played" in caught.value.suggestions

@@ -7,7 +7,7 @@ import pytest
 
 from keyed import keys_of
 from pegboard.contract.wireformat import Endpoint
-from pegboard.errors import InvalidInputError
+from pegboard.engine.modelentry import overridden
 from pegboard.providers.httpprovider import HttpProvider
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import (
@@ -105,17 +105,6 @@ def test_any_model_of_a_provider_without_a_list_and_none_beside_a_list() -> None
     assert found["free"].resolve("") is None
 
 
-def test_a_reasoning_model_of_openai_takes_no_temperature() -> None:
-    openai = _providers()["openai"]
-
-    reasons, chats = openai.resolve("gpt-5.9"), openai.resolve("gpt-5-chat-latest")
-
-    assert reasons
-    assert chats
-    assert (reasons.capabilities.reasoning, reasons.capabilities.temperature) == (True, False)
-    assert chats.capabilities.temperature
-
-
 def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
     facts = {
         "id": "real-name",
@@ -134,8 +123,10 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
         "options": {"seed": 1},
     }
     settings = ProviderConfig(options=LOCAL, models={"m": facts})
+    bare = _providers(mine=settings)["mine"].resolve("m")
+    assert bare
 
-    model = _providers(mine=settings)["mine"].resolve("m")
+    model = overridden(bare, facts)
 
     assert model == Model(
         id="m",
@@ -154,11 +145,3 @@ def test_the_facts_of_a_model_in_the_words_of_models_dev() -> None:
         limit=ModelLimit(context=1000, output=100),
         options={"seed": 1},
     )
-
-
-def test_a_wrong_fact_names_its_key() -> None:
-    settings = ProviderConfig(options=LOCAL, models={"m": {"limit": {"context": "many"}}})
-    provider = _providers(mine=settings)["mine"]
-
-    with pytest.raises(InvalidInputError, match=r"provider\.mine\.models\.m.*context"):
-        provider.resolve("m")

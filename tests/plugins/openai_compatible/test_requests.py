@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 import model_server as ms
 from pegboard.contract.providers import Call, Media, ModelMessage, Reasoning, Result, Text
-from pegboard.providers.description import model_from
+from pegboard.engine.modelentry import overridden
 from pegboard.providers.encoding import snake_case
-from pegboard.schema.model import Model
+from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user
@@ -23,7 +23,8 @@ SOUND = Media(mime="audio/wav", url="data:audio/wav;base64,aGk=")
 
 
 def _model(**facts: Any) -> Model:
-    return model_from("test", "m", facts, url="", npm="")
+    bare = Model(id="m", provider_id="test", name="m", api=ModelApi(id="m"))
+    return overridden(bare, facts)
 
 
 def _seeing() -> Model:

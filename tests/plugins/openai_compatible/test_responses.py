@@ -30,7 +30,7 @@ from pegboard.contract.providers import (
 )
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard_plugins.openai_compatible import is_by_responses
-from provider_run import READ, events_of, provider_at, request_for, text_of, user
+from provider_run import READ, events_of, model_of, provider_at, request_for, text_of, user
 from vendor_types import check_responses
 
 IMAGE = Media(mime="image/png", url="data:image/png;base64,aGk=", filename="a.png")
@@ -58,15 +58,11 @@ async def _asked(
     answer: ms.Answer, *messages: ModelMessage, **facts: Any
 ) -> tuple[list[StreamEvent], dict[str, Any]]:
     async with ms.ModelServer(ms.in_order(answer)) as server:
-        provider = provider_at(
-            server.url,
-            models={"m": facts.pop("model", FACTS)},
-            options={"wire": "responses", **facts.pop("options", {})},
-        )
+        options = {"wire": "responses", **facts.pop("options", {})}
+        provider = provider_at(server.url, options=options)
+        model = model_of(provider, **facts.pop("model", FACTS))
         try:
-            events = await events_of(
-                provider, request_for(provider.resolve("m"), *messages, **facts)
-            )
+            events = await events_of(provider, request_for(model, *messages, **facts))
         finally:
             await provider.aclose()
     assert server.paths == ["/v1/responses"]

@@ -20,7 +20,7 @@ from pegboard.contract.providers import (
     Text,
 )
 from pegboard_plugins.openai_compatible.thinking import TagSplitter
-from provider_run import events_of, provider_at, request_for, text_of, user
+from provider_run import events_of, model_of, provider_at, request_for, text_of, user
 
 CALL = Call(id="c", name="read", input={})
 RESULT = ModelMessage(role="tool", content=(Result(id="c", name="read", output="x"),))
@@ -30,10 +30,10 @@ async def _asked(
     answer: ms.Answer, *messages: ModelMessage, **facts: Any
 ) -> tuple[list[StreamEvent], dict[str, Any]]:
     async with ms.ModelServer(ms.in_order(answer)) as server:
-        models = {"m": facts.pop("model", {})}
+        model = facts.pop("model", {})
         options = facts.pop("options", {})
-        provider = provider_at(server.url, models=models, **facts)
-        request = request_for(provider.resolve("m"), *messages, options=options)
+        provider = provider_at(server.url, **facts)
+        request = request_for(model_of(provider, **model), *messages, options=options)
         events = await events_of(provider, request)
         await provider.aclose()
     return events, server.requests[0]

@@ -1,0 +1,106 @@
+"""The texts, thoughts and inputs of calls that an answer is made of, each as its events."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, assert_never
+
+from pegboard.contract.providers import (
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamEvent,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+)
+
+BlockKind = Literal["text", "reasoning", "call"]
+
+
+@dataclass(slots=True, kw_only=True)
+class Block:
+    """A piece of an answer that is being written; `name` is the tool's, where it is a call."""
+
+    kind: BlockKind
+    id: str
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What has been written."""
+        return "".join(self.pieces)
+
+    def start(self) -> StreamEvent:
+        """It begins."""
+        match self.kind:
+            case "text":
+                return TextStart(self.id)
+            case "reasoning":
+                return ReasoningStart(self.id)
+            case "call":
+                return ToolInputStart(self.id, self.name)
+            case _:
+                assert_never(self.kind)
+
+    def add(self, text: object) -> Iterator[StreamEvent]:
+        """It grows, unless by nothing or by what is no text."""
+        if not text or not isinstance(text, str):
+            return
+        self.pieces.append(text)
+        match self.kind:
+            case "text":
+                yield TextDelta(self.id, text)
+            case "reasoning":
+                yield ReasoningDelta(self.id, text)
+            case "call":
+                yield ToolInputDelta(self.id, text)
+            case _:
+                assert_never(self.kind)
+
+    def end(self, metadata: dict[str, Any] | None = None) -> StreamEvent:
+        """It is whole; `metadata` is what its provider wants back with it."""
+        match self.kind:
+            case "text":
+                return TextEnd(self.id, metadata)
+            case "reasoning":
+                return ReasoningEnd(self.id, metadata)
+            case "call":
+                return ToolInputEnd(self.id)
+            case _:
+                assert_never(self.kind)
+
+
+def _nothing(kind: BlockKind) -> dict[str, Any] | None:  # noqa: ARG001 - of a wire that keeps none
+    return None
+
+
+class Blocks:
+    """The texts and thoughts of an answer whose chunks do not say where one begins and ends.
+
+    One is open at a time: text after a thought ends the thought. `kept` is asked at the end of
+    each for the metadata of its kind.
+    """
+
+    def __init__(self, kept: Callable[[BlockKind], dict[str, Any] | None] = _nothing) -> None:
+        self._kept = kept
+        self._open: Block | None = None
+        self._begun = 0
+
+    def write(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamEvent]:
+        """More of this kind, in a block of its own if another kind is open."""
+        if self._open is None or self._open.kind != kind:
+            yield from self.close()
+            self._begun += 1
+            self._open = Block(kind=kind, id=f"{kind}-{self._begun}")
+            yield self._open.start()
+        yield from self._open.add(text)
+
+    def close(self) -> Iterator[StreamEvent]:
+        """The end of what is open."""
+        if self._open is not None:
+            opened, self._open = self._open, None
+            yield opened.end(self._kept(opened.kind))
