@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pegboard.kit.programs import find_program as find_program
     from pegboard.kit.programs import search_path as search_path
     from pegboard.kit.redact import redacted as redacted
+    from pegboard.kit.redact import without_values as without_values
     from pegboard.kit.suggestions import nearest_names as nearest_names
     from pegboard.kit.textfile import FileText as FileText
     from pegboard.kit.textfile import decode_text as decode_text

@@ -1,12 +1,16 @@
 """Keys, tokens and passwords in a text that is kept: how they look, and what stands instead."""
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
 
 HIDDEN = "[secret]"
 SHORTEST_VALUE = 8
 """A shorter value of a variable is too likely to stand in a text for something else."""
+_BYTE, _SEXTET = 8, 6
+"""Bits of a byte, and of a letter of base64."""
+_WRAP = r"(?:[ \t]*(?:[\\=]?\r?\n|(?:\\r)?\\n)[ \t]*)?"
+"""The end of a line, also as JSON, a shell or quoted-printable has it."""
 _WORD = r"(?:api[-_]?key|access[-_]?key|secret|token|passw(?:or)?d|passphrase|pwd|credentials?)"
 _AROUND = r"[\w-]{0,40}"
 _QUOTED = r"\"[^\"]{0,2000}(?:\"|\Z)|'[^']{0,2000}(?:'|\Z)"
@@ -53,11 +57,52 @@ def redacted(text: str, values: Iterable[str] = ()) -> str:
 
     It errs on the side of hiding: `token=` and `--password` hide whatever follows them.
     """
-    for value in values:
-        text = text.replace(value, HIDDEN)
+    text = without_values(text, values)
     for shape, kept in _shapes():
         text = shape.sub(kept, text)
     return text
+
+
+def without_values(text: str, values: Iterable[str]) -> str:
+    """The text without these values, in whatever spelling and over whatever line ends."""
+    lines = text.replace("\\r", "").replace("\\n", "\n").replace("\\\n", "\n").replace("=\n", "\n")
+    unwrapped = "".join(line.strip(" \t") for line in lines.splitlines())
+    for value in values:
+        for spelling in _spellings(value):
+            if spelling in unwrapped or spelling in text:
+                text = re.sub(_WRAP.join(map(re.escape, spelling)), HIDDEN, text)
+    return text
+
+
+@lru_cache(maxsize=256)
+def _spellings(value: str) -> tuple[str, ...]:
+    """The value as it is, and as JSON, HTML, URLs, base64 and hexadecimal digits have it."""
+    found = {value, *(each for each in _coded(value) if len(each) >= SHORTEST_VALUE)}
+    return tuple(sorted(found, key=lambda each: (-len(each), each)))
+
+
+def _coded(value: str) -> Iterator[str]:
+    import html  # where nothing is hidden, none of these is loaded
+    import json
+    from base64 import b64encode
+    from urllib.parse import quote, quote_plus
+
+    for escaped in (json.dumps(value), json.dumps(value, ensure_ascii=False)):
+        yield escaped[1:-1]
+        yield json.dumps(escaped[1:-1])[1:-1]
+        yield escaped[1:-1].replace("/", "\\/")
+    yield html.escape(value)
+    yield repr(value)[1:-1]
+    for quoted in (quote(value), quote(value, safe=""), quote_plus(value)):
+        yield quoted
+        yield re.sub("%..", lambda found: found[0].lower(), quoted)
+    raw = value.encode("utf-8", "surrogateescape")
+    yield raw.hex()
+    for ahead in range(3):  # what stands before it, such as `user:`, moves its letters
+        first, end = -(-ahead * _BYTE // _SEXTET), (ahead + len(raw)) * _BYTE // _SEXTET
+        letters = b64encode(bytes(ahead) + raw).decode()[first:end]
+        yield letters
+        yield letters.translate({ord("+"): "-", ord("/"): "_"})
 
 
 @cache

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pegboard.contract.wireformat import Fetch as Fetch
     from pegboard.contract.wireformat import Post as Post
     from pegboard.contract.wireformat import WireFormat as WireFormat
-    from pegboard.providers.blocks import Block as Block
-    from pegboard.providers.blocks import BlockKind as BlockKind
-    from pegboard.providers.blocks import Blocks as Blocks
+    from pegboard.providers.answerblocks import AnswerBlock as AnswerBlock
+    from pegboard.providers.answerblocks import AnswerBlocks as AnswerBlocks
+    from pegboard.providers.answerblocks import AnswerKind as AnswerKind
     from pegboard.providers.encoding import count_in as count_in
     from pegboard.providers.encoding import decode_json as decode_json
     from pegboard.providers.encoding import encode_json as encode_json

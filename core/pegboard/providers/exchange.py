@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from pegboard.contract.providers import Keys, ModelRequest, StreamEvent, required_key
 from pegboard.contract.wireformat import AnswerReader, Endpoint, ErrorFrameError, Post, WireFormat
@@ -10,6 +10,7 @@ from pegboard.errors import ProviderError
 from pegboard.kit.http.client import Client
 from pegboard.kit.http.connection import Connection
 from pegboard.kit.http.eventstream import EventStream
+from pegboard.kit.redact import SHORTEST_VALUE
 from pegboard.providers.refusals import Refusals
 
 TAIL_S = 5.0
@@ -18,8 +19,6 @@ ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 10.0
 FETCH_S = 2.0
 FETCH_BYTES = 1 << 20
-_SHORTEST_SECRET = 8
-"""A shorter key is none, but a word such as `none` or `local` for a server that looks at no key."""
 _OK = 200
 _REDIRECTS = range(300, 400)
 _HEADERS = {
@@ -47,7 +46,8 @@ class Exchange:
         """
         place = self._endpoint
         key = await self._key()
-        answer = _Answer(wire.reader(request), Refusals(place, wire.meanings))
+        secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
+        answer = _Answer(wire.reader(request), Refusals(place, wire.meanings, secrets))
         following: ModelRequest | None = request
         while following is not None:
             post = wire.encode(following, place, key)
@@ -55,7 +55,7 @@ class Exchange:
             connection = await self._post(post, following, answer.refusals)
             over = False
             try:
-                stream = await answer.accepted(connection, key)
+                stream = await answer.accepted(connection)
                 while frames := await answer.frames(stream, request.idle_timeout_s):
                     for frame in frames:
                         for event in answer.read(frame, stream):
@@ -83,6 +83,16 @@ class Exchange:
             return (await required_key(self._keys, place.id, place.env, name=place.name)).value
         key = await self._keys.find(place.id)
         return key.value if key else ""
+
+    def _secrets(self, key: str) -> Iterable[str]:
+        """What of a request no error may repeat: the key, the user's headers, a password.
+
+        A short key is none, but a word such as `local` for a server that looks at no key.
+        """
+        yield key
+        yield from self._endpoint.headers.values()
+        if password := urlsplit(self._endpoint.url).password:
+            yield unquote(password)
 
     async def aclose(self) -> None:
         """Close the sockets that wait for a next request."""
@@ -121,7 +131,7 @@ class _Answer:
         self.refusals = refusals
         self._heard = False
 
-    async def accepted(self, connection: Connection, key: str) -> EventStream:
+    async def accepted(self, connection: Connection) -> EventStream:
         """The stream of an answer that is one; what else the server says is an error."""
         status, headers = connection.status, connection.headers
         content_type = headers.get("content-type", "").lower()
@@ -134,13 +144,12 @@ class _Answer:
             if status == _OK:
                 raise self.refusals.broken(str(error)) from error
             body = b""
-        text = _without(key, body.decode("utf-8", "replace"))
+        text = body.decode("utf-8", "replace")
         if status in _REDIRECTS:
             raise self.refusals.moved(status, headers)
         if status == _OK:
             raise self.refusals.no_stream(content_type, text)
-        safe = {name: _without(key, value) for name, value in headers.items()}
-        raise self.refusals.refused(status, safe, text)
+        raise self.refusals.refused(status, headers, text)
 
     async def frames(self, stream: EventStream, idle_s: float) -> list[bytes]:
         """The data of the events that have come; none when the answer is over.
@@ -172,13 +181,10 @@ class _Answer:
                 if not over:
                     yield event
         except ErrorFrameError as error:
-            raise self.refusals.in_stream(error.error) from error
+            # Not `from error`: that has the key of whoever echoes it.
+            raise self.refusals.in_stream(error.error) from None
         except ValueError as error:
             if not self.reader.finished:
                 raise self.refusals.broken(f"the answer cannot be read: {error}") from error
         if stream.is_whole and not (self._heard or self.reader.finished):
             raise self.refusals.no_stream("JSON", frame.decode("utf-8", "replace"))
-
-
-def _without(key: str, text: str) -> str:
-    return text.replace(key, "***") if len(key) >= _SHORTEST_SECRET else text

@@ -8,7 +8,7 @@ import errno
 import json
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import SplitResult
 
@@ -16,6 +16,7 @@ from pegboard.contract.providers import key_advice
 from pegboard.contract.wireformat import Endpoint, Meaning
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.kit.addresses import is_loopback
+from pegboard.kit.redact import without_values
 
 EXCERPT_CHARS = 500
 _RETRYABLE = {408, 409, 425, 429}
@@ -57,17 +58,25 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """The errors of one endpoint; `meanings` are what it says in words of its own."""
+    """The errors of one endpoint; `meanings` are what it says in words of its own.
 
-    def __init__(self, endpoint: Endpoint, meanings: Mapping[Meaning, str]) -> None:
+    No error has one of the `secrets` that were sent, however the server spells what it repeats.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, meanings: Mapping[Meaning, str], secrets: Sequence[str] = ()
+    ) -> None:
         self._endpoint = endpoint
+        self._secrets = secrets
         self._id = endpoint.id
         self._meanings = meanings
 
     def refused(self, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
         """The error for an HTTP status that is not 200."""
+        body = self._hidden(body)
         message = _message(body) or f"HTTP status {status}"
-        shown = {key: value for key, value in headers.items() if key not in _SECRET_HEADERS}
+        names = [name for name in headers if name not in _SECRET_HEADERS]
+        shown = {name: self._hidden(headers[name]) for name in names}
         if wait := re.search(_WAIT, body):
             shown.setdefault("retry-after", wait[1])
         facts: dict[str, Any] = {
@@ -88,7 +97,7 @@ class Refusals:
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
         """The error for a redirect, which is never followed: the key would go along."""
-        target = headers.get("location", "nowhere")
+        target = self._hidden(headers.get("location", "nowhere"))
         return ProviderError(
             f"{self._id}: the server sends the request on to {target}, which is not followed; "
             f"set provider.{self._id}.options.baseURL to where the API is",
@@ -98,7 +107,7 @@ class Refusals:
 
     def in_stream(self, error: object) -> ProviderError:
         """The error for an error object inside a stream that began with status 200."""
-        body = json.dumps({"error": error}, ensure_ascii=False)
+        body = self._hidden(json.dumps({"error": error}, ensure_ascii=False))
         code = error.get("code") if isinstance(error, dict) else None
         if isinstance(code, str) and code.isdigit():
             code = int(code)
@@ -118,6 +127,7 @@ class Refusals:
 
     def no_stream(self, content_type: str, body: str) -> ProviderError:
         """The error for an answer of status 200 that is no answer of a model."""
+        body = self._hidden(body)
         what = _message(body) or _excerpt(body) or "nothing"
         return ProviderError(
             f"{self._id}: the server answered with {content_type or 'no content type'} instead of "
@@ -128,7 +138,8 @@ class Refusals:
 
     def broken(self, what: str) -> ProviderError:
         """The error for an answer that broke off or cannot be read: worth another attempt."""
-        return ProviderError(f"{self._id}: {what}", provider_id=self._id, retryable=True)
+        text = f"{self._id}: {self._hidden(what)}"
+        return ProviderError(text, provider_id=self._id, retryable=True)
 
     def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
         """The error for a connection that failed; a bad certificate will be as bad the next time.
@@ -150,6 +161,9 @@ class Refusals:
             provider_id=self._id,
             retryable=not isinstance(error, ssl.SSLError) or isinstance(error, ssl.SSLEOFError),
         )
+
+    def _hidden(self, text: str) -> str:
+        return without_values(text, self._secrets)
 
     def _passes(self, status: int, body: str) -> bool:
         if status == _TOO_MANY:

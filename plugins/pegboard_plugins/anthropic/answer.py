@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from pegboard.providers import (
+    AnswerBlock,
+    AnswerKind,
     AnswerReader,
-    Block,
-    BlockKind,
     ErrorFrameError,
     ModelMessage,
     ModelRequest,
@@ -40,7 +40,7 @@ _CUT = ("length", "content-filter")
 """Ends that leave a tool call in the middle, even where its text happens to parse."""
 
 
-_SHOWN: Mapping[str, BlockKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
+_SHOWN: Mapping[str, AnswerKind] = {"text": "text", "thinking": "reasoning", "tool_use": "call"}
 """Kinds whose pieces are shown; others begin and end as thoughts that nobody sees."""
 
 
@@ -48,7 +48,7 @@ _SHOWN: Mapping[str, BlockKind] = {"text": "text", "thinking": "reasoning", "too
 class _Item:
     """A block of Anthropic's that is being written; `opened` is how it began."""
 
-    block: Block
+    block: AnswerBlock
     opened: dict[str, Any]
     signature: str = ""
 
@@ -72,7 +72,7 @@ class MessageReader:
         self._counts: dict[str, Any] = {}
         self._spent = Usage()
         self._open: dict[Any, _Item] = {}
-        self._calls: list[Block] = []
+        self._calls: list[AnswerBlock] = []
         self._blocks = 0
 
     @property
@@ -134,7 +134,7 @@ class MessageReader:
     def _start(self, index: object, opened: dict[str, Any]) -> Iterator[StreamEvent]:
         self._blocks += 1
         kind = str(opened.get("type"))
-        block = Block(kind=_SHOWN.get(kind, "reasoning"), id=f"{kind}-{self._blocks}")
+        block = AnswerBlock(kind=_SHOWN.get(kind, "reasoning"), id=f"{kind}-{self._blocks}")
         if kind == "tool_use":
             block.id, block.name = str(opened.get("id") or block.id), str(opened.get("name", ""))
             self._calls.append(block)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.providers import (
-    Blocks,
+    AnswerBlocks,
     ErrorFrameError,
     StreamEvent,
     StreamFinish,
@@ -42,7 +42,7 @@ class ContentReader:
 
     def __init__(self) -> None:
         self.finished = False
-        self._blocks = Blocks(self._kept)
+        self._blocks = AnswerBlocks(self._kept)
         self._reason: Any = "unknown"
         self._counts: Mapping[str, Any] = {}
         self._signature = ""

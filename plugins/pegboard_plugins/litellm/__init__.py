@@ -105,7 +105,7 @@ class LiteLLM:
                     yield event
         except errors as error:
             if answer is None or answer.received_finish_reason is None:
-                raise self._failure(error, request.model.id) from error
+                raise self._failure(error, request.model.id, key) from None
             reader.finish(answer.received_finish_reason)  # all but the counts had come
         finally:
             if answer is not None:
@@ -188,16 +188,23 @@ class LiteLLM:
             **{name: value for name, value in chosen.items() if value not in (None, [], {})},
         }
 
-    def _failure(self, error: Exception, model_id: str) -> ProviderError:
+    def _failure(self, error: Exception, model_id: str, key: Key | None) -> ProviderError:
+        """The error in our words, without the key, which servers repeat."""
+        from pegboard.kit import without_values  # where something has failed
+
+        secrets = (key.value,) if key else ()
         status = getattr(error, "status_code", None)
         facts: dict[str, Any] = {
             "provider_id": ID,
             "status": status,
-            "headers": _headers(error),
+            "headers": {
+                name: without_values(value, secrets) for name, value in _headers(error).items()
+            },
         }
         if isinstance(error, TimeoutError):
             return ProviderError(f"{model_id}: no answer in time", retryable=True, **facts)
-        text = " ".join(str(error).removeprefix("litellm.").split())
+        said = without_values(str(error), secrets)
+        text = " ".join(said.removeprefix("litellm.").split())
         kind = type(error).__name__
         if kind == "ContextWindowExceededError" or (status in _TOO_LONG and _is_too_long(text)):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pegboard.providers import (
-    Blocks,
+    AnswerBlocks,
     StreamEvent,
     StreamFinish,
     ToolCall,
@@ -31,7 +31,7 @@ class ChunkReader:
     def __init__(self) -> None:
         self._reason: str | None = None
         self._usage: Usage | None = None
-        self._blocks = Blocks(self._kept)
+        self._blocks = AnswerBlocks(self._kept)
         self._thoughts: list[dict[str, Any]] = []
         self._calls: dict[int, tuple[str, str, list[str]]] = {}
 

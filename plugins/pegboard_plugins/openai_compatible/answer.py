@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pegboard.providers import (
-    Blocks,
+    AnswerBlocks,
     ErrorFrameError,
     StreamEvent,
     StreamFinish,
@@ -137,7 +137,7 @@ class ChatReader:
         self._reason: Any = "unknown"
         self._usage: dict[str, Any] | None = None
         self._refused = False
-        self._blocks = Blocks(self._kept)
+        self._blocks = AnswerBlocks(self._kept)
         self._field = ""
         self._details: list[dict[str, Any]] = []
         self._tags = TagSplitter()

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pegboard.providers import (
-    Block,
-    BlockKind,
+    AnswerBlock,
+    AnswerKind,
     ErrorFrameError,
     StreamEvent,
     StreamFinish,
@@ -28,7 +28,7 @@ _DELTAS = (
 _CUT: Mapping[str, Any] = {"max_output_tokens": "length", "content_filter": "content-filter"}
 
 
-_KINDS: Mapping[str, BlockKind] = {"message": "text", "function_call": "call"}
+_KINDS: Mapping[str, AnswerKind] = {"message": "text", "function_call": "call"}
 """How items are shown; all others are thoughts."""
 
 
@@ -40,8 +40,8 @@ class ResponseReader:
         self._reason: Any = "unknown"
         self._refused = False
         self._usage: Usage | None = None
-        self._open: dict[Any, tuple[str, Block]] = {}
-        self._calls: list[tuple[Block, dict[str, Any]]] = []
+        self._open: dict[Any, tuple[str, AnswerBlock]] = {}
+        self._calls: list[tuple[AnswerBlock, dict[str, Any]]] = []
         self._items = 0
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
@@ -85,7 +85,7 @@ class ResponseReader:
     def _start(self, index: object, opened: Mapping[str, Any]) -> Iterator[StreamEvent]:
         self._items += 1
         kind = str(opened.get("type"))
-        block = Block(kind=_KINDS.get(kind, "reasoning"), id=f"{kind}-{self._items}")
+        block = AnswerBlock(kind=_KINDS.get(kind, "reasoning"), id=f"{kind}-{self._items}")
         if block.kind == "call":
             block.id = str(opened.get("call_id") or block.id)
             block.name = str(opened.get("name") or "")
@@ -112,7 +112,7 @@ class ResponseReader:
             case _:
                 yield block.end({OWN: {"item": dict(done)}} if done else None)
 
-    def _text_of(self, block: Block, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
+    def _text_of(self, block: AnswerBlock, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
         """The text of a message that came without its pieces."""
         for part in map(mapping_in, done.get("content") or ()):
             self._refused = self._refused or bool(part.get("refusal"))

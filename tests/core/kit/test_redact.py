@@ -1,10 +1,17 @@
 """What is hidden of a text that is kept, and what is left."""
 
+import base64
+import html
+import json
 import time
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 
-from pegboard.kit.redact import redacted, secret_values
+from pegboard.kit.redact import redacted, secret_values, without_values
+
+VALUE = 'sé/cr+et="<key>"1user'
 
 
 @pytest.mark.parametrize(
@@ -57,3 +64,49 @@ def test_no_text_takes_long(text: str) -> None:
     redacted(text)
 
     assert time.process_time() - started < 2
+
+
+def _base64(ahead: str) -> Callable[[str], str]:
+    return lambda value: base64.b64encode(f"{ahead}{value}".encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        str,
+        json.dumps,
+        lambda value: json.dumps(value, ensure_ascii=False),
+        lambda value: json.dumps(json.dumps(value)),
+        lambda value: json.dumps(value)[1:-1].replace("/", "\\/"),
+        repr,
+        html.escape,
+        quote,
+        quote_plus,
+        lambda value: quote(value, safe=""),
+        lambda value: quote(value, safe="").lower(),
+        _base64(""),
+        _base64("u:"),
+        _base64("me:"),
+        _base64("user:"),
+        lambda value: base64.urlsafe_b64encode(value.encode()).decode(),
+        lambda value: value.encode().hex(),
+    ],
+)
+@pytest.mark.parametrize("wrap", ["", "\n", "\r\n    ", "\\n", " \\\n", "=\n"])
+def test_a_value_is_hidden_in_every_spelling_and_over_the_ends_of_lines(
+    spelled: Callable[[str], str], wrap: str
+) -> None:
+    whole = spelled(VALUE)
+    cuts = range(0, len(whole), 12) if wrap else (0,)
+    lines = [whole[at : at + 12] if wrap else whole for at in cuts]
+
+    text = without_values(f"before {wrap.join(lines)} after", [VALUE])
+
+    assert text.startswith("before ")
+    assert text.endswith(" after")
+    assert "[secret]" in text
+    assert len(text) <= len("before [secret] after") + 12  # base64 keeps what stands around it
+
+
+def test_a_word_over_two_words_is_no_value() -> None:
+    assert without_values("change me, or changing", ["changeme"]) == "change me, or changing"

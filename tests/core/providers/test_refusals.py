@@ -3,6 +3,9 @@
 import gzip
 import json
 import socket
+from base64 import b64encode
+from collections.abc import Callable
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -33,6 +36,16 @@ def _json(status: int, body: object, **headers: str) -> list[ms.Piece]:
     content = json.dumps(body).encode()
     head = {"content-type": "application/json", "content-length": str(len(content)), **headers}
     return [ms.Status(code=status, headers=head), content]
+
+
+def in_base64(text: str) -> str:
+    """As a server repeats a header of basic authentication."""
+    return b64encode(f"u:{text}".encode()).decode()
+
+
+def in_lines(text: str) -> str:
+    """As a server repeats what it cuts into lines."""
+    return "\n  ".join(text[at : at + 6] for at in range(0, len(text), 6))
 
 
 def _unused_port() -> int:
@@ -343,3 +356,30 @@ async def test_a_refused_key_inside_the_stream_says_where_it_belongs() -> None:
 
     assert isinstance(failure, ProviderAuthError)
     assert "TEST_KEY" in str(failure)
+
+
+KEY = 'planted-01+secret/"value'
+
+
+@pytest.mark.parametrize("spelled", [str, json.dumps, quote, quote_plus, in_base64, in_lines])
+@pytest.mark.parametrize("status", [200, 302, 400, 401, 429, 500])
+async def test_a_key_that_a_server_repeats_is_in_no_error(
+    spelled: Callable[[str], str], status: int
+) -> None:
+    text = f"You sent {spelled(KEY)} and x-own {spelled('own-header-value')}."
+    headers = {"location": f"/next?key={quote(KEY)}", "x-echo": quote(KEY)}
+    event = b"data: " + json.dumps({"error": {"message": text}}).encode() + b"\n\n"
+    streams = {"content-type": "text/event-stream"}
+    answer = [ms.Status(code=200, headers=streams), event]
+
+    error = await _failure(
+        *(answer if status == 200 else _json(status, {"error": {"message": text}}, **headers)),
+        key=KEY,
+        headers={"x-own": "own-header-value"},
+    )
+
+    told = f"{error}{error.body}{dict(error.headers or {})}{error.__cause__}"
+    for secret in (KEY, "own-header-value"):
+        assert spelled(secret).strip('"') not in told
+        assert secret not in told
+    assert quote(KEY) not in told

@@ -1,20 +1,53 @@
-"""Twenty keys, one in each place that may hold one: what is written, shown or run has none."""
+"""Twenty keys, one in each place that may hold one: what is written, shown or run has none.
 
+Nor in another spelling: servers repeat a key as JSON, in a URL, as base64 and over several lines.
+"""
+
+import base64
 import json
 import re
+import shlex
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 import model_server as ms
 from plugins.cli.commands import CommandLine
 
-PLANTED = re.compile(rb"planted-[0-9]{2}-secret")
+PLANTED = re.compile(
+    b"|".join(
+        [
+            rb"planted-[0-9]{2}",
+            b"planted".hex().encode(),
+            *(
+                base64.b64encode(bytes(n) + b"planted-")[-(-n * 8 // 6) : (n + 8) * 8 // 6]
+                for n in range(3)
+            ),
+        ]
+    )
+)
+"""How a key begins, in all the spellings of `spellings`."""
 LOOKS = "env; ps axww -o args"
 """What a model would run to find a key: the variables, and the words of all processes."""
 RING = """
 def get_password(service, name):
-    return "planted-00-secret"
+    return KEY
 """
+
+
+def spellings(key):
+    """A key, as servers repeat it."""
+    raw = key.encode()
+    wrapped = "\n   ".join(key[at : at + 5] for at in range(0, len(key), 5))
+    coded = [base64.b64encode(ahead + raw).decode() for ahead in (b"", b"u:", b"me:")]
+    return (key, json.dumps(key), quote(key, safe=""), quote_plus(key), raw.hex(), wrapped, *coded)
+
+
+def plain(content):
+    """Bytes without the ends of lines, in which a key may be cut."""
+    return re.sub(rb"\s*(?:\n|\\n)\s*", b"", content)
+
+
 VARIABLES = (
     *("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY", "ACME_KEY", "REFERRED", "HF_TOKEN"),
     *("PEGBOARD_SERVER_PASSWORD", "AWS_SECRET_ACCESS_KEY", "GH_TOKEN"),
@@ -32,7 +65,7 @@ class Garden:
 
     def key(self):
         self.count += 1
-        return f"planted-{self.count:02}-secret"
+        return f'planted-{self.count:02}+secret/"value'
 
     def plant(self, url):
         """Put the keys in their places; `acme/m` is asked with one of them."""
@@ -42,9 +75,9 @@ class Garden:
         self.line.env["PYTHONDONTWRITEBYTECODE"] = "1"
         packages, script, told = home / "packages", home / "print-key", home / "told-key"
         packages.mkdir()
-        (packages / "keyring.py").write_text(RING.replace("planted-00-secret", self.key()))
+        (packages / "keyring.py").write_text(RING.replace("KEY", repr(self.key())))
         self.line.env["PYTHONPATH"] = str(packages)
-        script.write_text(f"#!/bin/sh\necho {self.key()}\n")
+        script.write_text(f"#!/bin/sh\necho {shlex.quote(self.key())}\n")
         script.chmod(0o755)
         told.write_text(self.key())
         self.line.configure(
@@ -62,7 +95,9 @@ class Garden:
                 "reads": self._provider(url, options={"apiKey": f"{{file:{told}}}"}),
                 "company": self._provider(url),
                 "signed": self._provider(url),
-                "address": self._provider(url.replace("//", f"//eve:{self.key()}@")),
+                "address": self._provider(
+                    url.replace("//", f"//eve:{quote(self.key(), safe='')}@")
+                ),
             },
             plugins={"websearch": {"options": {"url": url, "key": self.key()}}},
         )
@@ -87,16 +122,18 @@ class Garden:
     def found(self):
         """The files that have a key and are none of the places where one was put."""
         files = [path for path in self.line.home.rglob("*") if path.is_file()]
-        return {path for path in files if PLANTED.search(path.read_bytes())} - self.places
+        return {path for path in files if PLANTED.search(plain(path.read_bytes()))} - self.places
 
 
-def answer(body, key):
+def answer(body, headers):
     """A model that looks for keys, and a server that tells the key of whom it refuses."""
     last = body["messages"][-1]
     if last["role"] == "tool":
         return ms.say("Nothing.")
     if "refuse" in str(last["content"]):
-        return ms.failure(401, f"{key} is no good")
+        key = (headers.get("authorization") or headers.get("x-key") or "").removeprefix("Bearer ")
+        status = 500 + ms.step_of(body) if "often" in str(last["content"]) else 401
+        return ms.failure(status, " and ".join((key, *spellings(key))) + " is no good")
     return ms.call("bash", {"command": LOOKS, "description": "Look"})
 
 
@@ -108,7 +145,7 @@ def garden(tmp_path):
 @pytest.mark.timeout(300)
 async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
     def answers(body):
-        return answer(body, server.headers[-1].get("authorization"))
+        return answer(body, server.headers[-1])
 
     async with ms.ModelServer(answers) as server:
         garden.plant(server.url)
@@ -123,6 +160,7 @@ async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
             await garden.line(*words)
             for words in (
                 ("run", "refuse"),
+                ("run", "-m", "headed/m", "refuse"),
                 ("auth", "list"),
                 ("auth", "list", "--json"),
                 ("auth", "login", "filed", "--as", "new"),
@@ -132,7 +170,7 @@ async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
                 ("audit", "verify"),
             )
         ]
-        [session, *_] = re.findall(r"ses_\w+", shown[6].out)
+        [session, *_] = re.findall(r"ses_\w+", shown[7].out)
         shown += [await garden.line("session", "export", session)]
 
     sent = {head.get("authorization", "") for head in server.headers}
@@ -140,6 +178,8 @@ async def test_no_planted_key_is_found_in_what_is_written_shown_or_run(garden):
     assert len([each for each in sent if PLANTED.search(each.encode())]) >= len(names) + 2
     assert [run.err for run in runs if run.code] == []
     assert all('"bash"' in run.out for run in runs)
-    told = [each for each in (*runs, *shown) if PLANTED.search(f"{each.out}{each.err}".encode())]
+    told = [
+        each for each in (*runs, *shown) if PLANTED.search(plain(f"{each.out}{each.err}".encode()))
+    ]
     assert told == []
     assert garden.found() == set()

@@ -17,14 +17,14 @@ from pegboard.contract.providers import (
     ToolInputStart,
 )
 
-BlockKind = Literal["text", "reasoning", "call"]
+AnswerKind = Literal["text", "reasoning", "call"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Block:
+class AnswerBlock:
     """A piece of an answer that is being written; `name` is the tool's, where it is a call."""
 
-    kind: BlockKind
+    kind: AnswerKind
     id: str
     name: str = ""
     pieces: list[str] = field(default_factory=list)
@@ -74,20 +74,20 @@ class Block:
                 assert_never(self.kind)
 
 
-def _nothing(kind: BlockKind) -> dict[str, Any] | None:  # noqa: ARG001 - of a wire that keeps none
+def _nothing(kind: AnswerKind) -> dict[str, Any] | None:  # noqa: ARG001 - of a wire that keeps none
     return None
 
 
-class Blocks:
+class AnswerBlocks:
     """The texts and thoughts of an answer whose chunks do not say where one begins and ends.
 
     One is open at a time: text after a thought ends the thought. `kept` is asked at the end of
     each for the metadata of its kind.
     """
 
-    def __init__(self, kept: Callable[[BlockKind], dict[str, Any] | None] = _nothing) -> None:
+    def __init__(self, kept: Callable[[AnswerKind], dict[str, Any] | None] = _nothing) -> None:
         self._kept = kept
-        self._open: Block | None = None
+        self._open: AnswerBlock | None = None
         self._begun = 0
 
     def write(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamEvent]:
@@ -95,7 +95,7 @@ class Blocks:
         if self._open is None or self._open.kind != kind:
             yield from self.close()
             self._begun += 1
-            self._open = Block(kind=kind, id=f"{kind}-{self._begun}")
+            self._open = AnswerBlock(kind=kind, id=f"{kind}-{self._begun}")
             yield self._open.start()
         yield from self._open.add(text)
 

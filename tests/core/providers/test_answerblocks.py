@@ -1,8 +1,8 @@
 """The texts and thoughts of an answer, as events."""
 
 from pegboard.providers import (
-    Block,
-    Blocks,
+    AnswerBlock,
+    AnswerBlocks,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
@@ -16,7 +16,7 @@ from pegboard.providers import (
 
 
 def test_one_is_open_at_a_time_and_each_ends_with_what_is_kept_of_its_kind() -> None:
-    blocks = Blocks(lambda kind: {"own": kind} if kind == "reasoning" else None)
+    blocks = AnswerBlocks(lambda kind: {"own": kind} if kind == "reasoning" else None)
 
     events = [
         *blocks.write("reasoning", "Hm"),
@@ -42,7 +42,7 @@ def test_one_is_open_at_a_time_and_each_ends_with_what_is_kept_of_its_kind() -> 
 
 
 def test_the_input_of_a_call_is_a_block_too_and_what_is_no_text_adds_nothing() -> None:
-    block = Block(kind="call", id="c1", name="read")
+    block = AnswerBlock(kind="call", id="c1", name="read")
 
     events = [block.start(), *block.add('{"a":'), *block.add(None), *block.add("1}"), block.end()]
 
