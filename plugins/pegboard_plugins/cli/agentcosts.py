@@ -31,6 +31,12 @@ def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[Age
     `answers` are those of the session and of all sessions below it: together with what stands
     behind `OTHER` they come to what the session has cost.
     """
+    ordered = costs_of(answers)
+    return (*ordered, *_rest(session, ordered))
+
+
+def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
+    """The cost of each agent and model in these answers, the dearest first."""
     found: dict[tuple[str, str], AgentCost] = {}
     for answer in answers:
         model = f"{answer.provider_id}/{answer.model_id}"
@@ -42,8 +48,9 @@ def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[Age
             cost=sum_costs((before.cost, answer.cost)),
             tokens=added(before.tokens, answer.tokens),
         )
-    ordered = sorted(found.values(), key=lambda each: (-(each.cost or 0), each.agent, each.model))
-    return (*ordered, *_rest(session, ordered))
+    return tuple(
+        sorted(found.values(), key=lambda each: (-(each.cost or 0), each.agent, each.model))
+    )
 
 
 def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]:

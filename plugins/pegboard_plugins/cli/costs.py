@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ UNKNOWN = "unknown"
 
 
 @click.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.option(
     "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
@@ -37,7 +38,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
         return
     from pegboard_plugins.cli.tables import table
 
-    rows = [_row(each) for each in costs]
+    rows = [cost_row(each) for each in costs]
     known = f"{session.cost or 0.0:.4f}"
     whole = f"{known} + {UNKNOWN}" if any(each.cost is None for each in costs) else known
     total = ("total", "", "", "", "", whole)
@@ -45,7 +46,8 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     click.echo(table(headers, [*rows, total]), nl=False)
 
 
-def _row(each: "AgentCost") -> tuple[str, ...]:
+def cost_row(each: "AgentCost") -> tuple[str, ...]:
+    """The cells of an agent's row."""
     tokens = each.tokens
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning

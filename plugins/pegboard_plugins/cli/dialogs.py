@@ -13,14 +13,10 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.permission import PermissionRequest, Reply, Scope
 from pegboard.schema.question import Question, QuestionRequest
 from pegboard_plugins.cli.backend import Backend
-from pegboard_plugins.cli.render import always_line, question_lines, request_lines
+from pegboard_plugins.cli.render import always_lines, question_lines, request_lines
 from pegboard_plugins.cli.screen import Screen
 
-QUESTION = (
-    "Allow? [y]es once, for this [s]ession, [a]lways here, by this [u]ser everywhere, [n]o, "
-    "or what to do instead: "
-)
-QUESTION_ONCE = "Allow? [y]es once, [n]o, or what to do instead: "
+QUESTION = "Allow? A letter, or what to do instead: "
 FOR_AGENT = "@"
 """Behind a letter for good: for the agent that asked alone."""
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
@@ -149,10 +145,9 @@ class Asker:
 
     async def _permission(self, request: PermissionRequest) -> None:
         once = bool(request.metadata.get("once"))
-        for line in (*request_lines(request), always_line(request)):
+        for line in (*request_lines(request), *always_lines(request)):
             self._screen.line(line)
-        question = QUESTION_ONCE if once else QUESTION
-        typed = await self._typed(question, partial(read_reply, once=once))
+        typed = await self._typed(QUESTION, partial(read_reply, once=once))
         if typed.reply == "always":
             await self._backend.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:

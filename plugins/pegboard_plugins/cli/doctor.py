@@ -1,5 +1,6 @@
 """`pegboard doctor`: what works here, what does not, and what to do about it."""
 
+import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import click
 
 from pegboard.cli import Exit, Group
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 from pegboard_plugins.cli.modelprobe import Finding
 
@@ -31,10 +33,10 @@ def doctor(ctx: click.Context, *, as_json: bool) -> None:
 
 
 @doctor.command("model")
-@click.argument("name")
+@click.argument("name", required=False, shell_complete=live("model"))
 @click.option("--json", "as_json", is_flag=True, help="The findings as JSON.")
 @click.pass_obj
-def model(directory: Path, name: str, *, as_json: bool) -> None:
+def model(directory: Path, name: str | None, *, as_json: bool) -> None:
     """Ask a model for a text, a tool call and a look at a picture; some cents at the most."""
     _report(run_async(_probed(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
 
@@ -53,12 +55,28 @@ def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.F
         sys.exit(failed)
 
 
-async def _probed(directory: Path, name: str) -> tuple[Finding, ...]:
+async def _probed(directory: Path, name: str | None) -> tuple[Finding, ...]:
     from pegboard import App
     from pegboard_plugins.cli.modelprobe import probe
 
     async with await App.open(directory) as app:
-        return await probe(app, name)
+        return await probe(app, name or await _picked(app))
+
+
+async def _picked(app: "App") -> str:
+    """The model that a person chooses, or that of the configuration where nobody is there.
+
+    :raises click.UsageError: when there is none.
+    """
+    from pegboard_plugins.cli.picking import can_pick, pick
+
+    found = sorted((f"{each.provider_id}/{each.id}", each.name) for each in await app.models())
+    if can_pick() and found:
+        first = [each for each in found if each[0] == app.config.model]
+        return await asyncio.to_thread(pick, "model", list(dict.fromkeys((*first, *found))))
+    if app.config.model is None:
+        raise click.UsageError("say which: pegboard doctor model PROVIDER/MODEL")
+    return app.config.model
 
 
 async def _health(directory: Path) -> tuple[Finding, ...]:

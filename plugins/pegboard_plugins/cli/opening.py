@@ -1,6 +1,8 @@
 """What every command asks of an open App before it does its own work."""
 
+import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,19 +46,29 @@ def _short(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
+async def _chosen(found: Sequence[Session]) -> Session:
+    """The session used last, or another one of the newest that a person chooses."""
+    if not found:
+        raise InvalidInputError("there is no session in this project yet")
+    from pegboard_plugins.cli.picking import can_pick, pick
+
+    if len(found) == 1 or not can_pick():
+        return found[0]
+    rows = [(each.id, each.title) for each in found]
+    chosen = await asyncio.to_thread(pick, "session", rows)
+    return next(each for each in found if each.id == chosen)
+
+
 async def find_session(app: "App", session_id: str | None, *, whole: bool = False) -> Session:
     """The session of this id, or whose id alone begins so; without an id the one used last.
 
-    With `whole` an id must be given in full.
+    On a terminal a person chooses where there is no id. With `whole` an id must be given in full.
 
     :raises NotFoundError: with the nearest ids, when there is none.
     :raises InvalidInputError: when several begin so, or the project has none at all.
     """
     if session_id is None:
-        newest = await app.sessions(limit=1)
-        if not newest:
-            raise InvalidInputError("there is no session in this project yet")
-        return newest[0]
+        return await _chosen(await app.sessions(limit=_SEARCHED))
     try:
         return await app.session(session_id)
     except NotFoundError as error:

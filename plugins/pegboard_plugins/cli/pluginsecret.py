@@ -11,6 +11,7 @@ import click
 from pegboard import InvalidInputError
 from pegboard.cli import Group
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 
 if TYPE_CHECKING:
     from pegboard.embedding import Places
@@ -24,7 +25,7 @@ def secret() -> None:
 
 
 @secret.command("set")
-@click.argument("plugin")
+@click.argument("plugin", shell_complete=live("plugin"))
 @click.argument("key")
 @click.pass_obj
 def set_secret(directory: Path, plugin: str, key: str) -> None:
@@ -37,7 +38,7 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 
 
 @secret.command("unset")
-@click.argument("plugin")
+@click.argument("plugin", shell_complete=live("plugin"))
 @click.argument("key")
 def unset_secret(plugin: str, key: str) -> None:
     """Forget the secret KEY of PLUGIN, which may be gone already."""
@@ -56,7 +57,7 @@ def unset_secret(plugin: str, key: str) -> None:
 
 
 @secret.command("list")
-@click.argument("plugin")
+@click.argument("plugin", shell_complete=live("plugin"))
 def list_secrets(plugin: str) -> None:
     """List the names of the secrets that are kept for PLUGIN."""
     from pegboard.embedding import kept_names

@@ -9,6 +9,7 @@ import click
 
 from pegboard.cli import Exit
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ STYLE = click.option(
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=live("plugin"))
 @STYLE
 @click.pass_obj
 def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
@@ -30,7 +31,7 @@ def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=live("plugin"))
 @STYLE
 @click.pass_obj
 def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
@@ -39,7 +40,7 @@ def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=live("plugin"))
 @STYLE
 @click.pass_obj
 def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:

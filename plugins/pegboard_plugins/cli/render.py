@@ -21,6 +21,7 @@ DIFF_LINES = 60
 """Lines of a diff that are shown; `git diff` has all."""
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
+_KEYS_WIDTH = len("s@ a@ u@")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,15 +156,27 @@ def _in_full(text: str) -> tuple[Line, ...]:
     return *shown, Line(text=size, style="dim", indent=1)
 
 
-def always_line(request: PermissionRequest) -> Line:
-    """What an answer for good would allow from now on, and to whom."""
+def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
+    """What an answer for good would allow from now on, and the answers with what each means."""
     if request.metadata.get("once"):
-        return Line(text="this is asked every time", style="dim", indent=1)
+        asked = Line(text="this is asked every time", style="dim", indent=1)
+        return asked, _choice("y", "yes, once"), _choice("n", "no")
     patterns = ", ".join(exposed(pattern) for pattern in request.always)
     agent = request.metadata.get("agent")
-    alone = f"; s@, a@, u@: to agent {visible(str(agent))} alone" if agent else ""
-    text = f"always allows: {patterns or 'the same again'}{alone}"
-    return Line(text=text, style="dim", indent=1)
+    alone = (_choice("s@ a@ u@", f"the same for the agent {visible(str(agent))} alone"),)
+    return (
+        Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1),
+        _choice("y", "yes, once"),
+        _choice("s", "always in this session"),
+        _choice("a", "always in this project"),
+        _choice("u", "always in all of your projects"),
+        *(alone if agent else ()),
+        _choice("n", "no"),
+    )
+
+
+def _choice(key: str, text: str) -> Line:
+    return Line(head=f"{key:<{_KEYS_WIDTH}}", text=text, style="dim", indent=1)
 
 
 def question_lines(question: Question) -> tuple[Line, ...]:

@@ -9,6 +9,7 @@ import msgspec
 
 from pegboard.cli import password_of
 from pegboard.schema.config import SandboxLevel
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.message import Message
 
 
@@ -52,20 +53,39 @@ LOCAL_ONLY = frozenset(
 """What a server decides for itself."""
 ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 _OPTIONS = (
-    click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask."),
+    click.option(
+        "-m",
+        "--model",
+        metavar="PROVIDER/MODEL",
+        help="The model to ask.",
+        shell_complete=live("model"),
+    ),
     click.option("--variant", metavar="NAME", help="How hard the model thinks, such as `high`."),
     click.option(
-        "--agent", metavar="NAME", help="The agent to ask; `build` if nothing else is set."
+        "--agent",
+        metavar="NAME",
+        help="The agent to ask; `build` if nothing else is set.",
+        shell_complete=live("agent"),
     ),
     click.option(
         "-c", "--continue", "continued", is_flag=True, help="Go on with the last session."
     ),
-    click.option("-s", "--session", "session_id", metavar="ID", help="Go on with this session."),
+    click.option(
+        "-s",
+        "--session",
+        "session_id",
+        metavar="ID",
+        help="Go on with this session.",
+        shell_complete=live("session"),
+    ),
     click.option("--fork", "forked", is_flag=True, help="Go on in a copy of it; with -c or -s."),
     click.option("--no-save", "unsaved", is_flag=True, help="Leave no session behind."),
     click.option("--title", help="The title of a new session."),
     click.option(
-        "--command", metavar="NAME", help="Run this slash command; MESSAGE is its arguments."
+        "--command",
+        metavar="NAME",
+        help="Run this slash command; MESSAGE is its arguments.",
+        shell_complete=live("command"),
     ),
     click.option(
         "--format",
@@ -85,7 +105,10 @@ _OPTIONS = (
         help="Attach a file or a folder; may be given again.",
     ),
     click.option(
-        "--tools", metavar="NAMES", help="Offer these tools alone: names with commas, `web*` too."
+        "--tools",
+        metavar="NAMES",
+        help="Offer these tools alone: names with commas, `web*` too.",
+        shell_complete=live("tool"),
     ),
     click.option("--trust", is_flag=True, help="Run the code that this project brings, this time."),
     click.option(
@@ -109,7 +132,12 @@ _OPTIONS = (
         type=click.Choice(get_args(SandboxLevel)),
         help="How tightly to enclose what tools start.",
     ),
-    click.option("--profile", metavar="NAME", help="Lay `[profile.NAME]` over the configuration."),
+    click.option(
+        "--profile",
+        metavar="NAME",
+        help="Lay `[profile.NAME]` over the configuration.",
+        shell_complete=live("profile"),
+    ),
     click.option("--worktree", is_flag=True, help="Work in a fresh git worktree of this project."),
     click.option(
         "--attach", metavar="URL", help="Send it to a server, as `pegboard serve` starts one."

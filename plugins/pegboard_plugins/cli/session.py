@@ -9,9 +9,11 @@ import click
 from pegboard.cli import Group
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import costs, maintenance, sessioncommands, undoing
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
+    from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import Session
     from pegboard_plugins.cli.screen import Screen
@@ -33,7 +35,9 @@ for each in (*sessioncommands.COMMANDS, *undoing.COMMANDS, *maintenance.COMMANDS
 @click.option(
     "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
-@click.option("-a", "--all", "archived", is_flag=True, help="Those in the archive, too.")
+@click.option(
+    "-a", "--all", "archived", is_flag=True, help="Those in the archive and without answer, too."
+)
 @click.pass_obj
 def list_sessions(
     directory: Path, max_count: int | None, style: Literal["table", "json"], *, archived: bool
@@ -41,8 +45,7 @@ def list_sessions(
     """List the sessions that you talk to, the newest first."""
     from pegboard_plugins.cli.tables import moment, show_table
 
-    found = run_async(_sessions(directory))
-    found = tuple(each for each in found if archived or each.time.archived is None)[:max_count]
+    found = run_async(_sessions(directory, everything=archived))[:max_count]
     if style == "json":
         click.echo(schema_json([_row(each) for each in found]))
         return
@@ -51,7 +54,7 @@ def list_sessions(
 
 
 @session.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.option(
     "--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
@@ -72,11 +75,26 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
     screen.close()
 
 
-async def _sessions(directory: Path) -> "tuple[Session, ...]":
+async def _sessions(directory: Path, *, everything: bool) -> "tuple[Session, ...]":
     from pegboard import App
 
     async with await App.open(directory) as app:
-        return await app.sessions()
+        found = await app.sessions()
+        if everything:
+            return found
+        listed = [each for each in found if each.time.archived is None]
+        return tuple([each for each in listed if await _is_answered(app, each)])
+
+
+async def _is_answered(app: "App", session: "Session") -> bool:
+    """Whether a model has answered in it; a prompt that failed is named where it did."""
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.session import Tokens
+
+    if session.tokens not in (None, Tokens()):
+        return True
+    turns = await app.storage.turns(session.id)
+    return any(isinstance(each.info, AssistantMessage) and not each.info.error for each in turns)
 
 
 async def _conversation(

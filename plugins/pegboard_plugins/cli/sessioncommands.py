@@ -9,6 +9,7 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session_ids", metavar="ID...", nargs=-1, required=True)
+@click.argument(
+    "session_ids", metavar="ID...", nargs=-1, required=True, shell_complete=live("session")
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
@@ -59,7 +62,7 @@ def _confirm(sessions: "list[Session]") -> None:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="ID", shell_complete=live("session"))
 @click.argument("title")
 @click.pass_obj
 def rename(directory: Path, session_id: str, title: str) -> None:
@@ -71,7 +74,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
 
 
 @click.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="ID", shell_complete=live("session"))
 @click.option("--undo", is_flag=True, help="Take it out of the archive again.")
 @click.pass_obj
 def archive(directory: Path, session_id: str, *, undo: bool) -> None:
@@ -92,7 +95,7 @@ async def _updated(
 
 
 @click.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.option("--at", "message_id", metavar="MESSAGE", help="Take only what is before it along.")
 @click.pass_obj
 def fork(directory: Path, session_id: str | None, message_id: str | None) -> None:
@@ -109,7 +112,7 @@ async def _forked(directory: Path, session_id: str | None, message_id: str | Non
 
 
 @click.command("export")
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.option(
     "-o",
     "--output",

@@ -74,6 +74,11 @@ class Tally:
         return next(filter(None, reasons), "")
 
     @property
+    def is_answered(self) -> bool:
+        """Whether a model has answered or counted anything, subagents included."""
+        return any(each.error is None or each.tokens != Tokens() for each in self._ours())
+
+    @property
     def steps(self) -> int:
         """How often a model was asked, subagents included."""
         return sum(not _is_refused(answer) for answer in self._ours())

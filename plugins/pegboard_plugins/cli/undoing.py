@@ -7,6 +7,7 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.embedding import run_async
+from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _STYLE = click.option(
 
 
 @click.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @click.argument("message_id", metavar="[MESSAGE]", required=False)
 @_STYLE
 @click.pass_obj
@@ -34,7 +35,7 @@ def revert(
 
 
 @click.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, shell_complete=live("session"))
 @_STYLE
 @click.pass_obj
 def unrevert(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> int:

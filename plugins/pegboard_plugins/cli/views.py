@@ -118,7 +118,7 @@ class TextView:
 
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
         """Show what the prompt cost, where something was sent."""
-        if self._tally and self._tally.steps:
+        if self._tally and self._tally.is_answered:
             seconds = monotonic() - self._started
             tally = self._tally
             line = usage_line(tally.cost, tally.tokens, steps=tally.steps, seconds=seconds)

@@ -19,7 +19,7 @@ from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.session import CacheTokens, Retry, Tokens
 from pegboard_plugins.cli.render import (
     Line,
-    always_line,
+    always_lines,
     diff_lines,
     failure_text,
     one_line,
@@ -185,7 +185,7 @@ def test_of_what_is_approved_no_letter_is_unseen() -> None:
     asked = request(patterns=("rm\u00a0-rf\u3164x\ufe0f",), always=("a\u2800 *",))
 
     assert request_lines(asked)[1].plain() == "  rm\\xa0-rf\\u3164x\\ufe0f"
-    assert always_line(asked).plain() == "  always allows: a\\u2800 *"
+    assert always_lines(asked)[0].plain() == "  always allows: a\\u2800 *"
 
 
 def test_of_a_command_that_is_judged_in_parts_all_is_shown_too() -> None:
@@ -210,11 +210,13 @@ def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
 
 
 def test_always_says_what_it_would_allow() -> None:
-    assert always_line(request()).plain() == "  always allows: rm *"
-    assert always_line(request(metadata={"agent": "plan\x1b"})).plain() == (
-        "  always allows: rm *; s@, a@, u@: to agent plan\\x1b alone"
-    )
-    assert always_line(request(metadata={"once": True})).plain() == "  this is asked every time"
+    plain = [line.plain() for line in always_lines(request())]
+    assert (plain[0], plain[1]) == ("  always allows: rm *", "  y        yes, once")
+    assert plain[-1] == "  n        no"
+    by_agent = [line.plain() for line in always_lines(request(metadata={"agent": "plan\x1b"}))]
+    assert "  s@ a@ u@ the same for the agent plan\\x1b alone" in by_agent
+    once = [line.plain() for line in always_lines(request(metadata={"once": True}))]
+    assert once == ["  this is asked every time", "  y        yes, once", "  n        no"]
 
 
 def test_a_failure_is_one_line_that_can_be_read() -> None:

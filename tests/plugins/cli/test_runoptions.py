@@ -202,3 +202,27 @@ async def test_a_password_is_the_first_line_of_its_file(
 
     assert (gone.code, "cannot read none: No such file" in gone.err) == (2, True)
     assert (empty.code, "has no password" in empty.err) == (2, True)
+
+
+async def test_a_prompt_that_no_model_answered_is_kept_and_not_listed(
+    pegboard: CommandLine,
+) -> None:
+    failed = await pegboard("run", "-m", "fake/none", "hello")
+    listed = await pegboard("session", "list")
+    every = await pegboard("session", "list", "--all")
+    await run(pegboard, "hi")
+
+    assert (failed.code, "The prompt is kept in session" in failed.err) == (4, True)
+    assert (listed.out, listed.err) == ("", "no sessions yet\n")
+    assert "hello" in every.out
+    assert len(await sessions(pegboard)) == 2
+    assert (await pegboard("session", "list")).out.count("ses_") == 1
+
+
+async def test_nothing_is_counted_where_nothing_was_answered(pegboard: CommandLine) -> None:
+    provider = {"options": {"baseURL": "http://127.0.0.1:9", "apiKey": "k"}, "models": {"m": {}}}
+    pegboard.configure(model="fake/m", provider={"fake": provider}, retry={"attempts": 1})
+    done = await pegboard("run", "hi")
+
+    assert done.code == 4
+    assert "0 tokens" not in done.err

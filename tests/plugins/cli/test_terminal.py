@@ -117,7 +117,7 @@ async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: Comman
 
     assert code == 0
     assert "this is asked every time" in terminal.shown
-    assert "[a]lways" not in terminal.shown
+    assert "always in this project" not in terminal.shown
     assert terminal.shown.count(QUESTION) == 2
     left = await pegboard("permission", "list", "--format", "json")
     assert left.out == "[]\n"

@@ -1,0 +1,138 @@
+"""What can stand on the command line next: sessions, models, agents, plugins as they are.
+
+A shell waits while it asks: what fails or takes long is silent, and completes nothing.
+"""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+Kind = Literal["session", "model", "agent", "plugin", "tool", "command", "profile"]
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+LIMIT_S = 5.0
+NEWEST = 30
+"""Sessions that are offered; older ones are found by `session list`."""
+
+
+def live(kind: Kind) -> Completer:
+    """The values of a kind that begin with what is typed."""
+
+    def complete(
+        ctx: click.Context,
+        _parameter: click.Parameter,
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        directory = ctx.find_root().params.get("directory") or Path()
+        head, comma, last = incomplete.rpartition(",") if kind == "tool" else ("", "", incomplete)
+        return [
+            CompletionItem(f"{head}{comma}{value}", help=_help(text))
+            for value, text in _values(kind, Path(directory)).items()
+            if value.startswith(last)
+        ]
+
+    return complete
+
+
+def _help(text: str) -> str | None:
+    from pegboard_plugins.cli.render import one_line
+
+    return one_line(text, 60).replace(":", " ") or None
+
+
+def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
+    import asyncio
+
+    try:
+        with _silence():
+            return asyncio.run(asyncio.wait_for(_found(kind, directory), LIMIT_S))
+    except (Exception, SystemExit):  # noqa: BLE001 - a shell shows what is said in the user's line
+        return {}
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What plugins print meanwhile is none of the shell's values."""
+    sys.stdout.flush()
+    kept = os.dup(1), os.dup(2)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for number, stream in enumerate(kept, start=1):
+            os.dup2(stream, number)
+            os.close(stream)
+        os.close(nothing)
+
+
+async def _found(kind: Kind, directory: Path) -> Mapping[str, str]:
+    if kind == "session":
+        return await _sessions(directory)
+    from pegboard import App, AppOptions
+
+    async with await App.open(directory, AppOptions(trust=False)) as app:
+        return await _OF_APP[kind](app)
+
+
+async def _sessions(directory: Path) -> Mapping[str, str]:
+    """The newest sessions; the database alone is opened, and only one that is there."""
+    from pegboard.embedding import IdSource, Places, open_storage
+    from pegboard.kit import open_workspace
+
+    url = os.environ.get("PEGBOARD_DATABASE", "")
+    database = Places.of(os.environ).database
+    if not url and not os.path.exists(database):  # noqa: ASYNC240, PTH110 - nothing else runs
+        return {}
+    storage = await open_storage(url or database, ids=IdSource())
+    try:
+        project = open_workspace(directory).project_id
+        found = await storage.sessions(project, limit=NEWEST, roots=True)
+    finally:
+        await storage.aclose()
+    return {each.id: each.title for each in found}
+
+
+async def _models(app: "App") -> Mapping[str, str]:
+    return {f"{each.provider_id}/{each.id}": each.name for each in await app.models()}
+
+
+async def _agents(app: "App") -> Mapping[str, str]:
+    found = (each for each in app.agents.values() if not each.hidden)
+    return {each.name: each.description or "" for each in found}
+
+
+async def _plugins(app: "App") -> Mapping[str, str]:
+    return {each.name: "" for each in app.register.infos}
+
+
+async def _tools(app: "App") -> Mapping[str, str]:
+    return {name: tool.description for name, tool in app.tools.items()}
+
+
+async def _commands(app: "App") -> Mapping[str, str]:
+    return {name: command.description or "" for name, command in app.commands.items()}
+
+
+async def _profiles(app: "App") -> Mapping[str, str]:
+    return dict.fromkeys(app.config.profile, "")
+
+
+_OF_APP: Mapping[str, Callable[["App"], Awaitable[Mapping[str, str]]]] = {
+    "model": _models,
+    "agent": _agents,
+    "plugin": _plugins,
+    "tool": _tools,
+    "command": _commands,
+    "profile": _profiles,
+}

@@ -1,0 +1,107 @@
+"""`pegboard stats`: what the sessions of some days have used, by model, agent and tool."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from pegboard.embedding import run_async
+from pegboard.schema.session import Tokens, sum_costs
+from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
+from pegboard_plugins.cli.jsontext import schema_json
+
+if TYPE_CHECKING:
+    from pegboard.schema.message import Turn
+
+_MS = 1000
+_DAY_MS = 24 * 3600 * _MS
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What was used; `cost` is in US dollars, as far as prices are known."""
+
+    sessions: int
+    prompts: int
+    answers: int
+    cost: float
+    unpriced: bool
+    tokens: Tokens
+    models: tuple[AgentCost, ...]
+    tools: dict[str, int]
+
+
+@click.command()
+@click.option(
+    "--days", type=click.IntRange(min=1), metavar="N", help="Of the last N days; of all otherwise."
+)
+@click.option("--all", "everywhere", is_flag=True, help="Of all projects, not only of this one.")
+@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.pass_obj
+def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool) -> None:
+    """Show what your sessions have used: tokens, costs, models, agents and tools."""
+    usage = run_async(_usage(directory, days, everywhere=everywhere))
+    if as_json:
+        click.echo(schema_json(usage))
+        return
+    if not usage.sessions:
+        click.echo("no sessions yet", err=True)
+        return
+    from pegboard_plugins.cli.costs import UNKNOWN, cost_row
+    from pegboard_plugins.cli.tables import table
+
+    read = usage.tokens.input + usage.tokens.cache.read + usage.tokens.cache.write
+    written = usage.tokens.output + usage.tokens.reasoning
+    known = f"{usage.cost:.4f}"
+    whole = [
+        ("sessions", f"{usage.sessions:,}"),
+        ("prompts", f"{usage.prompts:,}"),
+        ("answers", f"{usage.answers:,}"),
+        ("tokens read", f"{read:,}"),
+        ("tokens written", f"{written:,}"),
+        ("US dollars", f"{known} + {UNKNOWN}" if usage.unpriced else known),
+    ]
+    headers = ("agent", "model", "requests", "read", "written", "cost")
+    calls = sorted(usage.tools.items(), key=lambda each: (-each[1], each[0]))
+    tables = (
+        table(("what", "number"), whole),
+        table(headers, [cost_row(each) for each in usage.models]),
+        table(("tool", "calls"), [(name, f"{count:,}") for name, count in calls]),
+    )
+    click.echo("\n".join(filter(None, tables)), nl=False)
+
+
+async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usage:
+    from pegboard import App, AppOptions
+
+    since = int(time.time() * _MS) - days * _DAY_MS if days else None
+    async with await App.open(directory, AppOptions(trust=False)) as app:
+        project = None if everywhere else app.workspace.project_id
+        sessions = await app.storage.sessions(project, since=since)
+        turns = [turn for each in sessions for turn in await app.storage.turns(each.id)]
+    roots = sum(each.parent_id is None for each in sessions)
+    return usage_of([turn for turn in turns if turn.info.time.created >= (since or 0)], roots)
+
+
+def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
+    """What these messages have used."""
+    from pegboard.schema.message import AssistantMessage
+    from pegboard.schema.part import ToolPart
+    from pegboard_plugins.cli.tally import sum_tokens
+
+    answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
+    tools = Counter(
+        part.tool for turn in turns for part in turn.parts if isinstance(part, ToolPart)
+    )
+    return Usage(
+        sessions=sessions,
+        prompts=len(turns) - len(answers),
+        answers=len(answers),
+        cost=sum(each.cost or 0.0 for each in answers),
+        unpriced=sum_costs(each.cost for each in answers) is None,
+        tokens=sum_tokens(each.tokens for each in answers),
+        models=costs_of(answers),
+        tools=dict(tools),
+    )

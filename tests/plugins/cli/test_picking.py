@@ -1,0 +1,36 @@
+"""A choice on a terminal, where an argument was left out."""
+
+from model_server import ModelServer, by_step, say
+from plugins.cli.commands import CommandLine
+
+
+async def test_a_session_is_chosen_by_its_number(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("First answer."))) as server:
+        pegboard.use_model(server.url)
+        await pegboard("run", "first")
+    async with ModelServer(by_step(say("Second answer."))) as server:
+        pegboard.use_model(server.url)
+        await pegboard("run", "second")
+    async with pegboard.terminal("session", "show") as terminal:
+        await terminal.see("Which session? [1]:")
+        terminal.type("2\n")
+        code = await terminal.end()
+    last = await pegboard("session", "show")
+
+    assert code == 0
+    assert "First answer." in terminal.shown.partition("Which session?")[2]
+    assert "Second answer." in last.out
+
+
+async def test_a_model_is_chosen_for_the_doctor(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("ready"), say("ready"), say("ready"))) as server:
+        pegboard.use_model(server.url)
+        async with pegboard.terminal("doctor", "model") as terminal:
+            await terminal.see("Which model? [1]:")
+            terminal.type("1\n")
+            await terminal.end()
+    pegboard.configure()
+    nobody = await pegboard("doctor", "model")
+
+    assert "fake/model" in terminal.shown
+    assert (nobody.code, "say which: pegboard doctor model" in nobody.err) == (2, True)
