@@ -18,7 +18,7 @@ async def completed(pegboard: CommandLine, *words: str) -> list[str]:
     for name in ("_PEGBOARD_COMPLETE", "COMP_WORDS", "COMP_CWORD"):
         del pegboard.env[name]
     assert done.err == ""
-    return [line.partition(",")[2] for line in done.out.splitlines()]
+    return [line.partition(",")[2] for line in done.out.splitlines() if line]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

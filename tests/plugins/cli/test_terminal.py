@@ -128,7 +128,7 @@ async def test_an_approval_can_be_for_the_agent_alone(pegboard: CommandLine) -> 
         pegboard.use_model(server.url, permission={"edit": "ask"})
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
-            assert "s@, a@, u@: to agent build alone" in terminal.shown
+            assert "the same for the agent build alone" in terminal.shown
             terminal.type("u@\n")
             await terminal.end()
 
