@@ -3,6 +3,7 @@
 A shell waits while it asks: what fails or takes long is silent, and completes nothing.
 """
 
+import asyncio
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 from click.shell_completion import CompletionItem
+
+from pegboard import PegboardError
+from pegboard.embedding import run_async
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -49,12 +53,10 @@ def _help(text: str) -> str | None:
 
 
 def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
-    import asyncio
-
     try:
         with _silence():
-            return asyncio.run(asyncio.wait_for(_found(kind, directory), LIMIT_S))
-    except (Exception, SystemExit):  # noqa: BLE001 - a shell shows what is said in the user's line
+            return run_async(asyncio.wait_for(_found(kind, directory), LIMIT_S))
+    except (PegboardError, OSError, ValueError):  # the time is over, the configuration not valid
         return {}
 
 
