@@ -1,23 +1,24 @@
 """The feed that a server is."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
+from pegboard_client.attachment import Attachment
 
 from pegboard import HookCalls
 from pegboard.embedding import Bus, Subscription
-from pegboard.errors import AbortedError, NotFoundError
+from pegboard.errors import AbortedError
 from pegboard.kit import Block, default_block, given_block
 from pegboard.schema.agent import Agent, Command
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import ToolPart
-from pegboard.schema.permission import PermissionRequest, Reply, Scope
+from pegboard.schema.permission import PermissionRequest
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import QuestionRequest
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 LISTED = 500
 ABORT_AGAIN_AFTER_S = (0.1, 0.2, 0.5, 1.0)
 """An abort may come before its prompt."""
-_NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
+_ABORTED = "MessageAbortedError"
 
 
 async def attach(url: str, directory: Path, password: str | None) -> "AttachedFeed":
@@ -47,7 +48,7 @@ async def attach(url: str, directory: Path, password: str | None) -> "AttachedFe
         return feed
 
 
-class AttachedFeed:
+class AttachedFeed(Attachment):
     """One project of a server."""
 
     def __init__(self, client: AsyncClient, directory: Path, stack: AsyncExitStack) -> None:
@@ -131,11 +132,6 @@ class AttachedFeed:
         """The project's sessions."""
         return await self._client.sessions.list(limit=LISTED, search=search)
 
-    async def session(self, session_id: str) -> Session:
-        """The session."""
-        with _gone("session", session_id):
-            return await self._client.sessions.get(session_id)
-
     async def create(self) -> Session:
         """A new session."""
         return await self._client.sessions.create()
@@ -198,33 +194,9 @@ class AttachedFeed:
                 return
             await asyncio.sleep(pause_s)
 
-    async def approve(self, request_id: str, scope: Scope) -> None:
-        """Allow it, and the like of it."""
-        with _gone("permission request", request_id):
-            await self._client.permissions.reply(request_id, "always", scope=scope)
-
-    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
-        """Answer."""
-        with _gone("permission request", request_id):
-            await self._client.permissions.reply(request_id, reply, message)
-
-    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
-        """Answer."""
-        with _gone("question", request_id):
-            await self._client.questions.reply(request_id, answers)
-
-    async def reject_question(self, request_id: str) -> None:
-        """Leave them."""
-        with _gone("question", request_id):
-            await self._client.questions.reject(request_id)
-
     async def rename(self, session_id: str, title: str) -> None:
         """Give it a title."""
         await self._client.sessions.update(session_id, title=title)
-
-    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A copy up to a message."""
-        return await self._client.sessions.fork(session_id, message_id)
 
     async def revert(self, session_id: str, message_id: str) -> str:
         """Go back."""
@@ -251,14 +223,3 @@ class AttachedFeed:
     async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
         """The block that the tool gave, or the one that any call has."""
         return given_block(part) or default_block(part)
-
-
-@contextmanager
-def _gone(kind: str, thing: str) -> Iterator[None]:
-    """The server's word that there is no such thing, as an App says it."""
-    try:
-        yield
-    except ServerError as error:
-        if error.name != _NOT_FOUND:
-            raise
-        raise NotFoundError(kind, thing) from error

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
+from pegboard_client.attachment import Attachment
 
 from pegboard.embedding import Bus, Subscription
 from pegboard.errors import AbortedError, ModelNotFoundError, NotFoundError, TimeLimitError
@@ -25,14 +26,11 @@ from pegboard.schema.event import (
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Part, Pending, ToolPart
-from pegboard.schema.permission import Reply, Scope
 from pegboard.schema.prompt import FileInput
 from pegboard.schema.session import Session
 from pegboard_plugins.cli.backend import QUEUED_EVENTS, PromptRequest, model_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pegboard_client import AsyncEventStream
 
 TOLD_WITHIN_S = 10.0
@@ -42,7 +40,6 @@ READ_AGAIN = 20
 ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 """An abort may come before its prompt."""
 _SEARCHED = 500
-_NOT_FOUND = "NotFoundError"
 _ABORTED = "MessageAbortedError"
 
 
@@ -67,7 +64,7 @@ async def attached(
             await asyncio.gather(hearing, return_exceptions=True)
 
 
-class AttachedBackend:
+class AttachedBackend(Attachment):
     """One project of a server, and one prompt at a time."""
 
     def __init__(self, client: AsyncClient) -> None:
@@ -133,12 +130,10 @@ class AttachedBackend:
         return models[name]
 
     async def session(self, session_id: str) -> Session:
-        """The session."""
+        """The session; an error that names the nearest ids when there is none."""
         try:
-            return await self._client.sessions.get(session_id)
-        except ServerError as error:
-            if error.name != _NOT_FOUND:
-                raise
+            return await super().session(session_id)
+        except NotFoundError as error:
             known = await self._client.sessions.list(limit=_SEARCHED, roots=False)
             hint = nearest_names(session_id, [each.id for each in known])
             raise NotFoundError("session", session_id, suggestions=hint) from error
@@ -151,10 +146,6 @@ class AttachedBackend:
     async def create(self, *, title: str | None, agent: str | None) -> Session:
         """A new session."""
         return await self._client.sessions.create(title=title, agent=agent)
-
-    async def fork(self, session_id: str) -> Session:
-        """A copy of the session."""
-        return await self._client.sessions.fork(session_id)
 
     async def delete(self, session_id: str) -> None:
         """Delete the session."""
@@ -205,28 +196,6 @@ class AttachedBackend:
     async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
         """The block that the tool gave, or the one that any call has: plugins are the server's."""
         return given_block(part) or default_block(part)
-
-    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
-        """Allow what waits, and the like of it."""
-        with _gone("permission request", request_id):
-            await self._client.permissions.reply(
-                request_id, "always", scope=scope, agent_only=agent_only
-            )
-
-    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
-        """Answer a permission request."""
-        with _gone("permission request", request_id):
-            await self._client.permissions.reply(request_id, reply, message)
-
-    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
-        """Answer questions."""
-        with _gone("question", request_id):
-            await self._client.questions.reply(request_id, answers)
-
-    async def reject_question(self, request_id: str) -> None:
-        """Leave questions unanswered."""
-        with _gone("question", request_id):
-            await self._client.questions.reject(request_id)
 
     def hear_all(self, events: "AsyncEventStream[Event]") -> "asyncio.Task[None]":
         """The task that passes events on; the caller owns it."""
@@ -365,14 +334,3 @@ def _sandbox_of(part: Part) -> str:
         return ""
     level = (part.state.metadata or {}).get("sandbox")
     return level if isinstance(level, str) else ""
-
-
-@contextmanager
-def _gone(kind: str, request_id: str) -> "Iterator[None]":
-    """The server's word that nothing waits any more, as an App says it."""
-    try:
-        yield
-    except ServerError as error:
-        if error.name != _NOT_FOUND:
-            raise
-        raise NotFoundError(kind, request_id) from error

@@ -1,0 +1,62 @@
+"""One project of a server, as a front end uses it: sessions, and the answers of a person."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pegboard.errors import NotFoundError, ServerError
+from pegboard.schema.permission import Reply, Scope
+from pegboard.schema.session import Session
+from pegboard_client.aio.client import AsyncClient
+
+_NOT_FOUND = "NotFoundError"
+
+
+class Attachment:
+    """What every front end does alike with the server of its client.
+
+    What the server says is not there is a `NotFoundError`, as an App says it.
+    """
+
+    _client: AsyncClient
+
+    async def session(self, session_id: str) -> Session:
+        """The session."""
+        with gone("session", session_id):
+            return await self._client.sessions.get(session_id)
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """A copy of the session up to a message, or of all of it."""
+        return await self._client.sessions.fork(session_id, message_id)
+
+    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+        """Allow what waits, and the like of it."""
+        with gone("permission request", request_id):
+            await self._client.permissions.reply(
+                request_id, "always", scope=scope, agent_only=agent_only
+            )
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        with gone("permission request", request_id):
+            await self._client.permissions.reply(request_id, reply, message)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+        """Answer questions."""
+        with gone("question", request_id):
+            await self._client.questions.reply(request_id, answers)
+
+    async def reject_question(self, request_id: str) -> None:
+        """Leave questions unanswered."""
+        with gone("question", request_id):
+            await self._client.questions.reject(request_id)
+
+
+@contextmanager
+def gone(kind: str, name: str) -> Iterator[None]:
+    """The server's word that there is no such thing, as an App says it."""
+    try:
+        yield
+    except ServerError as error:
+        if error.name != _NOT_FOUND:
+            raise
+        raise NotFoundError(kind, name) from error
