@@ -1,6 +1,7 @@
 """A provider over a tape: what was asked before is answered from the file."""
 
 import asyncio
+import errno
 import logging
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -86,22 +87,36 @@ class Tape:
         )
 
     async def add(self, record: Record) -> None:
-        """Write a record at the end of the file."""
-        self._records.append(record)
+        """Write a record at the end of the file: all of it or, where that fails, nothing.
+
+        :raises ProviderError: when it cannot be written.
+        """
         async with self._writing:
-            await asyncio.to_thread(self._append, msgspec.json.encode(record) + b"\n")
+            try:
+                await asyncio.to_thread(self._append, msgspec.json.encode(record) + b"\n")
+            except OSError as error:
+                text = f"the answer cannot be recorded in {self.file}: {error.strerror}"
+                raise ProviderError(text) from error
+            self._records.append(record)
 
     def _append(self, line: bytes) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-        with os.fdopen(os.open(self.file, flags, 0o600), "wb") as file:
-            file.write(line)
+        opened = os.open(self.file, flags, 0o600)
+        try:
+            before = os.fstat(opened).st_size
+            written = os.write(opened, line)  # at once, so that nobody reads a part of it
+            if written < len(line):
+                os.ftruncate(opened, before)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(opened)
 
 
 async def open_tape(file: Path, mode: str) -> Tape:
     """The tape of this file.
 
-    :raises InvalidInputError: when it cannot be read, or is none.
+    :raises InvalidInputError: when it cannot be read, or a line of it is no whole record.
     """
     return await asyncio.to_thread(_opened, file, mode)
 
@@ -110,15 +125,45 @@ def _opened(file: Path, mode: str) -> Tape:
     try:
         if mode == "record":
             file.unlink(missing_ok=True)
-        lines = [] if mode != "replay" and not file.exists() else file.read_bytes().splitlines()
+        content = b"" if mode != "replay" and not file.exists() else file.read_bytes()
     except OSError as error:
         text = f"the cassette {file} cannot be used: {error.strerror}"
         raise InvalidInputError(text) from error
-    try:
-        records = [msgspec.json.decode(line, type=Record) for line in lines]
-    except msgspec.DecodeError as error:
-        raise InvalidInputError(f"{file} is no cassette: {error}") from error
+    records: list[Record] = []
+    for number, line in enumerate(content.splitlines(keepends=True), 1):
+        if fault := _fault_of(line, records):
+            raise InvalidInputError(
+                f"{file}, line {number}: {fault}; nothing is played. Delete the line, or record "
+                f"the file anew with `--record {file}`"
+            )
     return Tape(file, mode, records)
+
+
+def _fault_of(line: bytes, records: list[Record]) -> str:
+    """What is wrong with a line; "" for one that is sound, whose record joins the others."""
+    if not line.endswith(b"\n"):
+        return "the record is cut off"
+    try:
+        record = msgspec.json.decode(line, type=Record)
+        for event in record.events:
+            msgspec.convert(_fields_of(event), _EVENTS[event["event"]])
+        whole = record.error is not None or (
+            bool(record.events) and record.events[-1]["event"] == StreamFinish.__name__
+        )
+        if record.error is not None:
+            _error_of(record.error, "")
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
+        return f"this is no record: {error}"
+    if not whole:
+        return "the record has no end of the answer"
+    if digest(record.request) != record.key:
+        return "the record is damaged: its key is not that of its request"
+    records.append(record)
+    return ""
+
+
+def _fields_of(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name != "event"}
 
 
 class Taped:
@@ -164,8 +209,7 @@ class Taped:
         key = digest(canonical)
         if record := self._tape.find(key):
             for event in self._wording.played(record.events):
-                kind = _EVENTS[event.pop("event")]
-                yield msgspec.convert(event, kind)
+                yield msgspec.convert(_fields_of(event), _EVENTS[event["event"]])
             if record.error is not None:
                 raise _error_of(record.error, self.id)
             return

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from pegboard.kit import without_values
 from pegboard_plugins.catalogue.build import tables
+from pegboard_plugins.catalogue.listing import Kind, key_headers, listed
 from pegboard_plugins.catalogue.pricelist import read_price_list
 from pegboard_plugins.catalogue.sources import REFRESHED, SERVED
-from pegboard_plugins.catalogue.table import Listed, Row, read_table
+from pegboard_plugins.catalogue.table import Listed, read_table
 
 if TYPE_CHECKING:
     import httpx
@@ -24,15 +26,14 @@ LOCAL_S = 1.0
 """How long a server on this machine may take to list its models."""
 REMOTE_S = 20.0
 MOST_BYTES = 32 << 20
-_PER_MILLION = 1_000_000
-_WINDOWS = ("context_length", "context_window", "max_model_len", "max_context_length")
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's server: where it is, and the key for it."""
+    """A provider's server: where it is, how it lists its models, and the key for it."""
 
     provider: str
     url: str
+    kind: Kind = "openai"
     key: str = ""
     timeout_s: float = REMOTE_S
 
@@ -85,24 +86,29 @@ async def refresh(url: str, cache: Path) -> Outcome:
 async def _listed(client: "httpx.AsyncClient", server: Server) -> tuple[Server, Listed | None, str]:
     import httpx
 
-    headers = {"authorization": f"Bearer {server.key}"} if server.key else {}
+    headers = key_headers(server.kind, server.key)
+
+    async def ask(url: str, body: object = None) -> Any:  # noqa: ANN401 - JSON of any shape
+        try:
+            return msgspec.json.decode(await _body(client, url, headers, body))
+        except httpx.HTTPError as error:
+            raise OSError(_reason(error)) from error
+
     try:
         async with asyncio.timeout(server.timeout_s):
-            content = await _body(client, f"{server.url.rstrip('/')}/models", headers)
-        found = msgspec.json.decode(content, type=_Models)
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError) as error:
-        return server, None, _reason(error)
-    rows = {str(each["id"]): _row(each) for each in found.data if each.get("id")}
+            rows = await listed(server.kind, server.url.rstrip("/"), ask)
+    except (httpx.InvalidURL, OSError, ValueError) as error:
+        return server, None, without_values(_reason(error), [server.key] if server.key else [])
     return server, Listed(models=rows), ""
 
 
-class _Models(msgspec.Struct, frozen=True):
-    data: list[dict[str, Any]]
-
-
-async def _body(client: "httpx.AsyncClient", url: str, headers: Mapping[str, str]) -> bytes:
+async def _body(
+    client: "httpx.AsyncClient", url: str, headers: Mapping[str, str], sent: object = None
+) -> bytes:
+    """What is at a URL, asked for by POST where something is sent."""
     content = bytearray()
-    async with client.stream("GET", url, headers=headers) as answer:
+    method = "GET" if sent is None else "POST"
+    async with client.stream(method, url, headers=headers, json=sent) as answer:
         answer.raise_for_status()
         async for piece in answer.aiter_bytes():
             content += piece
@@ -116,39 +122,6 @@ def _reason(error: Exception) -> str:
     if status is not None:
         return f"status {status}"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-def _row(entry: Mapping[str, Any]) -> Row:
-    """What a server says of a model, in the fields that servers have for it."""
-    named = next((entry[name] for name in _WINDOWS if _count(entry.get(name))), None)
-    top, meta = entry.get("top_provider"), entry.get("meta")
-    top = top if isinstance(top, Mapping) else {}
-    running = meta.get("n_ctx") if isinstance(meta, Mapping) else None
-    return Row(
-        c=_count(running) or _count(named),
-        o=_count(entry.get("max_completion_tokens")) or _count(top.get("max_completion_tokens")),
-        p=_prices(entry.get("pricing")),
-    )
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and value > 0 else None
-
-
-def _prices(said: object) -> tuple[float | None, ...]:
-    """US dollars per million tokens, of those per token."""
-    if not isinstance(said, Mapping):
-        return ()
-    names = ("prompt", "completion", "input_cache_read", "input_cache_write")
-    found = [_dollars(said.get(name)) for name in names]
-    return tuple(found) if found[0] is not None and found[1] is not None else ()
-
-
-def _dollars(value: object) -> float | None:
-    try:
-        return round(float(value) * _PER_MILLION, 6)  # type: ignore[arg-type]  # tried
-    except (TypeError, ValueError):
-        return None
 
 
 def _keep(path: Path, found: Mapping[str, Listed]) -> None:

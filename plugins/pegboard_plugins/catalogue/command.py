@@ -126,25 +126,25 @@ async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcom
     from pegboard.errors import ProviderAuthError
     from pegboard.kit import is_loopback
     from pegboard_plugins.catalogue.asking import LOCAL_S, Outcome, Server
+    from pegboard_plugins.catalogue.listing import kind_of
 
     near, far, failed = [], [], []
     for name, provider in app.providers.items():
         settings = app.config.provider.get(name)
         named = next(iter(settings.models if settings else ()), "any")
         model = provider.resolve(named)
-        url = model.api.url if model is not None else ""
-        if not url:
+        if model is None or not (url := model.api.url):
             continue
         try:
             found = await app.keys.find(name, provider.env)
         except ProviderAuthError as error:
             failed.append(Outcome(who=name, error=str(error)))
             continue
-        key = found.value if found else ""
+        key, kind = found.value if found else "", kind_of(name, model.api.npm)
         if is_loopback(urlsplit(url).hostname or ""):
-            near.append(Server(provider=name, url=url, key=key, timeout_s=LOCAL_S))
+            near.append(Server(provider=name, url=url, kind=kind, key=key, timeout_s=LOCAL_S))
         elif key:
-            far.append(Server(provider=name, url=url, key=key))
+            far.append(Server(provider=name, url=url, kind=kind, key=key))
     return near, far, failed
 
 

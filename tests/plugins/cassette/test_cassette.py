@@ -1,11 +1,16 @@
 """Cassettes: what was recorded is played without a model, in another place and on another day."""
 
+import asyncio
 import json
+import re
 import stat
+import sys
 
 import pytest
 
 import model_server as ms
+from pegboard.errors import InvalidInputError
+from pegboard_plugins.cassette.taped import open_tape
 from plugins.cli.commands import CommandLine
 
 KEY = "tape-0123456789-key"
@@ -94,7 +99,7 @@ async def test_a_tape_that_is_not_there_or_none_asks_no_model(line, tmp_path):
 
     assert [done.code for done in (missing, none, blocked)] == [2, 2, 2]
     assert "cannot be used" in missing.err
-    assert "is no cassette" in none.err
+    assert f"{wrong}, line 1: this is no record" in none.err
     assert "which is off" in blocked.err
     assert server.requests == []
 
@@ -123,3 +128,86 @@ async def test_a_failure_is_recorded_as_one(line, tmp_path):
 
     assert (failed.code, again.code) == (4, 4)
     assert again.err.splitlines()[1:] == failed.err.splitlines()[1:]
+
+
+DAMAGE = {
+    "cut off": (lambda first, second: first + second[:-30], "line 2: the record is cut off"),
+    "cut at its end": (lambda first, second: first + second[:-1], "line 2: the record is cut off"),
+    "no JSON": (lambda first, second: first[40:] + second, "line 1: this is no record"),
+    "another request": (
+        lambda first, second: first.replace(b"look", b"loot", 1) + second,
+        "line 1: the record is damaged",
+    ),
+    "an event of no kind": (
+        lambda first, second: first + second.replace(b"StreamFinish", b"StreamFinal"),
+        "line 2: this is no record",
+    ),
+    "an event without a field": (
+        lambda first, second: first + second.replace(b'"reason":', b'"raeson":'),
+        "line 2: this is no record",
+    ),
+    "no end": (
+        lambda first, second: first + re.sub(rb',{"event":"StreamFinish"[^]]*', b"", second),
+        "line 2: the record has no end",
+    ),
+    "two in one line": (lambda first, second: first[:-1] + second, "line 1: this is no record"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("mode", ["replay", "auto"])
+async def test_a_damaged_line_is_told_before_anything_is_played(line, tmp_path, damage, mode):
+    tape, one = tmp_path / "tape.jsonl", line("one")
+    await recorded(one, tape)
+    change, said = DAMAGE[damage]
+    tape.write_bytes(damaged := change(*tape.read_bytes().splitlines(keepends=True)))
+    async with ms.ModelServer(look) as server:
+        options = {"cassette": {"options": {"file": str(tape), "mode": mode}}}
+        one.use_model(server.url, plugins=options)
+        done = await one("run", "--title", "t", "look")
+
+    assert done.code == 2
+    assert f"{tape}, {said}" in done.err
+    assert f"--record {tape}" in done.err
+    assert (server.requests, tape.read_bytes()) == ([], damaged)
+
+
+async def test_what_is_killed_while_it_records_leaves_whole_records(tmp_path):
+    script = (
+        "import asyncio, sys; from pathlib import Path\n"
+        "from pegboard_plugins.cassette.taped import Record, Tape\n"
+        "async def main(tape):\n"
+        "    for n in range(10_000):\n"
+        "        await tape.add(Record(key=str(n), request={'n': 'x' * 300_000}, events=[]))\n"
+        "        print(n, flush=True)\n"
+        "asyncio.run(main(Tape(Path(sys.argv[1]), 'auto', [])))\n"
+    )
+    tape = tmp_path / "tape.jsonl"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", script, str(tape), stdout=asyncio.subprocess.PIPE
+    )
+    told = [await process.stdout.readline() for _ in range(5)]
+    process.kill()
+    await process.wait()
+
+    lines = tape.read_bytes().splitlines(keepends=True)
+    whole = [each for each in lines if each.endswith(b"\n")]
+    assert [json.loads(each)["key"] for each in whole[:5]] == [
+        each.decode().strip() for each in told
+    ]
+    assert len(lines) - len(whole) <= 1  # the one in the middle of which it was killed
+    if len(lines) > len(whole):
+        with pytest.raises(InvalidInputError, match=f"line {len(lines)}: the record is cut off"):
+            await open_tape(tape, "replay")
+
+
+async def test_an_answer_that_cannot_be_recorded_is_an_error_that_names_the_file(line, tmp_path):
+    one, tape = line("one"), tmp_path / "a" / "tape.jsonl"
+    tape.parent.write_text("no folder")
+    options = {"cassette": {"options": {"file": str(tape), "mode": "auto"}}}
+    async with ms.ModelServer(look) as server:
+        one.use_model(server.url, plugins=options)
+        done = await one("run", "--title", "t", "look")
+
+    assert done.code == 4
+    assert f"cannot be recorded in {tape}" in done.err

@@ -1,0 +1,251 @@
+"""How a server lists its models: each kind in its own spelling, and what it says of them.
+
+All but two kinds have OpenAI's list, with fields of their own; of servers for one's own machine
+it leaves out the window that they really read, which they say elsewhere.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, assert_never
+from urllib.parse import quote, urlsplit
+
+from msgspec.structs import replace
+
+from pegboard_plugins.catalogue.table import NO_TEMPERATURE, NO_TOOLS, REASONS, Row
+
+Kind = Literal["openai", "anthropic", "gemini", "ollama", "lmstudio", "llamacpp"]
+Ask = Callable[..., Awaitable[Any]]
+"""The JSON at a URL, asked for by GET, or by POST with the `body`."""
+
+_PER_MILLION = 1_000_000
+_WINDOWS = (
+    *("context_length", "context_window", "max_model_len", "max_context_length"),
+    "max_input_tokens",
+)
+_OUTPUTS = ("max_completion_tokens", "max_output_tokens", "max_output_length", "max_tokens")
+_OWNERS: Mapping[str, Kind] = {
+    "library": "ollama",
+    "llamacpp": "llamacpp",
+    "organization_owner": "lmstudio",
+}
+"""Whom a list of OpenAI's kind names as the owner of its models, where a server stands behind it
+that says more elsewhere."""
+_MOST_SHOWN = 100
+"""Models of Ollama that are asked for one by one."""
+
+
+async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, Row]:
+    """The models of the server at this base URL, with what it says of each.
+
+    :raises ValueError: when its list is none.
+    """
+    match kind:
+        case "anthropic":
+            rows = _rows(await ask(f"{url}/models?limit=1000"))
+        case "gemini":
+            rows = _gemini(await ask(f"{url}/models?pageSize=1000"))
+        case "ollama":
+            rows = await _ollama(_root(url), ask)
+        case "lmstudio":
+            rows = _lmstudio(await ask(f"{_root(url)}/api/v0/models"))
+        case "llamacpp":
+            rows = await _llamacpp(_rows(await ask(f"{url}/models")), _root(url), ask)
+        case "openai":
+            rows = await _of_whoever(url, ask)
+        case _:
+            assert_never(kind)
+    return rows
+
+
+async def _of_whoever(url: str, ask: Ask) -> dict[str, Row]:
+    """The models of a server of which only its list of OpenAI's kind says whose it is."""
+    found = await ask(f"{url}/models")
+    owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}
+    behind = owners.pop() if len(owners) == 1 else None
+    if behind is None:
+        return _rows(found)
+    try:
+        return await listed(behind, url, ask)
+    except (OSError, ValueError):
+        return _rows(found)  # it names such an owner, and is no such server
+
+
+def _root(url: str) -> str:
+    return urlsplit(url)._replace(path="", query="").geturl()
+
+
+def _entries(found: object, name: str = "data") -> list[Mapping[str, Any]]:
+    """The entries of a list; Together's is one without a name."""
+    entries = found.get(name) if isinstance(found, Mapping) else found
+    if not isinstance(entries, list):
+        raise ValueError("this is no list of models")  # noqa: TRY004 - what a server has said
+    return [each for each in entries if isinstance(each, Mapping)]
+
+
+def _rows(found: object) -> dict[str, Row]:
+    return {str(each["id"]): _row(each) for each in _entries(found) if each.get("id")}
+
+
+def _row(entry: Mapping[str, Any]) -> Row:
+    """What a list of OpenAI's kind says of a model, in the fields that servers have for it."""
+    top, meta = _table(entry, "top_provider"), _table(entry, "meta")
+    return Row(
+        c=_count(meta, "n_ctx") or _count(entry, *_WINDOWS),
+        o=_count(entry, *_OUTPUTS) or _count(top, *_OUTPUTS),
+        p=_prices(_table(entry, "pricing")),
+        m=_media(_table(entry, "architecture").get("input_modalities")),
+        f=_flags(entry.get("supported_parameters")),
+    )
+
+
+def _table(entry: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = entry.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _count(entry: Mapping[str, Any], *names: str) -> int | None:
+    values = (entry.get(name) for name in names)
+    return next((n for n in values if isinstance(n, int) and n is not True and n > 0), None)
+
+
+def _media(kinds: object) -> str | None:
+    """OpenRouter's words for what a model reads."""
+    if not isinstance(kinds, list):
+        return None
+    letters = {"image": "i", "file": "p", "audio": "a", "video": "v"}
+    return "".join(letter for kind, letter in letters.items() if kind in kinds)
+
+
+def _flags(parameters: object) -> str | None:
+    """OpenRouter's list of the fields of a request that a model takes."""
+    if not isinstance(parameters, list):
+        return None
+    reasons = REASONS if "reasoning" in parameters else ""
+    tools = "" if "tools" in parameters else NO_TOOLS
+    return reasons + tools + ("" if "temperature" in parameters else NO_TEMPERATURE)
+
+
+def _prices(said: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """US dollars per million tokens: of OpenRouter's per token, or of Together's per million."""
+    names = ("prompt", "completion", "input_cache_read", "input_cache_write")
+    found = [_dollars(said.get(name), _PER_MILLION) for name in names]
+    if found[0] is None:
+        found = [_dollars(said.get(name), 1) for name in ("input", "output")]
+    return tuple(found) if found[0] is not None and found[1] is not None else ()
+
+
+def _dollars(value: object, factor: int) -> float | None:
+    """The price; none of what is no price, as the -1 of a model that chooses another one."""
+    try:
+        price = round(float(value) * factor, 6)  # type: ignore[arg-type]  # tried
+    except (TypeError, ValueError):
+        return None
+    return price if price >= 0 else None
+
+
+def _gemini(found: object) -> dict[str, Row]:
+    return {
+        str(each.get("name")).removeprefix("models/"): Row(
+            c=_count(each, "inputTokenLimit"), o=_count(each, "outputTokenLimit")
+        )
+        for each in _entries(found, "models")
+        if "generateContent" in (each.get("supportedGenerationMethods") or ())
+    }
+
+
+def _lmstudio(found: object) -> dict[str, Row]:
+    """The models that chat; the window is that with which one is loaded, else its longest."""
+    return {
+        str(each["id"]): Row(
+            c=_count(each, "loaded_context_length", "max_context_length"),
+            m="i" if each.get("type") == "vlm" else "",
+        )
+        for each in _entries(found)
+        if each.get("id") and each.get("type") != "embeddings"
+    }
+
+
+async def _llamacpp(rows: dict[str, Row], root: str, ask: Ask) -> dict[str, Row]:
+    """The models with the window of one slot, which the list does not have; it has all slots'.
+
+    A server that routes to several models has the properties of each at a query of its own.
+    """
+    found = {}
+    for name, row in rows.items():
+        query = f"?model={quote(name, safe='')}" if len(rows) > 1 else ""
+        try:
+            props = await ask(f"{root}/props{query}")
+        except (OSError, ValueError):
+            props = {}
+        props = props if isinstance(props, Mapping) else {}
+        kinds = props.get("modalities")
+        reads = {"vision": "i", "audio": "a"}
+        seen = [letter for kind, letter in reads.items() if _table(props, "modalities").get(kind)]
+        window = _count(_table(props, "default_generation_settings"), "n_ctx")
+        media = "".join(seen) if kinds is not None else row.m
+        found[name] = replace(row, c=window or row.c, m=media)
+    return found
+
+
+async def _ollama(root: str, ask: Ask) -> dict[str, Row]:
+    """The models that chat, each with the window that Ollama reads, where that is known.
+
+    It is that of a model that runs, or what its file sets; else the server has chosen one, which
+    it does not say, and which is at most what the model could read.
+    """
+    tags = _entries(await ask(f"{root}/api/tags"), "models")
+    running = _entries(await ask(f"{root}/api/ps"), "models")
+    windows = {str(each.get("name")): _count(each, "context_length") for each in running}
+    found = {}
+    for name in [str(each["name"]) for each in tags if each.get("name")][:_MOST_SHOWN]:
+        shown = await ask(f"{root}/api/show", {"model": name})
+        shown = shown if isinstance(shown, Mapping) else {}
+        able = shown.get("capabilities")
+        if isinstance(able, list) and "completion" not in able:
+            continue
+        row = _ollama_row(able if isinstance(able, list) else None)
+        found[name] = replace(row, c=windows.get(name) or _parameter(shown, "num_ctx"))
+    return found
+
+
+def _ollama_row(able: list[Any] | None) -> Row:
+    if able is None:
+        return Row(p=(0.0, 0.0))
+    reasons = REASONS if "thinking" in able else ""
+    tools = "" if "tools" in able else NO_TOOLS
+    return Row(p=(0.0, 0.0), m="i" if "vision" in able else "", f=reasons + tools)
+
+
+def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
+    """A number that a model's file sets; it comes as lines of a name and a value."""
+    for line in str(shown.get("parameters") or "").splitlines():
+        at, _, value = line.strip().partition(" ")
+        if at == name and value.strip().isdigit():
+            return int(value.strip())
+    return None
+
+
+def kind_of(provider: str, npm: str) -> Kind:
+    """How the server of this provider lists its models, by its name or its client."""
+    if "anthropic" in npm:
+        return "anthropic"
+    if "google" in npm:
+        return "gemini"
+    known: Mapping[str, Kind] = {
+        "ollama": "ollama",
+        "lmstudio": "lmstudio",
+        "llamacpp": "llamacpp",
+    }
+    return known.get(provider, "openai")
+
+
+def key_headers(kind: Kind, key: str) -> dict[str, str]:
+    """The headers in which a server of this kind looks for a key."""
+    if not key:
+        return {}
+    match kind:
+        case "anthropic":
+            return {"x-api-key": key, "anthropic-version": "2023-06-01"}
+        case "gemini":
+            return {"x-goog-api-key": key}
+        case _:
+            return {"authorization": f"Bearer {key}"}
