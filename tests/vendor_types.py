@@ -17,13 +17,14 @@ from typing import (
 import pytest
 from typing_extensions import is_typeddict
 
+_SAMPLING = ("temperature", "top_p", "top_k")
 REASON = "the vendors' SDKs are not installed; the extra `sdk` has them"
 
 
 def check_claude(body: Mapping[str, Any]) -> None:
     """A body of Anthropic's Messages API; its types do not name what only older models take."""
     types = pytest.importorskip("anthropic.types.message_create_params", reason=REASON)
-    named = {name: value for name, value in body.items() if name not in ("temperature", "top_p")}
+    named = {name: value for name, value in body.items() if name not in _SAMPLING}
     _check(types.MessageCreateParamsStreaming, named)
 
 

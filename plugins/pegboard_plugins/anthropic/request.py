@@ -44,7 +44,8 @@ _END = b"}]}"
 _USER = b'{"role":"user"'
 _NOTHING = b" "
 """The form of a message that has nothing for the model."""
-_CONTROL = ("cacheTtl", "toolStreaming", "thinking", "effort", "reasoningEffort")
+_SAMPLING = ("temperature", "top_p", "top_k")
+_CONTROL = ("cache_ttl", "tool_streaming", "thinking", "effort", "reasoning_effort", *_SAMPLING)
 """Options that are not sent as they are."""
 
 
@@ -60,21 +61,34 @@ def _body(request: ModelRequest, endpoint: Endpoint) -> bytes:
     limit = request.max_output_tokens or OUTPUT_TOKENS
     thinking = thinking_of(request, limit)
     system = [{"type": "text", "text": text} for text in request.system if text.strip()]
-    sampled = request.model.capabilities.temperature and not thinking
+    plain = {snake_case(name): each for name, each in options.items()}
     chosen = {
         "model": request.model.api.id,
         "max_tokens": limit,
         "stream": True,
         "tools": _marked(_tools(request, endpoint), mark),
         "system": _marked(system, mark),
-        "temperature": request.temperature if sampled else None,
-        "top_p": request.top_p if sampled else None,
-        **{snake_case(name): each for name, each in options.items() if name not in _CONTROL},
+        **({} if thinking else _sampling(request, plain)),
+        **{name: each for name, each in plain.items() if name not in _CONTROL},
         **thinking,
     }
     fields = {name: value for name, value in chosen.items() if value not in (None, "", [])}
     history = _with_marks(_history(request), b',"cache_control":' + encode_json(mark))
     return b'%b,"messages":[%b]}' % (encode_json(fields)[:-1], b",".join(history))
+
+
+def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]:
+    """How an answer is drawn, of a model that does not think and lets it be chosen.
+
+    The API takes a temperature or `top_p`, from newer models not both.
+    """
+    if not request.model.capabilities.temperature:
+        return {}
+    chosen = {"temperature": request.temperature, "top_p": request.top_p}
+    chosen |= {name: plain[name] for name in _SAMPLING if plain.get(name) is not None}
+    if chosen["temperature"] is not None:
+        del chosen["top_p"]
+    return chosen
 
 
 def _tools(request: ModelRequest, endpoint: Endpoint) -> list[dict[str, Any]]:

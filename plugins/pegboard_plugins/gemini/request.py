@@ -89,6 +89,8 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
         chosen["thinkingLevel"] = effort
     elif effort in _BUDGETS:
         chosen["thinkingBudget"] = _BUDGETS[str(effort)]
+    if "thinkingLevel" in chosen and "thinkingBudget" in chosen:  # the API takes one of both
+        del chosen["thinkingBudget" if _signs(request) else "thinkingLevel"]
     return {"includeThoughts": True, **chosen}
 
 

@@ -165,10 +165,11 @@ class LiteLLM:
     def _arguments(self, request: ModelRequest, key: Key | None) -> dict[str, Any]:
         from pegboard_plugins.litellm.messages import messages_of, tools_of
 
+        sampled = request.model.capabilities.temperature
         chosen = {
             "tools": tools_of(request),
-            "temperature": request.temperature,
-            "top_p": request.top_p,
+            "temperature": request.temperature if sampled else None,
+            "top_p": request.top_p if sampled else None,
             "max_tokens": request.max_output_tokens,
             "extra_headers": dict(request.headers),
             "api_key": key.value if key else None,

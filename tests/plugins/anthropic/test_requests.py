@@ -203,6 +203,27 @@ async def test_how_much_a_model_is_to_think(
     assert ("temperature" in body) == (thinking is None and model != NEW)
 
 
+@pytest.mark.parametrize(
+    ("model", "options", "chosen", "drawn"),
+    [
+        (OLD, {}, {"temperature": 0.2}, {"temperature": 0.2}),
+        (OLD, {}, {"top_p": 0.9}, {"top_p": 0.9}),
+        (OLD, {}, {"temperature": 0.0, "top_p": 0.9}, {"temperature": 0.0}),
+        (OLD, {"topP": 0.5, "topK": 4}, {"temperature": 0.2}, {"temperature": 0.2, "top_k": 4}),
+        (OLD, {"topP": 0.5, "topK": 4}, {}, {"top_p": 0.5, "top_k": 4}),
+        (OLD, {"effort": "low", "topK": 4, "temperature": 0.7}, {"top_p": 0.9}, {}),
+        (NEW, {"effort": "none", "top_k": 4, "temperature": 0.7}, {"top_p": 0.9}, {}),
+    ],
+)
+async def test_an_answer_is_drawn_by_a_temperature_or_by_top_p_and_a_thought_by_neither(
+    model: str, options: dict[str, Any], chosen: dict[str, float], drawn: dict[str, float]
+) -> None:
+    body = await sent(model=model, options=options, max_output_tokens=32_000, **chosen)
+
+    found = {name: body[name] for name in ("temperature", "top_p", "top_k") if name in body}
+    assert found == drawn
+
+
 async def test_a_model_that_decides_by_itself_is_held_by_a_word() -> None:
     body = await sent(model=NEW, options={"effort": "low"})
 

@@ -158,6 +158,16 @@ async def test_the_first_call_that_another_model_made_is_excused_from_its_signat
             {"thinkingConfig": {"thinkingBudget": 7, "includeThoughts": False}},
             {"thinkingBudget": 7, "includeThoughts": False},
         ),
+        (
+            NEW,
+            {"thinkingConfig": {"thinkingBudget": 7}, "effort": "low"},
+            {"includeThoughts": True, "thinkingLevel": "low"},
+        ),
+        (
+            OLD,
+            {"thinkingConfig": {"thinkingLevel": "low"}, "effort": "medium"},
+            {"includeThoughts": True, "thinkingBudget": 8192},
+        ),
     ],
 )
 async def test_how_much_a_model_is_to_think(
