@@ -222,3 +222,11 @@ def test_prices_of_another_list_fill_what_is_missing() -> None:
 
     assert found["claude-x"] == plain["anthropic"].models["claude-x"]
     assert (found["new"].c, found["new"].p) == (9, (1, 2))
+
+
+def test_google_by_either_of_its_names_has_the_same_models(tmp_path: Path) -> None:
+    names = names_of("google", tmp_path)
+
+    assert names
+    assert names == names_of("gemini", tmp_path)
+    assert facts_of("google", names[0], tmp_path) == facts_of("gemini", names[0], tmp_path)

@@ -16,6 +16,8 @@ SHIPPED = Path(__file__).with_name("models.json")
 REFRESHED = "models.json"
 SERVED = "served-models.json"
 PRICE_LIST = "model_prices_and_context_window_backup.json"
+_SAME = {"google": "gemini"}
+"""Providers that a table has under another name."""
 _DATED = r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$"
 _SEEING = ("openai", "openrouter")
 """Providers of whose models most take pictures."""
@@ -53,9 +55,12 @@ def names_of(provider: str, cache: Path) -> Sequence[str] | None:
 
 def _provider(path: Path, provider: str) -> Listed | None:
     try:
-        return _read(path, provider, path.stat().st_mtime_ns)
+        written_at = path.stat().st_mtime_ns
     except OSError:
         return None
+    own = _read(path, provider, written_at)
+    same = _SAME.get(provider)
+    return own if own is not None or same is None else _read(path, same, written_at)
 
 
 @lru_cache(maxsize=256)
