@@ -259,3 +259,16 @@ async def test_agents_without_a_model_of_their_own_get_that_of_their_work(tmp_pa
         "sums": "compact",
         "chosen": "own",
     }
+
+
+async def test_planning_and_titles_have_models_of_their_own(tmp_path: Path) -> None:
+    roles = {"small": "p/small", "title": "p/title", "plan": "p/plan"}
+    settings = {"model": "played/m", "models": roles}
+    async with opened(tmp_path, Played(text("hi")), builtins=True, config=settings) as app:
+        agents = app.agents.values()
+        found = {agent.serves or agent.name: agent.model for agent in agents if agent.model}
+
+    assert {name: model.model_id for name, model in found.items()} == {
+        "plan": "plan",
+        "titles": "title",
+    }
