@@ -29,8 +29,9 @@ Selection = Callable[[Sequence[str], Words], Words]
 def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
     does, name = kinds(base), "mkfs" if base.startswith("mkfs") else base
-    deletes = next((kind for kind in ("deletes-all", "deletes") if kind in does), "")
-    gone, overlaid = _GONE.get(name, _GONE.get(deletes)), _OVERLAID.get(name)
+    deletes = "deletes-all" if "deletes-all" in does else "deletes"
+    gone = _GONE.get(name) or (_GONE[deletes] if deletes in does else None)
+    overlaid = _OVERLAID.get(name)
     if gone is None and overlaid is None:
         return
     texts = [word.text for word in words]

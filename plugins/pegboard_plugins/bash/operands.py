@@ -225,13 +225,13 @@ def _secrets(text: str) -> Iterator[str]:
 
 def _hand_over(base: str, does: Kinds, operands: Sequence[Operand], findings: Findings) -> None:
     """What a program may write, make or give another name, that nothing else says of it."""
-    named = (each for word in operands for each in _with_value(word))
-    paths = (path for word in named for path in findings.places(word))
+    if base == "git" or "reads" not in does:
+        named = (each for word in operands for each in _with_value(word))
+        for path in (path for word in named for path in findings.places(word)):
+            if base != "git" or "/.git/" in f"{path}/".lower():
+                findings.handed[path] = None
     if base == "git":
-        findings.handed |= dict.fromkeys(p for p in paths if "/.git/" in f"{p}/".lower())
         _place_clone(operands, findings)
-    elif "reads" not in does:
-        findings.handed |= dict.fromkeys(paths)
     if base == "mkdir":
         findings.made |= dict.fromkeys(path for word in operands for path in findings.places(word))
     if "places" in does:
@@ -296,7 +296,7 @@ def _write(
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")
-    if "last-written" in kinds(base) and operands:
+    if "last-written" in kinds(base):
         _touch(operands[-1], findings, write=True)
     for word in operands if base == "dd" else ():
         if word.text.startswith(("of=", "if=")):
