@@ -109,7 +109,8 @@ class Values:
             return self.environment.get("PWD", ANYTHING)
         if one := lone(piece.body):
             texts = self.texts(one.words[1]) if len(one.words) == len(("dirname", "x")) else ()
-            if one.words[0].literal == "dirname" and len(texts) == 1 and ANYTHING not in texts[0]:
+            is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
+            if one.words[0].literal == "dirname" and is_told:
                 return str(Path(texts[0]).parent)
         word = told(piece.body)
         return ANYTHING if word is None or word.literal is None else word.literal.rstrip("\n")

@@ -157,6 +157,7 @@ async def test_what_leads_out_of_a_folder_nobody_knows_is_asked_for(project, tmp
             "echo x > $(git rev-parse --show-toplevel)/../new",
             'echo a | while read V; do date -f "$V"; done',
         ),
+        'x=~/code/project/a; cat "$(dirname $x)/../../f"',
         *("cp a $(git rev-parse --show-toplevel)/../b", 'ls "$(git rev-parse --show-toplevel)/.."'),
     )
 
