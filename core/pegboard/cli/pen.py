@@ -1,5 +1,6 @@
 """Lines and Markdown as text for a terminal, in the colours of a theme."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
@@ -10,9 +11,15 @@ from rich.style import Style
 from pegboard.cli.palette import PALETTE
 from pegboard.contract.blocks import Span, SpanLine
 
-Colours = Literal["none", "standard", "full"]
-"""None, the sixteen of the terminal's own palette, or all."""
-_SYSTEMS = {"standard": ColorSystem.STANDARD, "full": ColorSystem.TRUECOLOR}
+Colours = Literal["none", "standard", "many", "full"]
+"""None, the sixteen of the terminal's own palette, 256, or all."""
+_SYSTEMS = {
+    "standard": ColorSystem.STANDARD,
+    "many": ColorSystem.EIGHT_BIT,
+    "full": ColorSystem.TRUECOLOR,
+}
+_GUTTER = re.compile(r" *\d+ ")
+"""The number of a line in front of it."""
 _NARROWEST = 10
 _MARKDOWN = {
     "markdown.code": "code",
@@ -62,22 +69,37 @@ class Pen:
         return self._styles.get(role, Style.null())
 
 
-def wrapped(line: SpanLine, width: int) -> Iterator[SpanLine]:
-    """The line in rows of at most `width` cells; nothing is left out."""
+def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
+    """The line in rows of at most `width` cells, below one another behind a line's number.
+
+    Nothing is left out but, `at_words`, the blank where a row ends.
+    """
     row: list[Span] = []
     room = width
+    indent = _gutter(line, width)
     for span in line:
         rest: str = span.text
         while rest:
             fitting = _fitting(rest, room)
+            if at_words and fitting < len(rest) and rest[fitting] != " ":
+                fitting = rest.rfind(" ", 0, fitting) + 1 or (0 if row else fitting)
             if fitting:
                 row.append(Span(rest[:fitting], span.style))
                 room -= cell_len(rest[:fitting])
                 rest = rest[fitting:]
             if rest:
                 yield tuple(row)
-                row, room = [], width
+                row, room = [*indent], width - sum(len(each.text) for each in indent)
+                rest = rest.removeprefix(" ") if at_words else rest
     yield tuple(row)
+
+
+def _gutter(line: SpanLine, width: int) -> SpanLine:
+    """What stands below the number and the sign of a diff's line, where there is room for it."""
+    if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
+        return ()
+    wide = len(line[0].text) + len(line[1].text)
+    return (Span(" " * wide, "plain"),) if wide < width // 2 else ()
 
 
 def _fitting(text: str, room: int) -> int:
@@ -96,4 +118,6 @@ def colours_of(env: Mapping[str, Any]) -> Colours:
     """The colours that are welcome: `NO_COLOR`, when not empty, says none."""
     if env.get("NO_COLOR"):
         return "none"
-    return "full" if env.get("COLORTERM") in ("truecolor", "24bit") else "standard"
+    if env.get("COLORTERM") in ("truecolor", "24bit"):
+        return "full"
+    return "many" if "256color" in env.get("TERM", "") else "standard"

@@ -14,7 +14,7 @@ from pegboard.kit import Span
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_plugins.chat import slash
-from pegboard_plugins.chat.additions import ChatKey, ChatState
+from pegboard_plugins.chat.additions import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.footer import Footing, footer_lines
@@ -265,12 +265,15 @@ class Chat:
     def use_theme(self, name: str) -> bool:
         """Draw in this theme from here on."""
         theme = self.guests.themes.get(name)
-        if theme is None:
-            return False
+        if theme is not None:
+            self.draw_in(theme)
+        return theme is not None
+
+    def draw_in(self, theme: Theme) -> None:
+        """Draw in its colours from here on."""
         self.palette = palette_of(theme, PALETTE)
         self._pen = None
         self.window.restyle(self.palette)
-        return True
 
     # asking the person
 

@@ -79,6 +79,8 @@ class Course:
         self._done: set[str] = set()
         self._ended: dict[str, ToolPart] = {}
         self._failures: set[str] = set()
+        self._asked_s: dict[str, float] = {}
+        self._waited_s: dict[str, float] = {}
 
     @property
     def busy(self) -> bool:
@@ -89,6 +91,12 @@ class Course:
     def writes(self) -> bool:
         """Whether it is the answer that is being written, and not a thought."""
         return bool(self._texts)
+
+    def waited_s(self, part: ToolPart) -> float:
+        """How long a call has waited for the person, until now."""
+        asked = [each for each in self.requests.values() if _is_of(each, part)]
+        still = sum(time() - self._asked_s[each.id] for each in asked)
+        return self._waited_s.get(part.call_id, 0.0) + still
 
     def tail(self, lines: int, letters: int) -> str:
         """The end of what is being written."""
@@ -112,13 +120,13 @@ class Course:
                 yield Noted(message, "warning")
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if request.session_id == self.session.id or request.session_id in self.children:
-                    self.requests[request.id] = request
+                    self.asked(request)
             case (
                 PermissionReplied(request_id=gone)
                 | QuestionReplied(request_id=gone)
                 | (QuestionRejected(request_id=gone))
             ):
-                self.requests.pop(gone, None)
+                self.answered(gone)
             case SessionCreated(info=info) | SessionUpdated(info=info):
                 self._session(info)
             case _ if event.session_id == self.session.id:
@@ -127,6 +135,19 @@ class Course:
                 self._childs(self.children[event.session_id], event)
             case _:
                 pass
+
+    def asked(self, request: PermissionRequest | QuestionRequest) -> None:
+        """The request waits for the person from now on."""
+        self.requests[request.id] = request
+        self._asked_s[request.id] = time()
+
+    def answered(self, request_id: str) -> None:
+        """It waits no longer, if it did."""
+        request = self.requests.pop(request_id, None)
+        since_s = time() - self._asked_s.pop(request_id, time())
+        if request is not None and request.tool is not None:
+            call = request.tool.call_id
+            self._waited_s[call] = self._waited_s.get(call, 0.0) + since_s
 
     def _session(self, info: Session) -> None:
         if info.id == self.session.id:
@@ -315,9 +336,13 @@ class Course:
                 del self.calls[part_id]
                 del self._ended[part_id]
                 self._done.add(part_id)
-                yield Called(part)
+                yield Called(part, self._waited_s.pop(part.call_id, 0.0))
             elif not every:
                 return
+
+
+def _is_of(request: PermissionRequest | QuestionRequest, part: ToolPart) -> bool:
+    return request.tool is not None and request.tool.call_id == part.call_id
 
 
 def _retry(status: Retry) -> str:

@@ -36,9 +36,10 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A tool call that has ended."""
+    """A tool call that has ended, and for how many seconds of its time it waited for the person."""
 
     part: ToolPart
+    waited_s: float = 0.0
 
 
 class Noted(msgspec.Struct, frozen=True):
@@ -74,20 +75,23 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
             return pen.lines(lines, width)
         case Drawn(head=head, block=drawn):
             return ["", *pen.lines([(Span(head, "bold"),)], width), *_body(drawn, pen, width)]
-        case Called(part=part):
+        case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
             return [
                 "",
-                *pen.lines([call_head(part, drawn.title)], width),
+                *pen.lines([call_head(part, drawn.title, waited_s=waited_s)], width),
                 *_body(drawn, pen, width),
             ]
 
 
-def call_head(part: ToolPart, title: str, *, now_ms: int | None = None) -> SpanLine:
-    """The line of a call: its tool, what it is about, how long it took."""
+def call_head(
+    part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float = 0.0
+) -> SpanLine:
+    """The line of a call: its tool, what it is about, how long it worked, waits left out."""
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
-    took = (Span(f"  {seconds:.1f} s", "dim"),) if seconds is not None else ()
+    worked = None if seconds is None else max(0.0, seconds - waited_s)
+    took = (Span(f"  {worked:.1f} s", "dim"),) if worked is not None else ()
     name, about = Span(part.tool, "bold"), Span(f" {title}" if title else "")
     return shown_line((mark, name, about, *took))
 

@@ -107,15 +107,15 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
     rows: list[SpanLine] = []
     every = list(course.calls.values())
     for part in every[-CALLS:]:
-        rows.append(_call(part, now_ms))
+        rows.append(_call(part, now_ms, course.waited_s(part)))
         if len(every) == 1:
             rows += _live(part)
     return rows
 
 
-def _call(part: ToolPart, now_ms: int) -> SpanLine:
+def _call(part: ToolPart, now_ms: int, waited_s: float) -> SpanLine:
     subject = one_line(str(next(iter(part.state.input.values()), "")), 80)
-    line = tuple(call_head(part, subject, now_ms=now_ms))
+    line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
     return (Span("✓ ", "done"), *line[1:]) if isinstance(part.state, Completed | Failed) else line
 
 
@@ -161,4 +161,4 @@ def _tail(course: Course | None, width: int) -> Sequence[SpanLine]:
         return [(Span("… thinking", "dim"),)] if busy else ()
     style = "plain" if course and course.writes else "dim"
     lines = (shown_line((Span(line, style),)) for line in text.split("\n"))  # type: ignore[arg-type]
-    return [row for line in lines for row in wrapped(line, width)][-TAIL_LINES:]
+    return [row for line in lines for row in wrapped(line, width, at_words=True)][-TAIL_LINES:]

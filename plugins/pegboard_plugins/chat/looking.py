@@ -204,7 +204,7 @@ async def copy(chat: "Chat", argument: str) -> None:
     answers = [
         "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart))
         for turn in await _turns(chat)
-        if isinstance(turn.info, AssistantMessage)
+        if isinstance(turn.info, AssistantMessage) and not turn.info.summary
     ]
     answers = [text for text in answers if text.strip()]
     if number > len(answers):

@@ -207,4 +207,10 @@ def colour_depth(env: Mapping[str, str]) -> ColorDepth:
         return ColorDepth.DEPTH_1_BIT
     if env.get("COLORTERM") in ("truecolor", "24bit"):
         return ColorDepth.DEPTH_24_BIT
-    return ColorDepth.DEPTH_4_BIT
+    return ColorDepth.DEPTH_8_BIT if "256color" in env.get("TERM", "") else ColorDepth.DEPTH_4_BIT
+
+
+def reports_colours(env: Mapping[str, str]) -> bool:
+    """Whether a theme for its background can be drawn, and the terminal may say which it has."""
+    many = (ColorDepth.DEPTH_8_BIT, ColorDepth.DEPTH_24_BIT)
+    return colour_depth(env) in many and env.get("TERM", "") not in _NO_REFLOW

@@ -128,7 +128,7 @@ class Talk:
         course.todos = tuple(await self.feed.todos(session_id))
         for request in await self.feed.waiting():
             if request.session_id == session_id:
-                course.requests[request.id] = request
+                course.asked(request)
         self._dialogs()
 
     async def resume(self, session: Session, *, replayed: int = REPLAYED) -> None:
@@ -258,7 +258,7 @@ class Talk:
     def _gone(self, request_id: str) -> None:
         self.dialog = None
         if self.course is not None:
-            self.course.requests.pop(request_id, None)
+            self.course.answered(request_id)
         self._dialogs()
         self._touch()
 

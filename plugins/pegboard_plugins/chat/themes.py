@@ -31,9 +31,16 @@ _LIGHT = {
 }
 _PLAIN = {role: "reverse" if role in ("added_word", "removed_word") else "" for role in PALETTE}
 TERMINAL = "terminal"
+DARK = Theme(name="dark", palette={**PALETTE, **_DARK})
+LIGHT = Theme(name="light", palette={**PALETTE, **_LIGHT})
 THEMES = (
     Theme(name=TERMINAL, palette=PALETTE),
-    Theme(name="dark", palette={**PALETTE, **_DARK}),
-    Theme(name="light", palette={**PALETTE, **_LIGHT}),
+    DARK,
+    LIGHT,
     Theme(name="plain", palette=_PLAIN),
 )
+
+
+def for_background(*, light: bool) -> Theme:
+    """The theme to begin with where the terminal says what its background is like."""
+    return LIGHT if light else DARK

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input import create_input
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -34,8 +33,10 @@ from pegboard_plugins.chat.surface import (
     Painter,
     Screen,
     colour_depth,
+    reports_colours,
     wraps_anew,
 )
+from pegboard_plugins.chat.terminalinput import ASK_BACKGROUND, TerminalInput
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -54,7 +55,7 @@ class Window:
         self._added: set[str] = set()
         self.keys = bindings(Keyboard(chat), {})
         self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
-        self._input = create_input(always_prefer_tty=True)
+        self._input = TerminalInput(sys.stdin, self._found_background)
         self.screen = Screen(
             layout=self._layout(),
             style=Style.from_dict(style_rules(chat.palette)),
@@ -133,6 +134,8 @@ class Window:
 
     def _begun(self) -> None:
         self._chat.notices.begin()
+        if reports_colours(self._chat.env):
+            self.painter.write_raw(ASK_BACKGROUND)
 
     def leave(self) -> None:
         """End `run`."""
@@ -142,6 +145,11 @@ class Window:
     def anew(self) -> None:
         """Draw the footer again from nothing."""
         self.screen.anew()
+
+    def _found_background(self, light: bool) -> None:  # noqa: FBT001 - a callback's
+        from pegboard_plugins.chat.themes import for_background  # a terminal that reports none
+
+        self._chat.draw_in(for_background(light=light))
 
     def restyle(self, palette: Mapping[str, str]) -> None:
         """Draw in other colours."""

@@ -1,6 +1,7 @@
 """Every key and every command of the page is pressed, and does what the page says."""
 
 import asyncio
+import base64
 import re
 from pathlib import Path
 
@@ -218,6 +219,21 @@ async def test_every_command_of_the_page_does_what_it_says(pegboard: CommandLine
 
     assert day.done | {"quit"} == {*OWN, "cost"}
     assert b"\x1b]52;c;" in terminal.raw
+
+
+async def test_the_last_answer_is_copied_and_no_summary(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await terminal.say("/compact")
+        await terminal.see("the history was summarised")
+        await terminal.say("/copy")
+        await terminal.see("copied 15 bytes")
+
+    (copied,) = re.findall(rb"\x1b\]52;c;([^\x07]*)\x07", terminal.raw)
+    assert base64.b64decode(copied) == b"You said: hello"
 
 
 async def test_a_command_that_there_is_not_is_answered_with_the_nearest(

@@ -1,0 +1,71 @@
+"""What the terminal sends: keys, and among them reports and keys that we do not know."""
+
+import re
+from collections.abc import Callable
+from typing import TextIO
+
+from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
+from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+
+ASK_BACKGROUND = "\x1b]11;?\x1b\\"
+"""Has the terminal report its background (xterm's OSC 11), in the same words."""
+_SEQUENCE = re.compile(
+    r"\x1b\[\[[A-E]"  # the console of Linux
+    r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI (ECMA-48, 5.4)
+    r"|\x1b\]([^\x07\x1b]*)(?:\x07|\x1b\\)"  # OSC
+)
+_UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)\Z")
+_PASTE_END = "\x1b[201~"
+_COLOUR = re.compile(r"11;rgb:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)", re.IGNORECASE)
+_WEIGHTS = (0.2126, 0.7152, 0.0722)
+"""Of red, green and blue in the brightness that is seen (ITU-R BT.709)."""
+
+
+class TerminalInput(Vt100Input):
+    """The keys of a terminal; `on_background` hears whether its background is light."""
+
+    def __init__(self, stdin: TextIO, on_background: Callable[[bool], None]) -> None:
+        super().__init__(stdin)
+        self.vt100_parser = _Parser(self._buffer_key, on_background)
+
+    def _buffer_key(self, press: KeyPress) -> None:
+        self._buffer.append(press)
+
+
+class _Parser(Vt100Parser):
+    """Leaves out each sequence that is no key: it would be read as Escape and letters."""
+
+    def __init__(
+        self, press: Callable[[KeyPress], None], on_background: Callable[[bool], None]
+    ) -> None:
+        super().__init__(press)
+        self._on_background = on_background
+        self._held = ""
+
+    def feed(self, data: str) -> None:
+        data = _SEQUENCE.sub(self._key, self._held + data)
+        rest = _UNFINISHED.search(data)
+        end = len(data) if rest is None else rest.start()
+        self._held = data[end:]
+        super().feed(data[:end])
+
+    def flush(self) -> None:
+        held, self._held = self._held, ""
+        super().feed(held)
+        super().flush()
+
+    def _key(self, found: re.Match[str]) -> str:
+        sequence = found[0]
+        if sequence in ANSI_SEQUENCES or sequence == _PASTE_END:
+            return sequence
+        if colour := _COLOUR.fullmatch(found[1] or ""):
+            self._on_background(_brightness(colour) > 1 / 2)
+        return ""
+
+
+def _brightness(colour: re.Match[str]) -> float:
+    """Of a colour as X writes it, from 0 to 1."""
+    shares = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in colour.groups())
+    return sum(weight * share for weight, share in zip(_WEIGHTS, shares, strict=True))

@@ -1,0 +1,71 @@
+"""What the course of a session makes of its events."""
+
+import msgspec
+import pytest
+
+from pegboard.schema.event import (
+    Event,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    Properties,
+)
+from pegboard.schema.part import Completed, CompletedSpan, Running, TimeSpan, ToolPart
+from pegboard.schema.permission import PermissionRequest, ToolReference
+from pegboard.schema.session import Session, SessionTime
+from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.finished import Called, Finished, call_head
+
+SESSION = Session(
+    id="ses_1",
+    slug="s",
+    project_id="p",
+    directory="/",
+    title="t",
+    version="1",
+    time=SessionTime(created=1, updated=1),
+)
+ASKED = PermissionRequest(
+    id="per_1",
+    session_id="ses_1",
+    permission="edit",
+    patterns=("a",),
+    metadata={},
+    always=(),
+    tool=ToolReference(message_id="msg_1", call_id="c1"),
+)
+
+
+def call(**changes: object) -> ToolPart:
+    state = Running(input={}, time=TimeSpan(start=1_000))
+    part = ToolPart(
+        id="prt_1", session_id="ses_1", message_id="msg_1", call_id="c1", tool="edit", state=state
+    )
+    return msgspec.structs.replace(part, **changes)
+
+
+def test_the_seconds_of_a_call_are_those_in_which_it_worked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s = 2.0
+    monkeypatch.setattr("pegboard_plugins.chat.course.time", lambda: now_s)
+    course = Course(SESSION)
+
+    def take(properties: Properties) -> list[Finished]:
+        return list(course.take(Event(properties=properties)))
+
+    take(PartUpdated(session_id="ses_1", part=call(), time=1))
+    take(PermissionAsked(request=ASKED))
+    now_s = 62.0
+    waiting = course.waited_s(call())
+    take(PermissionReplied(session_id="ses_1", request_id="per_1", reply="once"))
+    now_s = 70.0
+    done = Completed(
+        input={}, output="", title="", metadata={}, time=CompletedSpan(start=1_000, end=62_500)
+    )
+    (finished,) = take(PartUpdated(session_id="ses_1", part=call(state=done), time=1))
+
+    assert isinstance(finished, Called)
+    assert (waiting, finished.waited_s) == (60.0, 60.0)
+    head = call_head(finished.part, "a", waited_s=finished.waited_s)
+    assert head[-1].text.strip() == "1.5 s"
