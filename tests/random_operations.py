@@ -341,7 +341,7 @@ class Actor:
         if request is None:
             return ""
         [found] = [each for each in self._app.permissions.pending() if each.id == request]
-        self._app.policy.approve(request, SCOPES[SCOPES.index(operation.words)])
+        await self._app.policy.approve(request, SCOPES[SCOPES.index(operation.words)])
         return f"{found.session_id} {found.patterns[0]}"
 
     async def _close(self, _: Operation, __: str) -> None:

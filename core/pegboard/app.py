@@ -368,7 +368,7 @@ class App:
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer a permission request, or `NotFoundError`; a `message` says what to do instead."""
-        self.permissions.reply(request_id, reply, message)
+        await self.permissions.reply(request_id, reply, message)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
         """Answer questions: for each one the labels that are chosen, or a text of one's own.

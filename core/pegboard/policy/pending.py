@@ -3,11 +3,12 @@
 import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pegboard.errors import NotFoundError, PermissionDeniedError
+from pegboard.kit.cancellation import shielded
 from pegboard.policy.clock import asking
 from pegboard.schema.permission import PermissionRequest, Reply, Rule, Scope, Verdict
 
@@ -40,13 +41,34 @@ class PermissionAnswer:
     by: Literal["user", "approval", "rejection"] = "user"
 
 
+Note = Callable[[PermissionAnswer, Callable[[], None]], Coroutine[Any, Any, None]]
+"""Takes an answer to its effect, and calls what it is given once no crash can lose the answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A request that waits; `allowed` says whether other answers allow it by now."""
+    """A request that waits; `allowed` says whether other answers allow it by now.
+
+    `kept` is done once the answer is: with why it could not be, or None.
+    """
 
     request: PermissionRequest
     answer: asyncio.Future[PermissionAnswer]
+    kept: asyncio.Future[Exception | None]
     allowed: Callable[[], Awaitable[bool]] | None
+
+    async def settle(self, note: Note) -> None:
+        """Take the answer to its effect."""
+        try:
+            await note(self.answer.result(), self._keep)
+        except Exception as error:
+            self._keep(error)
+            raise
+        self._keep()
+
+    def _keep(self, error: Exception | None = None) -> None:
+        if not self.kept.done():
+            self.kept.set_result(error)
 
 
 class PendingRequests:
@@ -61,26 +83,43 @@ class PendingRequests:
         self._open: dict[str, Waiting] = {}
 
     async def wait(
-        self, request: PermissionRequest, *, allowed: Callable[[], Awaitable[bool]] | None = None
+        self,
+        request: PermissionRequest,
+        *,
+        note: Note,
+        allowed: Callable[[], Awaitable[bool]] | None = None,
     ) -> PermissionAnswer:
         """The answer to a request; without a time limit, because a person gives it.
 
         The clock of the current work is stopped meanwhile. `recheck` calls `allowed` to see
-        whether the request is allowed by now. Cancelling the wait removes the request.
+        whether the request is allowed by now. Cancelling the wait removes the request, unless
+        it is answered already: who answered is told that it holds, so `note` is called first.
 
         :raises PermissionDeniedError: at once, when nobody can be asked.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
-        answer: asyncio.Future[PermissionAnswer] = asyncio.get_running_loop().create_future()
-        self._open[request.id] = Waiting(request=request, answer=answer, allowed=allowed)
+        loop = asyncio.get_running_loop()
+        waiting = Waiting(
+            request=request,
+            answer=loop.create_future(),
+            kept=loop.create_future(),
+            allowed=allowed,
+        )
+        self._open[request.id] = waiting
         try:
             with asking():
-                return await answer
+                answer = await waiting.answer
+        except asyncio.CancelledError:
+            if not waiting.answer.cancelled():
+                await shielded(waiting.settle(note))
+            raise
         finally:
             self._open.pop(request.id, None)
+        await shielded(waiting.settle(note))
+        return answer
 
-    def reply(
+    async def reply(
         self,
         request_id: str,
         reply: Reply,
@@ -89,20 +128,24 @@ class PendingRequests:
         scope: Scope = "project",
         agent_only: bool = False,
     ) -> PermissionRequest:
-        """Answer a request, and return it; a `reject` rejects all requests of its session.
+        """Answer a request, and return it once the answer is kept, as far as it goes.
 
-        The `message` goes to all that are rejected. After `always` the caller stores the
-        approvals and calls `recheck`.
+        A `reject` rejects all requests of its session, and the `message` goes to all of them.
 
         :raises NotFoundError: when no request of this id waits.
+        :raises PegboardError: when the answer could not be kept: it has no effect.
         """
-        if request_id not in self._open:
+        waiting = self._open.get(request_id)
+        if waiting is None or waiting.answer.done():
             raise NotFoundError("permission request", request_id)
-        request = self._open[request_id].request
+        request = waiting.request
         answer = PermissionAnswer(reply=reply, message=message, scope=scope, agent_only=agent_only)
         self._settle(request, answer)
         if reply == "reject":
             self.cancel(request.session_id, message)
+        await asyncio.wait({waiting.kept})  # `note` has time limits of its own
+        if (error := waiting.kept.result()) is not None:
+            raise error
         return request
 
     async def recheck(self) -> tuple[PermissionRequest, ...]:

@@ -164,7 +164,7 @@ class LocalFeed:
 
     async def approve(self, request_id: str, scope: Scope) -> None:
         """Allow it, and the like of it."""
-        self._app.policy.approve(request_id, scope)
+        await self._app.policy.approve(request_id, scope)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer."""

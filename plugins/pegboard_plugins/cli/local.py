@@ -134,7 +134,7 @@ class LocalBackend:
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
         """Allow what waits, and the like of it."""
-        self._app.policy.approve(request_id, scope, agent_only=agent_only)
+        await self._app.policy.approve(request_id, scope, agent_only=agent_only)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer a permission request."""

@@ -38,7 +38,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     request_id = checked("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
-        asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
+        await asked_in.policy.approve(request_id, body.scope, agent_only=body.agent_only)
     else:
         await asked_in.reply(request_id, body.reply, body.message)
     return answer(value=True)

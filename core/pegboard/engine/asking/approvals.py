@@ -43,14 +43,16 @@ class Policy:
 
         return await explained(self._engine, tool, args, agent=agent)
 
-    def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
+    async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
         """Allow what waits, and the like of it from now on, as far as `scope` goes.
 
         `agent_only` limits that to the agent that asked.
 
+        Returns once it is stored.
+
         :raises NotFoundError: when no request of this id waits.
         """
-        self._engine.requests.reply(request_id, "always", scope=scope, agent_only=agent_only)
+        await self._engine.requests.reply(request_id, "always", scope=scope, agent_only=agent_only)
 
     async def approvals(self) -> tuple[Approval, ...]:
         """What was approved for good: for single sessions, for the project, for all projects."""

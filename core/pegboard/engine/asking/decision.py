@@ -1,7 +1,7 @@
 """The decision about a permission request: rules and plugins, then approvals, then a person."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,7 +14,6 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
 from pegboard.ids import IdSource
-from pegboard.kit.cancellation import shielded
 from pegboard.policy.pending import PermissionAnswer, advice, advised_rules, no_rule, nobody
 from pegboard.policy.permissions import is_unclear, literally, unapproved
 from pegboard.schema.event import PermissionAsked, PermissionReplied
@@ -224,29 +223,38 @@ async def _asked(
     async def allowed() -> bool:
         return (await judged(engine, view, request)).action == "allow"
 
+    answered = False
+
+    async def note(answer: PermissionAnswer, keep: Callable[[], None]) -> None:
+        nonlocal answered
+        answered = True
+        if await _kept(engine, view, request, answer, writer):
+            keep()
+            await engine.requests.recheck()
+        _tell(writer, request, answer.reply)
+
     try:
-        answer = await engine.requests.wait(request, allowed=allowed)
+        return await engine.requests.wait(request, note=note, allowed=allowed)
     except asyncio.CancelledError:
-        _tell(writer, request, "reject")  # nobody has to answer it any more
+        if not answered:
+            _tell(writer, request, "reject")  # nobody has to answer it any more
         raise
-    # Who answered was told that it holds.
-    await shielded(_note(engine, view, request, answer, writer))
-    return answer
 
 
-async def _note(
+async def _kept(
     engine: Engine,
     view: SessionView,
     request: PermissionRequest,
     answer: PermissionAnswer,
     writer: Writer,
-) -> None:
-    """Tell the plugins of the answer, store it if it is one for good, then say so."""
+) -> bool:
+    """Tell the plugins of the answer, and store it if it is one for good; whether it is."""
     rules = _rules(request) if answer.reply == "always" and not request.metadata.get(ONCE) else ()
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
-    if rules and answer.by == "user":
+    is_for_good = bool(rules) and answer.by == "user"
+    if is_for_good:
         await _approve(engine, view, answer, rules, writer)
-    _tell(writer, request, answer.reply)
+    return is_for_good
 
 
 def _rules(request: PermissionRequest) -> tuple[Rule, ...]:
@@ -268,12 +276,11 @@ async def _approve(
     rules: tuple[Rule, ...],
     writer: Writer,
 ) -> None:
-    """Store what is approved for good, and settle the waiting requests that it covers."""
+    """Store what is approved for good."""
     only = view.agent.name if answer.agent_only else None
     keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
     writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))
     await writer.barrier()
-    await engine.requests.recheck()
 
 
 async def record(

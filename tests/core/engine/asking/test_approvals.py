@@ -71,7 +71,7 @@ async def one_turn(
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
-        app.policy.approve(request.id, scope, agent_only=agent_only)
+        await app.policy.approve(request.id, scope, agent_only=agent_only)
         await prompt
         return session.id, request, await app.policy.approvals()
 
@@ -189,7 +189,7 @@ async def test_one_approval_settles_what_waits_and_is_covered(tmp_path: Path) ->
         waiting = await asked(app, 3)
         [last] = [request for request in waiting if request.metadata.get("once")]
         first = next(request for request in waiting if request is not last)
-        app.policy.approve(first.id, "session")
+        await app.policy.approve(first.id, "session")
         async with app.subscribe() as subscription, asyncio.timeout(30):
             events = aiter(subscription)
             while len(app.permissions.pending()) > 1:
@@ -227,7 +227,7 @@ async def test_an_approval_settles_a_request_that_a_rule_allows_in_part(tmp_path
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         waiting = await asked(app, 2)
-        app.policy.approve(waiting[0].id, "project")
+        await app.policy.approve(waiting[0].id, "project")
         async with asyncio.timeout(30):
             await prompt
         assert await outcomes(app, session.id) == ["done", "done"]
@@ -390,7 +390,7 @@ async def test_an_approval_for_good_outlives_the_end_of_its_turn(
         for session_id, passing_s in zip(sessions, wait_s, strict=True):
             prompt = asyncio.create_task(app.prompt(session_id, HI))
             [request] = await asked(app)
-            app.policy.approve(request.id, "session")
+            await app.policy.approve(request.id, "session")
             await asyncio.sleep(passing_s)
             await app.abort(session_id)
             await asyncio.gather(prompt, return_exceptions=True)

@@ -59,7 +59,7 @@ async def test_an_approval_settles_a_request_that_is_on_its_way(tmp_path: Path) 
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
         async with app.subscribe(limit=100_000) as subscription, asyncio.timeout(30):
-            app.policy.approve(request.id, "project")
+            await app.policy.approve(request.id, "project")
             events = aiter(subscription)
             while not isinstance((await anext(events)).properties, PermissionReplied):
                 pass
@@ -95,7 +95,7 @@ async def test_no_wildcard_in_what_is_asked_for_widens_what_is_approved(
         session = await app.create_session()
         prompt = asyncio.create_task(app.prompt(session.id, HI))
         [request] = await asked(app)
-        app.policy.approve(request.id, "project")
+        await app.policy.approve(request.id, "project")
         await prompt
         async with asyncio.timeout(30):
             await app.prompt(session.id, HI)  # nobody is asked again
