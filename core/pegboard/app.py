@@ -22,6 +22,7 @@ from pegboard.engine.runs import Runs
 from pegboard.engine.session.sessions import change_session, edit, new_session, revision
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
+from pegboard.loading.reload import Reload
 from pegboard.opening import AppOptions, assemble, close
 from pegboard.policy.agents import default_agent
 from pegboard.policy.pending import PendingRequests
@@ -44,10 +45,10 @@ if TYPE_CHECKING:
 class App:
     """An open project; `await App.open(directory)` makes one, `aclose` ends it."""
 
-    def __init__(self, engine: Engine, register: Register, loaded: LoadedConfig) -> None:
+    def __init__(self, engine: Engine, loaded: LoadedConfig, reload: Reload) -> None:
         self._engine = engine
-        self._register = register
         self._loaded = loaded
+        self._reload = reload
         self._runs = Runs(engine)
 
     @classmethod
@@ -72,7 +73,7 @@ class App:
         """Stop what runs, tell the plugins, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.notify_last(hookspecs.shutdown, app=self)
-        await close(self._engine, self._register)
+        await close(self._engine, self.register)
 
     @property
     def workspace(self) -> Workspace:
@@ -87,7 +88,7 @@ class App:
     @property
     def register(self) -> Register:
         """The plugins, with what was wrong with them."""
-        return self._register
+        return self._reload.register
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
@@ -101,8 +102,8 @@ class App:
 
     @property
     def decision(self) -> Decision:
-        """Whether the project's own code may run."""
-        return self._engine.decision
+        """Whether the project's own code may run, as it was before the last prompt."""
+        return self._reload.seen
 
     @property
     def commands(self) -> Mapping[str, Command]:
@@ -165,8 +166,8 @@ class App:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that were not run, because nobody has trusted them."""
-        return () if self.decision.trusted else tuple(self.decision.files)
+        """The project's files that are not run, because nobody has trusted them as they are."""
+        return self._reload.untrusted
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
         """The events from here on, at most `limit` of them queued."""
@@ -242,14 +243,15 @@ class App:
             variant=variant,
             no_reply=no_reply,
         )
+        await self._reload.look()
         return await self._runs.prompt(session_id, prompt)
 
     async def command(self, session_id: str, order: CommandOrder) -> Turn:
         """The answer to a slash command; it raises what `prompt` does.
 
-        :raises NotFoundError: for an unknown session, command or agent.
         :raises PermissionDeniedError: when a shell snippet of its template may not run.
         """
+        await self._reload.look()
         return await self._runs.command(session_id, order)
 
     async def shell(self, session_id: str, order: ShellOrder) -> Turn:
@@ -327,8 +329,6 @@ class App:
 
         Why there is none is in its `info.error`. `model` is `provider/model`, else the session's.
 
-        :raises NotFoundError: when nothing has this id.
-        :raises ModelNotFoundError: when no provider serves the model.
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
         """

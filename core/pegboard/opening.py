@@ -32,6 +32,7 @@ from pegboard.hooks.callers import Hooks
 from pegboard.ids import IdSource
 from pegboard.kit.hosts import tightened
 from pegboard.loading.register import Register, load_plugins
+from pegboard.loading.reload import Reload
 from pegboard.paths import Places
 from pegboard.policy.agents import agents_from
 from pegboard.policy.pending import PendingRequests
@@ -88,8 +89,8 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, Register, LoadedConfig]:
-    """The engine with its database open, the plugins and the configuration; nothing runs.
+async def assemble(directory: Path, options: AppOptions) -> "_Opened":
+    """The engine with its database open, the configuration and the plugins; nothing runs.
 
     :raises InvalidInputError: when it is not a directory.
     :raises ConfigError: when the configuration cannot be used.
@@ -116,6 +117,9 @@ async def close(engine: Engine, register: Register) -> None:
     await engine.storage.aclose()
 
 
+_Opened = tuple[Engine, LoadedConfig, Reload]
+
+
 class _Assembly:
     """The steps of opening an App; what takes the disk's time runs beside the rest."""
 
@@ -131,7 +135,7 @@ class _Assembly:
         self._ids = IdSource()
         self._failures: deque[PluginFailed] = deque(maxlen=_FAILURES_KEPT)
 
-    async def opened(self) -> tuple[Engine, Register, LoadedConfig]:
+    async def opened(self) -> _Opened:
         workspace = open_workspace(self._directory)
         storage = asyncio.ensure_future(self._storage())
         try:
@@ -141,9 +145,7 @@ class _Assembly:
             await _discard(storage)
             raise
 
-    async def _assembled(
-        self, workspace: Workspace, storage: "asyncio.Future[Storage]"
-    ) -> tuple[Engine, Register, LoadedConfig]:
+    async def _assembled(self, workspace: Workspace, storage: "asyncio.Future[Storage]") -> _Opened:
         loaded, decision = await self._configured(workspace)
         register = await self._plugins(workspace, loaded, decision)
         hooks = register.hooks
@@ -184,7 +186,16 @@ class _Assembly:
             models=Models(providers, hooks, config, self._places, keys),
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
-        return engine, register, loaded
+        reload = Reload(
+            register=register,
+            config=config,
+            directory=workspace.directory,
+            store=TrustStore(self._places.trust),
+            lock=self._env.get("PEGBOARD_TRUST_LOCK"),
+            trust=self._options.trust,
+            seen=decision,
+        )
+        return engine, loaded, reload
 
     async def _snapshots(
         self, hooks: Hooks, workspace: Workspace, config: Config

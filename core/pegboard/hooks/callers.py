@@ -4,7 +4,7 @@
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -48,6 +48,7 @@ class Hooks:
         trace: bool = False,
     ) -> None:
         self._dispatch = Dispatch(implementations, on_failure=on_failure, trace=trace)
+        self._on_failure = on_failure
         self._owners: Mapping[str, Plugin] = {}
         self._bringers: dict[int, tuple[object, str]] = {}
 
@@ -151,6 +152,18 @@ class Hooks:
         """
         _, plugin = self._bringers.get(id(brought), (None, type(brought).__name__))
         return blaming(plugin, what, passing=passing)
+
+    def tell(self, plugin: str, hook: str, message: str) -> None:
+        """Tell of something about a plugin as of its failures."""
+        self._dispatch.isolation.tell(plugin, hook, message)
+
+    def only(self, keys: Collection[str]) -> "Hooks":
+        """Callers of the plugins with these keys alone, for what others were asked already."""
+        return Hooks(self._dispatch.of_plugins(keys), on_failure=self._on_failure)
+
+    def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
+        """Call these from here on; what is under way goes on."""
+        self._dispatch.replace(implementations)
 
     async def close(self, brought: Closable, what: str) -> None:
         """Close what a plugin has brought; that it fails is told, and keeps nobody from closing."""

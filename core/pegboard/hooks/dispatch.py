@@ -6,7 +6,7 @@ with the plugin's name, and what it is handed it cannot change.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -42,18 +42,31 @@ class Dispatch:
         on_failure: Callable[[PluginFailed], None],
         trace: bool = False,
     ) -> None:
-        self._oldest_first: dict[str, tuple[Implementation, ...]] = {}
-        self._newest_first: dict[str, tuple[Implementation, ...]] = {}
-        self._wrappers: dict[str, tuple[Implementation, ...]] = {}
-        for hook, found in implementations.items():
-            plain = [each for each in found if not each.wrapper]
-            self._oldest_first[hook] = ordered(plain)
-            self._newest_first[hook] = ordered(plain[::-1])
-            if wrappers := [each for each in found if each.wrapper]:
-                self._wrappers[hook] = _with_time(ordered(wrappers), plain)
+        self.replace(implementations)
         self._trace = Trace(on=trace)
         self.isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
+
+    def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
+        """Call these from here on; what is under way goes on."""
+        plain = {
+            hook: [each for each in found if not each.wrapper]
+            for hook, found in implementations.items()
+        }
+        self._oldest_first = {hook: ordered(found) for hook, found in plain.items()}
+        self._newest_first = {hook: ordered(found[::-1]) for hook, found in plain.items()}
+        self._wrappers = {
+            hook: _with_time(ordered(wrappers), plain[hook])
+            for hook, found in implementations.items()
+            if (wrappers := [each for each in found if each.wrapper])
+        }
+
+    def of_plugins(self, keys: Collection[str]) -> Mapping[str, Sequence[Implementation]]:
+        """The implementations of the plugins with these keys, without their wrappers."""
+        return {
+            hook: [each for each in found if each.key in keys]
+            for hook, found in self._oldest_first.items()
+        }
 
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         """The implementations of a hook, oldest plugin first."""

@@ -1,7 +1,7 @@
 """Plugins before they are imported: where they come from, and who forbids which."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -58,9 +58,15 @@ def candidates(  # noqa: PLR0913 - where plugins come from, all keyword-only
         *_from_files(directory, config_dir, config, decision, imports),
         *(_embedded(plugin, config) for plugin in extra),
     ]
-    names = {each.name for each in found if each.origin == "builtin"}
-    found = [replace(each, table=_table(each, config, names)) for each in found]
+    found = with_tables(found, config, {each.name for each in found if each.origin == "builtin"})
     return sorted(found, key=lambda each: ORIGINS.index(each.origin)), imports
+
+
+def with_tables(
+    found: Iterable[Candidate], config: Config, builtin: Collection[str]
+) -> list[Candidate]:
+    """The candidates with the names of their settings; `builtin` are names of our own plugins."""
+    return [replace(each, table=_table(each, config, builtin)) for each in found]
 
 
 def _table(candidate: Candidate, config: Config, builtin: Collection[str]) -> str:
@@ -112,15 +118,22 @@ def _from_files(
 
     A file outside of the project that both name is the user's.
     """
-    forbidden = "" if decision.trusted else f"not run: {decision.reason}"
     users = _with_neighbours(user_code(config_dir), imports, "user")
     for entry in config.plugin_paths:
         users += _from_path(directory / entry, decision, imports)
     yield from users
     known = {candidate.location for candidate in users}
+    for candidate in project_candidates(decision, imports):
+        if candidate.location not in known:
+            yield candidate
+
+
+def project_candidates(decision: Decision, imports: Imports) -> Iterator[Candidate]:
+    """The plugins of the project's files, as they are decided about."""
+    forbidden = "" if decision.trusted else f"not run: {decision.reason}"
     imports.add(decision.code if decision.trusted else ())
     for file in decision.code:
-        if str(file.path) not in known and file.kind != "part":
+        if file.kind != "part":
             yield _from_file(file, "project", imports, forbidden=forbidden)
 
 

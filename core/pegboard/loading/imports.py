@@ -66,6 +66,13 @@ class Imports:
             if path.is_relative_to(folder):
                 yield file.content
 
+    def forget(self, files: Iterable[CodeFile]) -> None:
+        """Know these files no longer, so that their next bytes count."""
+        for file in files:
+            self._files.pop(file.path, None)
+            if file.path in self._modules:
+                self._forget(file.path)
+
     def close(self) -> None:
         """Let go of all modules, so that they can be freed."""
         for path in tuple(self._modules):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +14,14 @@ from pegboard.contract.tools import Tool
 from pegboard.errors import NotFoundError
 from pegboard.hooks.callers import Hooks
 from pegboard.kit.suggestions import nearest_names
-from pegboard.loading.candidates import Candidate, allowed, candidates, full_name
+from pegboard.loading.candidates import (
+    Candidate,
+    allowed,
+    candidates,
+    full_name,
+    project_candidates,
+    with_tables,
+)
 from pegboard.loading.discovery import entry_points
 from pegboard.loading.handle import Belongings, Handle, SecretLookup
 from pegboard.loading.imports import Imports
@@ -52,6 +60,39 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
     options: type | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """By what plugins are loaded; `locate` says where a key of the settings stands."""
+
+    config: Config
+    env: Mapping[str, str]
+    locate: Callable[[str], str]
+    belongings: Belongings
+
+    async def admitted(
+        self,
+        found: Sequence[Candidate],
+        registry: Registry,
+        *,
+        others: Sequence[LoadedPlugin] = (),
+        prefix: str = "",
+    ) -> list[LoadedPlugin]:
+        """What became of the candidates, beside `others`; `prefix` makes their keys new ones."""
+        loaded: list[LoadedPlugin] = []
+        for number, candidate in enumerate(found):
+            candidate = allowed(candidate, self.config, self.env)  # noqa: PLW2901 - and who forbids it
+            each = LoadedPlugin(
+                key=f"{candidate.origin}:{candidate.name}:{prefix}{number}",
+                candidate=candidate,
+                handle=Handle(candidate.name, self.belongings),
+            )
+            each.load([*others, *loaded], registry)
+            each.judge(self.config, self.locate, registry)
+            loaded.append(each)
+            await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
+        return loaded
+
+
 class Register:
     """The plugins of one App; made by `load_plugins`.
 
@@ -63,12 +104,14 @@ class Register:
         plugins: Sequence[LoadedPlugin],
         hooks: Hooks,
         problems: Sequence[Problem],
-        belongings: Belongings,
+        admission: Admission,
         imports: Imports,
     ) -> None:
         self._imports = imports
+        self._admission = admission
+        self._reloads = 0
         self._plugins = tuple(plugins)
-        self._belongings = belongings
+        self._belongings = admission.belongings
         self._problems = list(problems)
         self.hooks = hooks
         self.tools = Tools()
@@ -102,9 +145,14 @@ class Register:
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
         """The tools of all plugins and tool files by id; problems with them are added."""
-        answers = await self.hooks.collect(
-            hookspecs.register_tools, config=config, hooks=self.hooks
-        )
+        self._take(await self._offered(self.hooks, self._plugins, config))
+        return self.tools
+
+    async def _offered(
+        self, hooks: Hooks, plugins: Sequence[LoadedPlugin], config: Config
+    ) -> list[Offer]:
+        """What these plugins register by these hooks, and what their files have."""
+        answers = await hooks.collect(hookspecs.register_tools, config=config, hooks=self.hooks)
         offers = [
             Offer(
                 plugin=answer.plugin,
@@ -115,10 +163,9 @@ class Register:
             )
             for answer in answers
         ]
-        for each in self._plugins:
+        for each in plugins:
             offers.extend(msgspec.structs.replace(offer, key=each.key) for offer in each.offers)
-        self._take(offers)
-        return self.tools
+        return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
         """Have these as the plugin's tools from here on; what is wrong with them, a line each.
@@ -146,6 +193,41 @@ class Register:
             ]
         )
         return tuple(each.text for each in self._problems[before:])
+
+    async def reload(self, decision: Decision, config: Config) -> tuple[str, ...]:
+        """Have the project's files as the decision has them; what is wrong with them, a line each.
+
+        What they bring but tools and hooks counts when the App is opened again. Calls that are
+        under way go on with what was there.
+
+        :raises RequiredHookError: when a hook that must not be left out cannot be called; then
+            everything stays as it is.
+        """
+        self._reloads += 1
+        others = [each for each in self._plugins if each.candidate.origin != "project"]
+        old = [each for each in self._plugins if each.candidate.origin == "project"]
+        imports, registry = Imports(), Registry(self._admission.config)
+        known = {each.candidate.location for each in others}
+        builtin = {each.candidate.name for each in others if each.candidate.origin == "builtin"}
+        found = with_tables(project_candidates(decision, imports), self._admission.config, builtin)
+        found = [each for each in found if each.location not in known]
+        new = await self._admission.admitted(
+            found, registry, others=others, prefix=f"{self._reloads}."
+        )
+        place = sum(each.candidate.origin != "embedded" for each in others)
+        plugins = (*others[:place], *new, *others[place:])
+        _enroll(plugins, registry, imports)
+        implementations = registry.implementations()
+        names = {each.candidate.name for each in (*old, *new)}
+        fresh = [each for each in registry.problems if each.plugin in names]
+        self._problems = [*(each for each in self._problems if each.plugin not in names), *fresh]
+        self._plugins = plugins
+        self.hooks.replace(implementations)
+        offers = await self._offered(self.hooks.only({each.key for each in new}), new, config)
+        gone = {each.key for each in old}
+        self._take([*(each for each in self._offers if each.key not in gone), *offers])
+        self._imports.forget(file for each in old if (file := each.candidate.file))
+        return tuple(each.text for each in self._problems if each.plugin in names)
 
     def _take(self, offers: Sequence[Offer]) -> None:
         self._offers = tuple(offers)
@@ -242,25 +324,23 @@ async def load_plugins(  # noqa: PLR0913 - where plugins come from, all keyword-
     registry = Registry(config)
     registry.problems += _tables_of_none(config, found, locate)
     belongings = Belongings(places or Places.of(env), secrets)
-    loaded: list[LoadedPlugin] = []
-    for number, candidate in enumerate(found):
-        key = f"{candidate.origin}:{candidate.name}:{number}"
-        candidate = allowed(candidate, config, env)  # noqa: PLW2901 - the same, and who forbids it
-        each = LoadedPlugin(key=key, candidate=candidate, handle=Handle(candidate.name, belongings))
-        each.load(loaded, registry)
-        each.judge(config, locate, registry)
-        loaded.append(each)
-        await asyncio.sleep(0)  # an import blocks, so what runs beside it gets its turn here
-    usable = [each for each in loaded if each.plugin is not None]
-    for each in usable:
-        registry.bring(each.registrant)
-    for each in loaded:
+    admission = Admission(config=config, env=env, locate=locate, belongings=belongings)
+    loaded = await admission.admitted(found, registry)
+    _enroll(loaded, registry, imports)
+    hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
+    return Register(loaded, hooks, registry.problems, admission, imports)
+
+
+def _enroll(plugins: Sequence[LoadedPlugin], registry: Registry, imports: Imports) -> None:
+    """Register what they have, once all have brought their own hooks."""
+    for each in plugins:
+        if each.plugin is not None:
+            registry.bring(each.registrant)
+    for each in plugins:
         if each.plugin is not None:
             _register(each, registry)
         elif not (each.candidate.forbidden or each.is_double):
             _stand_in(each, registry, imports)
-    hooks = Hooks(registry.implementations(), on_failure=on_failure, trace=config.trace)
-    return Register(loaded, hooks, registry.problems, belongings, imports)
 
 
 def _tables_of_none(

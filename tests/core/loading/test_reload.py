@@ -1,0 +1,180 @@
+"""Code of a project that is edited while its App is open: approved, it acts at the next prompt."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pegboard import App, hookimpl
+from pegboard.embedding import Decision, TrustStore
+from pegboard.schema.part import Completed, Failed
+from played import HI, Played, call, calls, opened, shout, text, tools_of
+
+TOOL = """
+from pegboard import ToolContext, tool
+from helper import VALUE
+
+@tool
+async def look(context: ToolContext) -> str:
+    '''Look.'''
+    await context.ask("look", ["here"])
+    return VALUE
+"""
+POLICY = """
+from pegboard import hookimpl
+from pegboard.schema.permission import Verdict
+
+@hookimpl
+def permission_ask(request):
+    return Verdict(action="deny", reason="house rule") if {denies} else None
+"""
+
+
+def write(folder: Path, name: str, source: str) -> None:
+    file = folder / "project" / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(source)
+
+
+def store(folder: Path) -> TrustStore:
+    """The user's word, as `pegboard trust allow` keeps it."""
+    return TrustStore(folder / "state" / "trust.json")
+
+
+def decided(folder: Path) -> Decision:
+    project = folder / "project"
+    return store(folder).decide(directory=project, worktree=project)
+
+
+def approve(folder: Path) -> None:
+    store(folder).allow(decided(folder))
+
+
+async def looked(app: App) -> str:
+    """What a call of the tool gives at the next prompt; "" where there is no such tool."""
+    session = await app.create_session()
+    await app.prompt(session.id, HI)
+    (part,) = tools_of(await app.turns(session.id))
+    state = part.state
+    assert isinstance(state, Completed | Failed)
+    return state.output if isinstance(state, Completed) else f"failed: {state.error}"
+
+
+def model(times: int) -> Played:
+    steps = [each for _ in range(times) for each in (calls(call("look", "{}")), text("done"))]
+    return Played(*steps)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "project").mkdir()
+    write(tmp_path, ".pegboard/tool/look.py", TOOL)
+    write(tmp_path, ".pegboard/tool/helper.py", "VALUE = 'one'\n")
+    approve(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("trust", [None, True])
+async def test_an_edited_tool_acts_at_the_next_prompt_once_it_is_approved(
+    folder: Path, trust: bool | None
+) -> None:
+    async with opened(folder, model(3), trust=trust) as app:
+        first = await looked(app)
+        write(folder, ".pegboard/tool/helper.py", "VALUE = 'two'\n")
+        edited = await looked(app)
+        told = [each.message for each in app.failures]
+        waiting = [path.name for path in app.untrusted]
+        approve(folder)
+        approved = await looked(app)
+        left = app.untrusted
+
+    assert (first, edited, approved) == ("one", "one", "two")
+    assert waiting == ["helper.py"]
+    assert left == ()
+    (line,) = told
+    assert ".pegboard/tool/helper.py changed since it was trusted" in line
+    assert "`pegboard trust allow`" in line
+
+
+async def test_a_policy_that_is_edited_away_holds_until_that_is_approved(folder: Path) -> None:
+    write(folder, ".pegboard/plugins/house.py", POLICY.format(denies=True))
+    approve(folder)
+    async with opened(folder, model(4)) as app:
+        denied = await looked(app)
+        write(folder, ".pegboard/plugins/house.py", POLICY.format(denies=False))
+        edited = await looked(app)
+        approve(folder)
+        approved = await looked(app)
+        (folder / "project" / ".pegboard" / "plugins" / "house.py").unlink()
+        without = await looked(app)
+        hooks = {each.name for each in app.register.infos}
+
+    assert "house rule" in denied
+    assert "house rule" in edited
+    assert (approved, without) == ("one", "one")
+    assert "house" not in hooks
+
+
+async def test_a_policy_that_is_approved_and_cannot_be_loaded_denies(folder: Path) -> None:
+    async with opened(folder, model(2)) as app:
+        first = await looked(app)
+        write(folder, ".pegboard/plugins/house.py", "import no_such_module\n" + POLICY)
+        approve(folder)
+        broken = await looked(app)
+        told = [each.message for each in app.failures]
+
+    assert first == "one"
+    assert "plugin house, which has to agree, could not be loaded" in broken
+    assert any("no_such_module" in line for line in told)
+
+
+async def test_a_new_tool_and_trust_that_comes_later_act_at_the_next_prompt(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    write(tmp_path, ".pegboard/tool/look.py", TOOL)
+    write(tmp_path, ".pegboard/tool/helper.py", "VALUE = 'one'\n")
+
+    async with opened(tmp_path, model(3)) as app:
+        untrusted = await looked(app)
+        approve(tmp_path)
+        trusted = await looked(app)
+        store(tmp_path).revoke(tmp_path / "project")
+        revoked = await looked(app)
+
+    assert trusted == "one"
+    for each in (untrusted, revoked):
+        assert each.startswith("failed: ")
+        assert "one" not in each
+
+
+async def test_what_others_bring_is_not_asked_for_again(folder: Path) -> None:
+    asked = list[str]()
+
+    class Others:
+        """A plugin whose tools cost something to find."""
+
+        @hookimpl
+        def register_tools(self) -> list[object]:
+            """Count."""
+            asked.append("")
+            return [shout]
+
+    async with opened(folder, model(2), Others()) as app:
+        await looked(app)
+        write(folder, ".pegboard/tool/helper.py", "VALUE = 'two'\n")
+        approve(folder)
+        assert await looked(app) == "two"
+        names = set(app.tools)
+
+    assert len(asked) == 1
+    assert names == {"look", "shout"}
+
+
+async def test_an_app_that_runs_no_project_code_stays_so(folder: Path) -> None:
+    async with opened(folder, model(2), trust=False) as app:
+        first = await looked(app)
+        os.utime(folder / "project" / ".pegboard" / "tool" / "look.py")
+        approve(folder)
+        second = await looked(app)
+
+    assert first.startswith("failed: ")
+    assert second.startswith("failed: ")
