@@ -186,7 +186,12 @@ class _Assembly:
             models=Models(providers, hooks, config, self._places, keys),
             sweeping=asyncio.create_task(sweep(self._places.tool_output), name="sweep"),
         )
-        reload = Reload(
+        return engine, loaded, self._reload(register, config, workspace, decision)
+
+    def _reload(
+        self, register: Register, config: Config, workspace: Workspace, decision: Decision
+    ) -> Reload:
+        return Reload(
             register=register,
             config=config,
             directory=workspace.directory,
@@ -195,7 +200,6 @@ class _Assembly:
             trust=self._options.trust,
             seen=decision,
         )
-        return engine, loaded, reload
 
     async def _snapshots(
         self, hooks: Hooks, workspace: Workspace, config: Config

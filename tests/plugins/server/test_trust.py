@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from pegboard.embedding import TrustStore
 from served import make_project
 
 TOOL = '''
@@ -120,6 +121,35 @@ def test_a_yes_is_for_the_code_as_it_was_shown(client, project):
     assert "subprocess.run: runs a process" in again
     assert "changed since it was trusted" in again
     assert not {"hello", "hello_later"} & {*tools(client, where)}
+
+
+def test_an_edited_tool_acts_at_the_next_prompt_once_another_process_has_approved_it(
+    server, client, project
+):
+    where = {"directory": str(project)}
+    session = client.post("/session", params=where).json()["id"]
+
+    def allow() -> None:
+        store = TrustStore(server.places / "state" / "trust.json")
+        store.allow(store.decide(directory=project, worktree=project))
+
+    def offered() -> list[str]:
+        body = {"parts": [{"type": "text", "text": "%say hi"}]}
+        client.post(f"/session/{session}/message", params=where, json=body)
+        return tools(client, where)
+
+    allow()
+    first = offered()
+    (project / "tool" / "hello.py").write_text(TOOL.replace("hello", "goodbye"))
+    edited = offered()
+    allow()
+    approved = offered()
+
+    assert "hello" in first
+    assert "hello" in edited
+    assert "hello_goodbye" not in edited
+    assert "hello_goodbye" in approved
+    assert "hello" not in approved
 
 
 def wait_for_question(client, where, session):
