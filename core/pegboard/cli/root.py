@@ -9,6 +9,8 @@ from pegboard import __version__
 from pegboard.errors import InvalidInputError, PegboardError, PluginError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pegboard.loading.discovery import EntryPoint
 
 COMMANDS = "pegboard.commands"
@@ -94,10 +96,16 @@ class LazyGroup(Group):
         rows = [(name, self._summary(ctx, entry)) for name, entry in _entry_points().items()]
         with formatter.section("Commands"):
             formatter.write_dl(sorted(rows))
+        if left_out := sorted(_left_out()):
+            with formatter.section("Left out"):
+                formatter.write_dl(left_out)
 
     def _summary(self, ctx: click.Context, entry: "EntryPoint") -> str:
         if entry.distribution != OWN_DISTRIBUTION:
-            return f"From {entry.distribution} {entry.version}."
+            from pegboard.loading.discovery import header
+
+            said = header(entry, "Summary").rstrip(".")
+            return f"{said} (from {entry.distribution} {entry.version})" if said else _origin(entry)
         command = self.get_command(ctx, entry.name)
         return command.get_short_help_str(_WHOLE) if command else ""
 
@@ -147,6 +155,22 @@ def _entry_points() -> "dict[str, EntryPoint]":
     for point in sorted(points, key=lambda point: point.distribution != OWN_DISTRIBUTION):
         found.setdefault(point.name, point)
     return found
+
+
+def _left_out() -> "Iterator[tuple[str, str]]":
+    """The commands that another distribution has already, each with the reason."""
+    from pegboard.loading.discovery import entry_points
+
+    found = _entry_points()
+    for point in entry_points(COMMANDS):
+        first = found[point.name].distribution
+        if point.distribution != first:
+            owner = "Pegboard" if first == OWN_DISTRIBUTION else first
+            yield point.name, f"{_origin(point)} {owner} has a command of this name."
+
+
+def _origin(entry: "EntryPoint") -> str:
+    return f"From {entry.distribution} {entry.version}."
 
 
 def _load(entry: "EntryPoint") -> click.Command:

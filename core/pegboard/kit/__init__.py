@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pegboard.kit.addresses import is_loopback as is_loopback
     from pegboard.kit.addresses import is_public_address as is_public_address
     from pegboard.kit.cancellation import shielded as shielded
+    from pegboard.kit.commandwords import may_run as may_run
     from pegboard.kit.diffs import Diff as Diff
     from pegboard.kit.diffs import diff_texts as diff_texts
     from pegboard.kit.expressions import LineExpression as LineExpression

@@ -173,13 +173,20 @@ def _described(folder: Path) -> tuple[str, str, str, str]:
     """A distribution by its metadata folder; an `.egg-info` may say its version only inside."""
     name, _, version = folder.stem.partition("-")
     if folder.suffix == ".egg-info":
-        version = _written_version(folder) or version.partition("-py")[0]
+        version = _header(folder / "PKG-INFO", "Version") or version.partition("-py")[0]
     return _normalised(name), version, _text(folder / "entry_points.txt"), str(folder)
 
 
-def _written_version(folder: Path) -> str:
-    headers = _text(folder / "PKG-INFO").partition("\n\n")[0].splitlines()
-    lines = (line for line in headers if line.lower().startswith("version:"))
+def header(entry: EntryPoint, name: str) -> str:
+    """What the metadata of an entry point's distribution says under a name, "" if nothing."""
+    folder = Path(entry.metadata)
+    file = "PKG-INFO" if folder.suffix == ".egg-info" else "METADATA"
+    return _header(folder / file, name) if entry.metadata else ""
+
+
+def _header(file: Path, name: str) -> str:
+    headers = _text(file).partition("\n\n")[0].splitlines()
+    lines = (line for line in headers if line.lower().startswith(f"{name.lower()}:"))
     return next((line.partition(":")[2].strip() for line in lines), "")
 
 

@@ -1,15 +1,18 @@
 """What `/doc` says: an OpenAPI document made from the routes and the schema's structs."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
+from starlette.routing import BaseRoute
 
 from pegboard import __version__
 
 OPENAPI = "3.1.1"
 _TYPES = "x-types"
+_log = logging.getLogger("pegboard.server")
 _REFERENCE = "#/components/schemas/{name}"
 _QUERY = ("directory", "workspace")
 """What every route of a project takes."""
@@ -77,6 +80,41 @@ def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
             },
         },
     }
+
+
+def with_plugins(
+    whole: dict[str, Any], plugins: Mapping[str, Sequence[BaseRoute]]
+) -> dict[str, Any]:
+    """The document with the routes of plugins in it; each one's schemas have its name before them.
+
+    Of a plugin whose routes cannot be described none is in it, and the log says why.
+    """
+    from fastapi.openapi.utils import get_openapi
+
+    paths, schemas = dict(whole["paths"]), dict(whole["components"]["schemas"])
+    for plugin, routes in plugins.items():
+        try:
+            said = get_openapi(title=plugin, version="", routes=routes)
+        except Exception:  # noqa: BLE001 - it is what a plugin's annotations come to
+            _log.exception("plugin %s: its routes cannot be described", plugin)
+            continue
+        said = _renamed(said, plugin)
+        paths |= said["paths"]
+        own = said.get("components", {}).get("schemas", {})
+        schemas |= {f"{plugin}.{name}": schema for name, schema in own.items()}
+    return {**whole, "paths": paths, "components": {**whole["components"], "schemas": schemas}}
+
+
+def _renamed(value: Any, plugin: str) -> Any:  # noqa: ANN401 - JSON of any shape
+    """The value with its references to schemas as those of the plugin."""
+    if isinstance(value, dict):
+        return {key: _renamed(each, plugin) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, plugin) for each in value]
+    start = _REFERENCE.format(name="")
+    if isinstance(value, str) and value.startswith(start):
+        return f"{start}{plugin}.{value.removeprefix(start)}"
+    return value
 
 
 _ERROR: dict[str, Any] = {

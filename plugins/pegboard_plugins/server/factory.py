@@ -51,7 +51,9 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
         if not isinstance(found.value, APIRouter):
             _log.warning("plugin %s: a router is a fastapi.APIRouter", found.plugin)
             continue
+        before = len(app.routes)
         app.include_router(found.value, prefix=f"/plugin/{found.plugin}")
+        app.state.plugins.setdefault(found.plugin, []).extend(app.routes[before:])
 
 
 def application(state: ServerState) -> FastAPI:
@@ -60,6 +62,7 @@ def application(state: ServerState) -> FastAPI:
     app.state.server = state
     own = (module.routes for module in _RESOURCES)
     app.state.routers = (*own, remote.order_routes(), unsupported_routes())
+    app.state.plugins = {}
     for router in app.state.routers:
         app.include_router(router)
     app.add_exception_handler(PegboardError, _told)

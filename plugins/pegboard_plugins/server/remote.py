@@ -11,7 +11,7 @@ from pegboard import InvalidInputError, __version__
 from pegboard.schema.bodies import LogBody
 from pegboard.schema.served import Health
 from pegboard.schema.wire import Rest
-from pegboard_plugins.server.documents import document, operation
+from pegboard_plugins.server.documents import document, operation, with_plugins
 from pegboard_plugins.server.responses import answer, body_of
 from pegboard_plugins.server.serverstate import Here, Served, session_of
 
@@ -73,7 +73,8 @@ async def health() -> Response:
 @routes.get("/doc", **operation("doc", gives=dict[str, Any]))
 async def doc(request: Request) -> Response:
     """This API as an OpenAPI document."""
-    return answer(document(request.app.state.routers))
+    state = request.app.state
+    return answer(with_plugins(document(state.routers), state.plugins))
 
 
 @routes.post("/log", **operation("app.log", gives=bool, takes=LogBody))

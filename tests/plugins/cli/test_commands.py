@@ -225,3 +225,27 @@ async def test_a_lock_file_trusts_exactly_its_files(pegboard: CommandLine) -> No
     assert locked.out.startswith("locked 1 file in ")
     assert "blocked: tool/hello.py" not in same.err
     assert "blocked: tool/hello.py" in changed.err
+
+
+async def test_the_help_says_what_commands_of_others_do_and_which_are_left_out(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    site = tmp_path / "site"
+    for name, points in (("six", "run = six:run\nsix = six:six\n"), ("seven", "six = seven:x\n")):
+        folder = site / f"pegboard_{name}-0.1.0.dist-info"
+        folder.mkdir(parents=True)
+        summary = "Summary: Counts to six.\n" if name == "six" else ""
+        (folder / "METADATA").write_text(f"Name: pegboard-{name}\nVersion: 0.1.0\n{summary}\n")
+        (folder / "entry_points.txt").write_text(f"[pegboard.commands]\n{points}")
+    pegboard.env["PYTHONPATH"] = str(site)
+
+    done = await pegboard("--help")
+
+    shown = " ".join(done.out.split())
+    first, second = ("seven", "six")
+    assert done.code == 0
+    assert "run From pegboard-six 0.1.0. Pegboard has a command of this name." in shown
+    assert (
+        f"six From pegboard-{second} 0.1.0. pegboard-{first} has a command of this name." in shown
+    )
+    assert "six From pegboard-seven 0.1.0." in shown

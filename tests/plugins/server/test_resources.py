@@ -298,7 +298,11 @@ def test_the_document_names_every_operation_once(client):
 
 ROUTES = """
 from fastapi import APIRouter
+from pydantic import BaseModel
 from pegboard import hookimpl
+
+class Session(BaseModel):
+    words: str
 
 @hookimpl
 def register_routes():
@@ -311,6 +315,10 @@ def register_routes():
     @router.get("/broken")
     async def broken():
         raise KeyError("it broke")
+
+    @router.post("/greet/{name}")
+    async def greet(name: str, said: Session) -> Session:
+        return said
 
     return [router]
 """
@@ -327,10 +335,18 @@ def test_a_plugin_adds_routes_under_its_name(model_port, tmp_path):
         stranger = httpx.get(f"{server.url}/plugin/greeter/hello")
         broken = client.get("/plugin/greeter/broken")
         answer = client.get("/plugin/greeter/hello")
+        doc = client.get("/doc").json()
         log = (tmp_path / "server.log").read_text()
 
     assert stranger.status_code == 401
     assert answer.json() == {"hello": "world"}
+    assert {"/plugin/greeter/hello", "/plugin/greeter/broken"} < doc["paths"].keys()
+    greet = doc["paths"]["/plugin/greeter/greet/{name}"]["post"]
+    schema = greet["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    assert schema == "#/components/schemas/greeter.Session"
+    schemas = doc["components"]["schemas"]
+    assert list(schemas["greeter.Session"]["properties"]) == ["words"]
+    assert "slug" in schemas["Session"]["properties"], "ours keeps its name"
     number = broken.headers["x-request-id"]
     assert (broken.status_code, broken.json()["data"]["ref"]) == (500, f"err_{number}")
     assert f"{number} GET '/plugin/greeter/broken' 500" in log
