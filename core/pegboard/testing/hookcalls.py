@@ -185,7 +185,9 @@ def _events() -> Iterator[Event]:
 
 
 def _part(text: str) -> TextPart:
-    return TextPart(id="prt_1", session_id="ses_test", message_id="msg_1", text=text)
+    return TextPart(
+        id="prt_1", session_id="ses_test", message_id="msg_1", text=text, metadata={"a": [1]}
+    )
 
 
 def _turn(text: str) -> Turn:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hook_samples import SAMPLES, SPECS, TURN, Functions, Registered, kind, of_kind, subject
+from hook_samples import SAMPLES, SPECS, TURN, VIEW, Functions, Registered, kind, of_kind, subject
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
@@ -159,7 +159,7 @@ async def test_a_function_takes_the_arguments_that_it_names() -> None:
         answer = await registered.call("chat_system_transform")
 
     assert registered.problems == []
-    assert answer == ("be brief", "a", "M", "session", "model")
+    assert answer == ("be brief", "a", VIEW.model.name, "session", "model")
 
 
 async def test_turns_that_a_plugin_leaves_alone_stay_the_same_objects() -> None:
