@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import ParamSpec, Protocol, TypeVar
 
+from pegboard.contract import hookspecs
 from pegboard.contract.checks import check_of
 from pegboard.contract.marks import Answer, mark_of
 from pegboard.contract.plugin import Plugin
@@ -126,6 +127,12 @@ class Hooks:
     def failed(self, spec: Callable[..., object]) -> tuple[str, ...]:
         """The keys of the plugins whose implementation has failed, or could not be called."""
         return self._dispatch.failed(spec.__name__)
+
+    def order(self, hook: str) -> tuple[str, ...]:
+        """The plugins that have the hook, in the order in which they are asked."""
+        spec = getattr(hookspecs, hook, None)
+        newest_first = spec is not None and mark_of(spec).kind == "first"
+        return tuple(each.plugin for each in self._dispatch.order(hook, newest_first=newest_first))
 
     def timings(self) -> tuple[Timing, ...]:
         """What each implementation has cost until this moment; `plugin` is a plugin's key."""

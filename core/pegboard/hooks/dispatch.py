@@ -68,6 +68,11 @@ class Dispatch:
             for hook, found in self._oldest_first.items()
         }
 
+    def order(self, hook: str, *, newest_first: bool) -> tuple[Implementation, ...]:
+        """The implementations as they are asked: wrappers, the outermost first, then the others."""
+        plain = self._newest_first if newest_first else self._oldest_first
+        return (*self._wrappers.get(hook, ()), *plain.get(hook, ()))
+
     def implementations(self, hook: str) -> tuple[Implementation, ...]:
         """The implementations of a hook, oldest plugin first."""
         return self._oldest_first.get(hook, ())

@@ -32,10 +32,14 @@ for _command in (disable, doctor, enable, info, install, new, secret, trace, uni
 @click.option(
     "--format", "style", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
+@click.option("--hook", help="Only those that have this hook, in the order of its calls.")
 @click.pass_obj
-def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
+def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | None) -> None:
     """List the plugins in the order in which they are asked, then what is wrong with them."""
-    found, problems = run_async(_plugins(directory))
+    found, problems, order = run_async(_plugins(directory, hook))
+    if hook is not None:
+        found = tuple(each for name in order for each in found if each.name == name)
+        problems = ()
     if style == "json":
         rows = [_facts(plugin) for plugin in found]
         notes = [{"kind": each.kind, "plugin": each.plugin, "text": each.text} for each in problems]
@@ -53,18 +57,31 @@ def list_plugins(directory: Path, style: Literal["table", "json"]) -> None:
         click.echo(visible(f"{problem.kind}: {problem.plugin}: {problem.text}"), err=True)
 
 
-async def _plugins(directory: Path) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...]]":
+async def _plugins(
+    directory: Path, hook: str | None
+) -> "tuple[tuple[PluginInfo, ...], tuple[Problem, ...], tuple[str, ...]]":
+    """The plugins, what is wrong with them, and which of them have the hook, in its order.
+
+    :raises click.UsageError: when no plugin has the hook.
+    """
     from pegboard import App
     from pegboard.embedding import Problem
+    from pegboard.kit import nearest_names
 
     async with await App.open(directory) as app:
-        pass  # what fails while it starts and ends is told, too
+        # What fails while it starts and ends is told, too.
+        order = app.hooks.order(hook) if hook is not None else ()
+        if hook is not None and not order:
+            names = {name for each in app.register.infos for name in each.hooks}
+            near = ", ".join(nearest_names(hook, names))
+            hint = f"; did you mean {near}?" if near else ""
+            raise click.UsageError(f"no plugin has a hook {hook!r}{hint}")
     failed = tuple(
         Problem(kind="hook", plugin=each.plugin, text=each.message.removeprefix(prefix))
         for each in app.failures
         for prefix in (f"plugin {each.plugin}: ",)
     )
-    return tuple(app.register.infos), (*app.register.problems, *failed)
+    return tuple(app.register.infos), (*app.register.problems, *failed), order
 
 
 def _row(plugin: "PluginInfo") -> tuple[str, ...]:

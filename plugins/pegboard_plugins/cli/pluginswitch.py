@@ -113,6 +113,18 @@ async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
         return [_facts(app, each) for each in found]
 
 
+def _schema(model: "type[Any] | None") -> dict[str, Any]:
+    """The JSON Schema of the options, for editors; {} where none are declared."""
+    if model is None:
+        return {}
+    if hasattr(model, "model_json_schema"):
+        found: dict[str, Any] = model.model_json_schema()
+        return found
+    from msgspec.json import schema
+
+    return schema(model)
+
+
 def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
     """The options by their dotted keys; secrets are masked."""
     from pegboard_plugins.cli.config import leaves, masked
@@ -147,5 +159,6 @@ def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
         "tools": [each.id for each in tools],
         "permissions": sorted({each.permission for each in tools}),
         "options": _options(app, plugin, said.options if said else {}),
+        "schema": _schema(plugin.options),
         "problems": [each.text for each in app.register.problems if each.plugin == plugin.name],
     }

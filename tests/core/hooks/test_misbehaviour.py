@@ -8,11 +8,13 @@ import io
 import sys
 import time
 from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any
 
 import pytest
 
-from hook_samples import SPECS, Functions, Registered, kind
+from hook_samples import BRINGING, SPECS, Functions, Registered, kind
 from pegboard.hooks.printing import LIMIT_CHARS, named_output
 from pegboard.loading.registration import specifications
 from pegboard.schema.config import Config, PluginConfig
@@ -143,3 +145,13 @@ def test_the_table_has_every_hook_of_the_contract() -> None:
     others = {"register_routes", "services", "register_search_backends"}
     others |= {"register_logins", "register_sandboxes"}
     assert brought == {*others, *chat, "complete"}
+
+
+def test_the_table_has_the_hooks_of_every_built_in_plugin_that_brings_some() -> None:
+    built_in = (
+        import_module(point.value)
+        for point in entry_points(group="pegboard")
+        if point.value.startswith("pegboard_plugins.")
+    )
+
+    assert {each for each in built_in if hasattr(each, "register_hooks")} == set(BRINGING)

@@ -1,0 +1,93 @@
+"""What a user and an editor are shown of plugins: their order, their options, their faults."""
+
+import json
+from pathlib import Path
+
+from model_server import ModelServer, by_step, say
+from plugins.cli.commands import CommandLine
+
+FILTER = """
+import msgspec
+from pegboard import hookimpl
+from pegboard.kit import Secret
+
+class options(msgspec.Struct):
+    volume: int = 1
+    passcode: Secret = ""
+
+@hookimpl({said})
+async def text_complete({argument}):
+    return None
+"""
+PLAIN = {"said": "", "argument": "text"}
+
+
+def install(pegboard: CommandLine, name: str, source: str) -> None:
+    folder = pegboard.home / "config" / "plugins"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.py").write_text(source)
+
+
+async def test_the_order_of_a_hook_s_calls_is_shown(pegboard: CommandLine) -> None:
+    install(pegboard, "anna", FILTER.format(**PLAIN))
+    install(pegboard, "berta", FILTER.format(said="before=['anna']", argument="text"))
+    install(pegboard, "clara", FILTER.format(said="wrapper=True", argument="call"))
+    install(pegboard, "dora", FILTER.format(said="requires=['nobody']", argument="text"))
+
+    done = await pegboard("plugins", "list", "--hook", "text_complete", "--format", "json")
+    near = await pegboard("plugins", "list", "--hook", "text_compelte")
+
+    assert [each["name"] for each in json.loads(done.out)["plugins"]] == ["clara", "berta", "anna"]
+    assert (near.code, "did you mean text_complete" in near.err) == (2, True)
+
+
+async def test_the_first_to_answer_is_shown_first(pegboard: CommandLine) -> None:
+    source = "from pegboard import hookimpl\n@hookimpl\ndef model_resolve(name):\n    return None\n"
+    install(pegboard, "anna", source)
+    install(pegboard, "berta", source)
+
+    done = await pegboard("plugins", "list", "--hook", "model_resolve", "--format", "json")
+
+    assert [each["name"] for each in json.loads(done.out)["plugins"]] == ["berta", "anna"]
+
+
+async def test_options_have_a_schema_for_editors(pegboard: CommandLine) -> None:
+    install(pegboard, "anna", FILTER.format(**PLAIN))
+
+    (found,) = json.loads((await pegboard("plugins", "info", "anna", "--format", "json")).out)
+    (none,) = json.loads((await pegboard("plugins", "info", "read", "--format", "json")).out)
+
+    (model,) = found["schema"]["$defs"].values()
+    assert model["properties"]["volume"] == {"type": "integer", "default": 1}
+    assert none["schema"] == {}
+
+
+FAULTY = {
+    "syntax": "def (",
+    "missing": "import no_such_module\n",
+    "unannotated": "from pegboard import tool\n@tool\ndef x(*args):\n    return ''\n",
+    "first": "from pegboard import tool\n@tool(id='twice')\ndef a() -> str:\n    return ''\n",
+    "second": "from pegboard import tool\n@tool(id='twice')\ndef b() -> str:\n    return ''\n",
+}
+
+
+def write_tools(project: Path) -> None:
+    folder = project / ".pegboard" / "tool"
+    folder.mkdir(parents=True)
+    for name, source in FAULTY.items():
+        (folder / f"{name}.py").write_text(source)
+
+
+async def test_what_stays_wrong_takes_two_lines_of_a_later_run_at_most(
+    pegboard: CommandLine,
+) -> None:
+    write_tools(pegboard.project)
+    async with ModelServer(by_step(say("done"))) as server:
+        pegboard.use_model(server.url, title="off")
+        first = await pegboard("run", "--trust", "hi")
+        later = await pegboard("run", "--trust", "hi")
+
+    assert (first.code, later.code) == (0, 0)
+    for name in ("syntax", "missing", "unannotated", "second"):
+        assert sum(f"{name}.py" in line for line in first.err.splitlines()) == 1, first.err
+    assert len(later.err.splitlines()) <= 2, later.err
