@@ -95,7 +95,8 @@ def with_plugins(
     for plugin, routes in plugins.items():
         try:
             said = get_openapi(title=plugin, version="", routes=routes)
-        except Exception:  # noqa: BLE001 - it is what a plugin's annotations come to
+        except (RuntimeError, TypeError, ValueError, LookupError, AttributeError):
+            # It is what a plugin's annotations come to.
             _log.exception("plugin %s: its routes cannot be described", plugin)
             continue
         said = _renamed(said, plugin)
