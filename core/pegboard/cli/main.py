@@ -74,13 +74,15 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def complain(text: str) -> None:
-    """Say what failed, on one line of stderr, in letters that no terminal obeys."""
+    """Say what failed, on one line of stderr, in letters that no terminal obeys, without a key."""
     from pegboard.cli.visibletext import visible  # only what fails needs it
     from pegboard.hooks.printing import PRINTING
+    from pegboard.kit.redact import secret_values, without_values
 
     PRINTING.set("")  # a signal may find a plugin at work, which does not say this
 
-    sys.stderr.write(f"error: {visible(' '.join(text.split()))}\n")
+    text = without_values(" ".join(text.split()), secret_values(os.environ))
+    sys.stderr.write(f"error: {visible(text)}\n")
     sys.stderr.flush()
 
 
@@ -136,13 +138,15 @@ def _write_traceback(error: BaseException) -> Path | str:
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 
+    from pegboard.kit.redact import redacted, secret_values
     from pegboard.paths import Places
 
+    text = redacted("".join(traceback.format_exception(error)), secret_values(os.environ))
     file = Places.of(os.environ).state / f"crash-{strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         file.touch(mode=0o600)
-        file.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
     except OSError as failure:
         return f"no file ({failure})"
     return file

@@ -111,6 +111,27 @@ async def test_an_exception_of_another_distribution_s_command_names_it_and_is_a_
     assert "raise KeyError('lost')" in log
 
 
+async def test_a_key_of_the_environment_is_in_no_crash_file_and_no_error(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.env["ACME_TOKEN"] = "planted+key/0123"
+    lines = (
+        "import os, urllib.parse, click",
+        "@click.command()",
+        "def hi():",
+        "    key = os.environ['ACME_TOKEN']",
+        "    raise KeyError(f'{key} is {urllib.parse.quote(key)}, and http://me:hunter2@host')",
+    )
+    install(pegboard, "hi", "\n".join(lines))
+
+    done = await pegboard("hi")
+
+    _, log = private_file(Path(done.err.strip().rpartition(" ")[2]), pegboard.home / "state")
+    assert "[secret] is [secret], and " in done.err
+    assert "[secret] is [secret], and http://me:[secret]@host" in log
+    assert "planted" not in done.err + log
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
