@@ -1,11 +1,13 @@
 import asyncio
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -38,9 +40,11 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # litellm's own; each release
 
 
 @asynccontextmanager
-async def _served(*answers: ms.Answer) -> AsyncIterator[tuple[ms.ModelServer, LiteLLM]]:
+async def _served(
+    *answers: ms.Answer, key: str = "sk-1"
+) -> AsyncIterator[tuple[ms.ModelServer, LiteLLM]]:
     async with ms.ModelServer(ms.in_order(*answers)) as server:
-        settings = ProviderConfig(options={"baseURL": server.url, "apiKey": "sk-1"})
+        settings = ProviderConfig(options={"baseURL": server.url, "apiKey": key})
         provider = LiteLLM({"openai": settings}, keys_of({"openai": settings}))
         yield server, provider
         await provider.aclose()
@@ -139,6 +143,19 @@ async def test_refusals_are_told_apart_and_tried_once() -> None:
     assert (missing.status, missing.retryable) == (404, False)
     assert isinstance(refused, ProviderAuthError)
     assert isinstance(long, ContextOverflowError)
+
+
+async def test_a_key_that_a_server_repeats_is_in_no_error() -> None:
+    key = 'planted-01+secret/"value'
+    text = f"You sent {key}, which is {quote(key)}, {json.dumps(key)} and {key.encode().hex()}."
+    refusals = [ms.failure(status, text, headers={"x-echo": quote(key)}) for status in (401, 503)]
+    async with _served(*refusals, key=key) as (_, provider):
+        failures = [await _failure(provider) for _ in refusals]
+
+    told = "".join(f"{each}{each.headers}{each.__cause__}" for each in failures)
+    assert "planted" not in told
+    assert key.encode().hex() not in told
+    assert told.count("[secret]") >= 8
 
 
 @pytest.mark.parametrize("end", [[ms.Cut()], [], [ms.Pause()]], ids=["cut", "no end", "silence"])

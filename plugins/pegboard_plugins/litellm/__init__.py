@@ -30,6 +30,8 @@ ID = "litellm"
 HEADER_TIMEOUT_S = 120.0
 """How long a model may take to begin: litellm's own limit is ten minutes."""
 RESOLVE_TIMEOUT_S = 60.0
+_SHORTEST_SECRET = 8
+"""A shorter key is a word such as `local`, for a server that looks at none."""
 _FINAL = (400, 404, 405, 422)
 _AUTH = (401, 403)
 _NOT_FOUND = 404
@@ -193,7 +195,7 @@ class LiteLLM:
         """The error in our words, without the key, which servers repeat."""
         from pegboard.kit import without_values  # where something has failed
 
-        secrets = (key.value,) if key else ()
+        secrets = (key.value,) if key and len(key.value) >= _SHORTEST_SECRET else ()
         status = getattr(error, "status_code", None)
         facts: dict[str, Any] = {
             "provider_id": ID,
