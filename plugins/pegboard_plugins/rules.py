@@ -24,6 +24,10 @@ DEFAULTS = rules_from_config(
 )
 
 
+_USERS, BUILT_IN = "(config)", "(built-in)"
+"""Whose a rule is, as the reason of a verdict says it; `config show` has the same word."""
+
+
 @hookimpl(tryfirst=True)
 async def config_load(config: Config) -> Config:
     """The configuration with the default rules in front of the user's."""
@@ -41,6 +45,8 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     """
     home = session.home or Path.home()
     verdict = judge(session.rulesets, request.permission, request.patterns, home=home)
+    if _is_built_in(session.rulesets, verdict):
+        verdict = msgspec.structs.replace(verdict, reason=verdict.reason.replace(_USERS, BUILT_IN))
     known = _texts(request, "commands")
     if verdict.action != "deny" and known:
         of_known = judge(session.rulesets, request.permission, known, home=home)
@@ -53,6 +59,13 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     is_default = verdict.rule is not None and verdict.rule.pattern == f"{UNCLEAR}*"
     reasons = [*([] if is_default else [verdict.reason]), *advice]
     return msgspec.structs.replace(verdict, reason="; ".join(reasons))
+
+
+def _is_built_in(rulesets: Sequence[Ruleset], verdict: Verdict) -> bool:
+    """Whether the rule that decides is one of the defaults, and the user has not written it too."""
+    users = next((each.rules for each in rulesets if each.source == verdict.source), ())
+    is_default = verdict.rule in DEFAULTS and users[: len(DEFAULTS)] == DEFAULTS
+    return is_default and verdict.rule not in users[len(DEFAULTS) :]
 
 
 def _told(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:

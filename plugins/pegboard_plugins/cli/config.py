@@ -9,10 +9,9 @@ import click
 from pegboard.cli import Group, without_passwords
 from pegboard.embedding import run_async
 from pegboard_plugins.cli import configkeys
+from pegboard_plugins.cli.explained import BUILT_IN
 from pegboard_plugins.cli.jsontext import as_json
 
-BUILT_IN = "built-in"
-"""The source of what no file sets."""
 MASK = "•••"
 _SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
 _RULES = frozenset({"permission", "project_permission"})

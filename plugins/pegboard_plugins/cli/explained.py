@@ -10,6 +10,9 @@ from pegboard import SessionView
 from pegboard.kit import UNCLEAR, deciding
 from pegboard.schema.permission import PermissionRequest, Rule
 
+USERS, BUILT_IN = "config", "built-in"
+"""The source of the user's rules, and of what no file sets."""
+
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     """The rule of one source that decides about a pattern."""
@@ -20,18 +23,22 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule
 
 
-def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
-    """The rules that decide about each pattern of a request, source by source."""
+def spoken_rules(view: SessionView, request: PermissionRequest, built_in: int) -> list[Spoken]:
+    """The rules that decide about each pattern of a request, source by source.
+
+    The first `built_in` rules of the configuration stand in no file of the user's.
+    """
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
             rule = deciding(ruleset, request.permission, pattern, home=view.home or Path.home())
             if rule is not None:
+                own = ruleset.source != USERS or rule in ruleset.rules[built_in:]
                 found.append(
                     Spoken(
                         permission=request.permission,
                         pattern=pattern,
-                        source=ruleset.source,
+                        source=ruleset.source if own else BUILT_IN,
                         rule=rule,
                     )
                 )

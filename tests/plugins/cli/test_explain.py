@@ -372,3 +372,20 @@ async def test_a_log_that_is_gone_as_a_whole_is_missed_until_a_person_knows(
     assert (before.code != 0, after.code != 0, known.code) == (True, True, 0)
     assert "the log is gone as a whole; `pegboard audit acknowledge`" in before.err
     assert "says: the log before this one is gone as a whole" in after.err
+
+
+async def test_a_rule_that_no_file_has_is_built_in_by_the_same_word_everywhere(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.configure(permission={"webfetch": "ask"})
+    unsaid = await pegboard("explain", "ls /etc")
+    said = await pegboard("explain", "--tool", "webfetch", "--args", '{"url": "http://a.b/"}')
+    pegboard.configure(permission={"external_directory": "ask"})
+    mine = await pegboard("explain", "ls /etc")
+    shown = await pegboard("config", "show")
+
+    assert 'ask: rule external_directory "*" (built-in)' in unsaid.out
+    assert 'asked because of rule external_directory "*" (built-in)' in unsaid.out
+    assert 'ask: rule webfetch "*" (config)' in said.out
+    assert 'asked because of rule external_directory "*" (config)' in mine.out
+    assert "# built-in" in shown.out
