@@ -1,6 +1,5 @@
 """`pegboard doctor`: what works here, what does not, and what to do about it."""
 
-import asyncio
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,7 +72,7 @@ async def _picked(app: "App") -> str:
     found = sorted((f"{each.provider_id}/{each.id}", each.name) for each in await app.models())
     if can_pick() and found:
         first = [each for each in found if each[0] == app.config.model]
-        return await asyncio.to_thread(pick, "model", list(dict.fromkeys((*first, *found))))
+        return pick("model", list(dict.fromkeys((*first, *found))))
     if app.config.model is None:
         raise click.UsageError("say which: pegboard doctor model PROVIDER/MODEL")
     return app.config.model

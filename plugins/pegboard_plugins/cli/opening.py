@@ -1,6 +1,5 @@
 """What every command asks of an open App before it does its own work."""
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +45,7 @@ def _short(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
 
 
-async def _chosen(found: Sequence[Session]) -> Session:
+def _chosen(found: Sequence[Session]) -> Session:
     """The session used last, or another one of the newest that a person chooses."""
     if not found:
         raise InvalidInputError("there is no session in this project yet")
@@ -55,7 +54,7 @@ async def _chosen(found: Sequence[Session]) -> Session:
     if len(found) == 1 or not can_pick():
         return found[0]
     rows = [(each.id, each.title) for each in found]
-    chosen = await asyncio.to_thread(pick, "session", rows)
+    chosen = pick("session", rows)
     return next(each for each in found if each.id == chosen)
 
 
@@ -68,7 +67,7 @@ async def find_session(app: "App", session_id: str | None, *, whole: bool = Fals
     :raises InvalidInputError: when several begin so, or the project has none at all.
     """
     if session_id is None:
-        return await _chosen(await app.sessions(limit=_SEARCHED))
+        return _chosen(await app.sessions(limit=_SEARCHED))
     try:
         return await app.session(session_id)
     except NotFoundError as error:

@@ -1,7 +1,9 @@
 """A choice on a terminal, where an argument was left out."""
 
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import click
 
@@ -19,7 +21,7 @@ def can_pick() -> bool:
 def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
     """The value of the chosen row; each is a value and what is said of it. Enter takes the first.
 
-    It blocks.
+    It blocks, the event loop too: Ctrl-C leaves at once.
 
     :raises click.Abort: when the person leaves.
     """
@@ -28,5 +30,17 @@ def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
         click.echo(visible(f"{number:>3}  {value}  {' '.join(text.split())}"), err=True)
     if len(rows) > len(shown):
         click.echo(f"     and {len(rows) - len(shown)} more; name one to choose it", err=True)
-    number = click.prompt(f"Which {what}?", type=click.IntRange(1, len(shown)), default=1, err=True)
+    numbers = click.IntRange(1, len(shown))
+    with interruptible():
+        number = click.prompt(f"Which {what}?", type=numbers, default=1, err=True)
     return shown[number - 1][0]
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends a question at once; an event loop would only hear of it after the answer."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

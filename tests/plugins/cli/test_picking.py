@@ -1,6 +1,14 @@
 """A choice on a terminal, where an argument was left out."""
 
+import asyncio
+import os
+import signal
+
+import pytest
+
 from model_server import ModelServer, by_step, say
+from pegboard.cli import Exit
+from pegboard_plugins.cli.picking import interruptible
 from plugins.cli.commands import CommandLine
 
 
@@ -34,3 +42,29 @@ async def test_a_model_is_chosen_for_the_doctor(pegboard: CommandLine) -> None:
 
     assert "fake/model" in terminal.shown
     assert (nobody.code, "say which: pegboard doctor model" in nobody.err) == (2, True)
+
+
+async def test_the_end_of_input_leaves_the_choice(pegboard: CommandLine) -> None:
+    async with ModelServer(by_step(say("One."), say("Two."))) as server:
+        pegboard.use_model(server.url)
+        await pegboard("run", "first")
+        await pegboard("run", "second")
+    async with pegboard.terminal("session", "show") as terminal:
+        await terminal.see("Which session? [1]:")
+        terminal.type("\x04")
+        code = await terminal.end()
+
+    assert code == Exit.INTERRUPTED
+
+
+def test_ctrl_c_ends_a_question_at_once() -> None:
+    passed = []
+
+    async def ask() -> None:
+        with interruptible():
+            os.kill(os.getpid(), signal.SIGINT)
+            passed.append("the question")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(ask())
+    assert passed == []
