@@ -121,6 +121,8 @@ def _reason(error: Exception) -> str:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:
         return f"status {status}"
+    if type(error).__name__ == "ConnectError":
+        return "nothing listens there"
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.catalogue.asking import Outcome, Server
 
 UNKNOWN = "unknown"
+_MOST_NAMED = 3
 _THOUSAND, _MILLION = 1_000, 1_000_000
 _HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
 
@@ -60,19 +61,26 @@ def models(  # noqa: PLR0913 - the options of a command
     if chosen:
         _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])
     elif text and not closed:
-        _refuse(text, found.models)
+        _refuse(text, found)
     for provider, (variables, models_) in (closed or found.missing).items():
         places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
         click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
 
 
-def _refuse(text: str, known: "Iterable[Model]") -> None:
+def _refuse(text: str, found: _Found) -> None:
+    """Say that no model has the text, with those that nearly have it, or that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.kit import nearest_names
+    from pegboard_plugins.catalogue.sources import names_of
 
-    names = [_name(each) for each in known]
+    cache = Places.of(os.environ).cache
+    locked = [f"{each}/{name}" for each in found.missing for name in names_of(each, cache) or ()]
+    names = [*map(_name, found.models), *locked]
+    having = [name for name in locked if text.lower() in name.lower()][:_MOST_NAMED]
     providers = dict.fromkeys(name.partition("/")[0] for name in names)
-    raise NotFoundError("model", text, suggestions=nearest_names(text, [*providers, *names]))
+    plain = dict.fromkeys(name.partition("/")[2] for name in names)
+    nearest = having or nearest_names(text, [*providers, *names, *plain])
+    raise NotFoundError("model", text, suggestions=nearest)
 
 
 def _counted(models: int) -> str:

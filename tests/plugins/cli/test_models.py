@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 
+import pytest
+
 from plugins.cli.commands import CommandLine
 
 ENTRY = {
@@ -134,6 +136,19 @@ async def test_a_provider_whose_key_is_missing_is_named_when_it_is_asked_for(
     assert done.err == "no key: BIRDS_KEY or `pegboard auth login birds` opens 1 model of birds\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("gpt-5.4-nnao", "gpt-5.4-nano"), ("GPT-5.4-nano", "openai/gpt-5.4-nano")],
+)
+async def test_of_models_behind_a_missing_key_the_nearest_are_named_too(
+    pegboard: CommandLine, text: str, named: str
+) -> None:
+    done = await pegboard("models", text)
+
+    assert done.code == 2
+    assert f"model not found: {text}. Did you mean {named}" in done.err
+
+
 async def test_servers_on_this_machine_are_asked_for_their_models(pegboard: CommandLine) -> None:
     listed = {"data": [{"id": "tiny", "meta": {"n_ctx": 4096}}, {"id": "wide"}]}
     with serving(models=listed) as (url, asked):
@@ -176,6 +191,15 @@ async def test_a_server_that_does_not_answer_is_named_and_what_was_known_stays(
     assert "/prices: status 404" in done.err
     assert "mine: status 404" in done.err
     assert done.out.splitlines()[1].startswith("mine/m ")
+
+
+async def test_of_a_server_that_does_not_run_it_is_said(pegboard: CommandLine) -> None:
+    pegboard.configure(provider={"mine": {"options": {"baseURL": "http://127.0.0.1:9/v1"}}})
+
+    done = await pegboard("models", "--local")
+
+    assert done.code == 0
+    assert "mine: nothing listens there" in done.err
 
 
 async def test_a_key_command_that_fails_is_told_and_the_others_are_asked(
