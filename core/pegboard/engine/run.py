@@ -1,6 +1,6 @@
 """A session while it runs: its record, its turns, its ids and its writer."""
 
-from asyncio import Lock, Task
+from asyncio import Task
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,13 +12,13 @@ from pegboard.engine.calls.repeats import Repeats
 from pegboard.engine.ending.finish import Progress
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.history import History
+from pegboard.engine.session.sessions import SessionIds
+from pegboard.engine.session.views import make_view
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.tracking.fileledger import STAMPS
 from pegboard.engine.tracking.stepsnapshots import StepSnapshots
 from pegboard.engine.writer import Writer
 from pegboard.errors import ToolError
-from pegboard.ids import IdSource
-from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.policy.clock import Slots
 from pegboard.schema.agent import Agent
 from pegboard.schema.message import AssistantMessage, Turn
@@ -26,39 +26,8 @@ from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Busy, Session, SessionModel, SessionStatus, Tokens, added
 
-MAX_DEPTH = 4
-"""Subagents may call subagents this many levels deep."""
 MAX_WIDTH = 8
 """Of one session's subagents so many work at the same time; the others wait for their turn."""
-
-
-@dataclass(slots=True)
-class SessionIds:
-    """Ids of one session: each is greater than every id in it, also than those of clients.
-
-    `changing` is the lock of whoever reads the session, changes it and stores it.
-    """
-
-    source: IdSource
-    last_message: str | None
-    last_part: str | None
-    changing: Lock = field(default_factory=Lock)
-
-    def message(self) -> str:
-        """An id for a new message."""
-        self.last_message = self.source.new("message", after=self.last_message)
-        return self.last_message
-
-    def part(self) -> str:
-        """An id for a new part."""
-        self.last_part = self.source.new("part", after=self.last_part)
-        return self.last_part
-
-    def note(self, turn: Turn) -> None:
-        """Take account of the ids of a turn that was made elsewhere, such as by a client."""
-        self.last_message = max(self.last_message or "", turn.info.id)
-        for part in turn.parts:
-            self.last_part = max(self.last_part or "", part.id)
 
 
 async def no_subagents(request: ChildRequest) -> ChildResult:
@@ -189,51 +158,3 @@ class Early:
         run.session = self.session or run.session
         for turn in self.turns:
             run.put(turn)
-
-
-def make_view(  # noqa: PLR0913 - the fields of a view
-    engine: Engine,
-    session: Session,
-    agent: Agent,
-    model: Model,
-    *,
-    depth: int = 0,
-    parents: tuple[Ruleset, ...] = (),
-    turns: tuple[Turn, ...] = (),
-) -> SessionView:
-    """A session as plugins see it."""
-    return SessionView(
-        info=session,
-        directory=engine.workspace.directory,
-        worktree=engine.workspace.worktree,
-        agent=agent,
-        agents=tuple(engine.agents.values()),
-        model=model,
-        config=engine.config,
-        rulesets=rulesets_for(engine.config, agent, session=session.permission, parent=parents),
-        depth=depth,
-        interactive=engine.questions.interactive,
-        trusted=engine.decision.trusted,
-        trusted_by_user=engine.decision.trusted_by_user,
-        allowed=engine.decision.allowed,
-        home=engine.home,
-        config_dir=engine.places.config,
-        private=engine.private,
-        background=engine.background.listed(session.id),
-        turns=turns,
-    )
-
-
-async def ancestor_rulesets(engine: Engine, session: Session) -> tuple[int, tuple[Ruleset, ...]]:
-    """The depth of a session below the user's, and the rules that its ancestors impose.
-
-    :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
-    """
-    found: list[Ruleset] = []
-    depth = 0
-    while session.parent_id is not None and depth <= MAX_DEPTH:
-        session = await engine.storage.session(session.parent_id)
-        depth += 1
-        agent = find_agent(engine.agents, session.agent or "")
-        found.extend(rulesets_for(engine.config, agent, session=session.permission))
-    return depth, tuple(found)

@@ -16,14 +16,16 @@ from pegboard.engine.input.orders import CommandOrder, ShellOrder
 from pegboard.engine.input.preparations import Preparations
 from pegboard.engine.input.usermessage import Prompt, expanded, refuse_known, stored
 from pegboard.engine.loop import answer, unanswered
-from pegboard.engine.run import Early, Run, SessionIds, ancestor_rulesets
+from pegboard.engine.run import Early, Run
 from pegboard.engine.session.sessions import (
+    SessionIds,
     change_session,
     held,
     refuse_claimed,
     saying_that_it_is_kept,
     settled,
 )
+from pegboard.engine.session.views import ancestor_rulesets
 from pegboard.engine.spending.accounts import open_budget
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.writer import Writer

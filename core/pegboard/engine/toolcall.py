@@ -14,7 +14,7 @@ from pegboard.contract.context import SessionView
 from pegboard.contract.providers import ToolCall, ToolInputStart
 from pegboard.contract.results import PendingCall, ToolResult
 from pegboard.contract.tools import Tool, serving
-from pegboard.engine.calls.repeats import digest, digest_of_call
+from pegboard.engine.calls.repeats import digest, digest_of_call, digest_of_result
 from pegboard.engine.content.sanitise import clean_error, clean_result
 from pegboard.engine.ending.failures import denial
 from pegboard.engine.processor import Processor
@@ -190,7 +190,7 @@ class Caller:
         except Exception as error:  # counted as a result, and raised again
             run.calls.ended(key, digest(_said(error)))
             raise
-        run.calls.ended(key, _digest_of(result))
+        run.calls.ended(key, digest_of_result(result))
         return result
 
     async def _done(
@@ -288,13 +288,6 @@ async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
 def cut_hint(tools: Iterable[Tool]) -> str:
     """What a model can do with the file of a cut output, given the tools that it has."""
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
-
-
-def _digest_of(result: ToolResult) -> bytes:
-    """The digest of a result without the name of its output file, which is new each time."""
-    path = str(result.metadata.get("outputPath") or "\0")
-    files = (each.url for each in result.attachments)
-    return digest(result.output.replace(path, ""), *files)
 
 
 def _said(error: BaseException) -> str:

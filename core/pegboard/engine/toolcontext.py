@@ -29,7 +29,8 @@ from pegboard.engine.content.sanitise import clean_facts, clean_text, clean_titl
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt, stored
 from pegboard.engine.processor import Processor
-from pegboard.engine.run import Run, make_view
+from pegboard.engine.run import Run
+from pegboard.engine.session.views import unstored_view
 from pegboard.engine.stream import ToolProgress
 from pegboard.errors import ToolError
 from pegboard.kit.programs import ProgramSearch
@@ -41,17 +42,14 @@ from pegboard.processes.process import (
     service_process,
     without_secrets,
 )
-from pegboard.schema.agent import Agent
 from pegboard.schema.event import FileEdited
-from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.permission import ToolReference
 from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import Answers, Question
-from pegboard.schema.session import Session, SessionTime, Todo
+from pegboard.schema.session import Todo
 from pegboard.storage.records import to_row
 
 CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
-_NO_MODEL = Model(id="none", provider_id="none", name="None", api=ModelApi(id="none"))
 
 
 async def process_env(engine: Engine, view: SessionView) -> Mapping[str, str]:
@@ -66,21 +64,6 @@ async def user_env(engine: Engine) -> Mapping[str, str]:
     view = unstored_view(engine, default_agent(engine.config, engine.agents))
     folded = await engine.hooks.fold(hookspecs.shell_env, session=view, env=env)
     return {**folded, **engine.lifeline.hold()}
-
-
-def unstored_view(engine: Engine, agent: Agent) -> SessionView:
-    """A session that is not there, as its first prompt would see it."""
-    now = engine.now()
-    session = Session(
-        id=engine.ids.new("session"),
-        slug="",
-        project_id=engine.workspace.project_id,
-        directory=str(engine.workspace.directory),
-        title="",
-        version="",
-        time=SessionTime(created=now, updated=now),
-    )
-    return make_view(engine, session, agent, _NO_MODEL)
 
 
 class CallContext:

@@ -73,18 +73,6 @@ def _below_home(pattern: str) -> str | None:
     return None
 
 
-def expand(rules: Iterable[Rule], home: Path) -> tuple[Rule, ...]:
-    """The rules with `~` and `$HOME` at the start of a pattern written out, to be shown.
-
-    `judge` wants the rules as they are: it takes the home folder's own `*` and `?` literally.
-    """
-    tails = ((rule, _below_home(rule.pattern)) for rule in rules)
-    return tuple(
-        rule if tail is None else Rule(rule.permission, f"{home}{tail}", rule.action)
-        for rule, tail in tails
-    )
-
-
 def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
     if not matches(rule.permission, permission):
         return False

@@ -15,7 +15,6 @@ from pegboard.contract.context import Ruleset
 from pegboard.errors import ConfigError
 from pegboard.policy.permissions import (
     UNCLEAR,
-    expand,
     hidden,
     judge,
     matches,
@@ -207,16 +206,6 @@ def test_the_home_folder_is_taken_literally(home: str) -> None:
     assert allowed(f"{home}/x")
     assert not allowed(f"{home.replace('u', 'uu')}a/notes/a")
     assert judge(rulesets, "read", ["~/notes/a"], home=Path(home)).action != "allow"
-
-
-def test_rules_are_shown_with_the_home_folder_written_out() -> None:
-    rules = [Rule("read", "~", "deny"), Rule("read", "$HOME/a", "ask"), Rule("bash", "~x", "ask")]
-
-    assert expand(rules, Path("/home/ana")) == (
-        Rule("read", "/home/ana", "deny"),
-        Rule("read", "/home/ana/a", "ask"),
-        Rule("bash", "~x", "ask"),
-    )
 
 
 def test_the_strictest_of_no_opinions_is_none() -> None:

@@ -14,7 +14,8 @@ from pegboard.engine.asking.decision import as_asked, as_if, judged, make_reques
 from pegboard.engine.asking.enclosed import SANDBOX
 from pegboard.engine.asking.external_directory import asked_path
 from pegboard.engine.engine import Engine
-from pegboard.engine.toolcontext import process_env, unstored_view
+from pegboard.engine.session.views import unstored_view
+from pegboard.engine.toolcontext import process_env
 from pegboard.errors import ToolError
 from pegboard.hooks.callers import Hooks
 from pegboard.policy.agents import default_agent, find_agent

@@ -9,8 +9,9 @@ from pegboard.contract.storage import Storage
 from pegboard.engine.content.sanitise import clean_title
 from pegboard.engine.engine import ChildRequest, Engine
 from pegboard.engine.input.usermessage import Prompt
-from pegboard.engine.run import MAX_DEPTH, Run
+from pegboard.engine.run import Run
 from pegboard.engine.session.sessions import new_session
+from pegboard.engine.session.views import MAX_DEPTH
 from pegboard.errors import AbortedError, NotFoundError, ToolError
 from pegboard.policy.clock import Clock
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Turn

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from pegboard.contract.results import ToolResult
+
 _DIGEST_BYTES = 16
 
 
@@ -67,6 +69,13 @@ class Repeats:
 def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
     """The digest of a call, equal for equal arguments in any order."""
     return digest(tool, json.dumps(args, sort_keys=True))
+
+
+def digest_of_result(result: ToolResult) -> bytes:
+    """The digest of a result without the name of its output file, which is new each time."""
+    path = str(result.metadata.get("outputPath") or "\0")
+    files = (each.url for each in result.attachments)
+    return digest(result.output.replace(path, ""), *files)
 
 
 def digest(*texts: str) -> bytes:

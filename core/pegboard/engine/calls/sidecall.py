@@ -8,7 +8,7 @@ from pegboard.contract.providers import StreamEvent, StreamFinish, TextDelta, To
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
 from pegboard.engine.request import plain_request
-from pegboard.engine.run import make_view
+from pegboard.engine.session.views import make_view
 from pegboard.engine.spending.accounts import open_budget
 from pegboard.engine.spending.budget import Budget
 from pegboard.engine.spending.usage import cost_of, tokens_of

@@ -12,7 +12,8 @@ from pegboard.engine.compaction.window import next_request, usable
 from pegboard.engine.ending.failures import failure_of
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.run import Run, SessionIds
+from pegboard.engine.run import Run
+from pegboard.engine.session.sessions import SessionIds
 from pegboard.errors import PegboardError
 from pegboard.policy.agents import default_agent
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn, UserMessage

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from pegboard.contract.context import SessionView
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import model_for
-from pegboard.engine.run import ancestor_rulesets, make_view
+from pegboard.engine.session.views import ancestor_rulesets, make_view
 from pegboard.policy.agents import default_agent
 from pegboard.schema.agent import Agent
 from pegboard.schema.model import Model, ModelApi

@@ -23,7 +23,9 @@ from pegboard.engine.input.mentions import mentioned
 from pegboard.engine.input.orders import CommandOrder
 from pegboard.engine.input.usermessage import Prompt, model_for
 from pegboard.engine.processor import Processor
-from pegboard.engine.run import Run, SessionIds, ancestor_rulesets
+from pegboard.engine.run import Run
+from pegboard.engine.session.sessions import SessionIds
+from pegboard.engine.session.views import ancestor_rulesets
 from pegboard.engine.toolcall import Caller
 from pegboard.engine.writer import Writer
 from pegboard.errors import (

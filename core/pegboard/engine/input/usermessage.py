@@ -12,7 +12,8 @@ from pegboard.contract.changes import Change, ChangeSession, DropPart, PutMessag
 from pegboard.contract.context import SessionView
 from pegboard.contract.storage import Storage
 from pegboard.engine.engine import Engine
-from pegboard.engine.run import SessionIds, make_view
+from pegboard.engine.session.sessions import SessionIds
+from pegboard.engine.session.views import make_view
 from pegboard.errors import InvalidInputError, ModelNotFoundError, NotFoundError
 from pegboard.ids import check_id
 from pegboard.policy.agents import default_agent

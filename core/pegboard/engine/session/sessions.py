@@ -1,7 +1,9 @@
 """Sessions: made, changed, held while nothing runs."""
 
+from asyncio import Lock
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from msgspec import UNSET
@@ -18,6 +20,7 @@ from pegboard.contract.changes import (
 from pegboard.contract.storage import Fence, Storage
 from pegboard.engine.engine import Engine
 from pegboard.errors import NotFoundError, SessionBusyError
+from pegboard.ids import IdSource
 from pegboard.schema.event import SessionUpdated
 from pegboard.schema.message import Turn
 from pegboard.schema.permission import Rule
@@ -25,6 +28,35 @@ from pegboard.schema.session import NEW_TITLE, Revert, Session, SessionTime
 from pegboard.workspace import Workspace
 
 _VERSION = "0.1.0"
+
+
+@dataclass(slots=True)
+class SessionIds:
+    """Ids of one session: each is greater than every id in it, also than those of clients.
+
+    `changing` is the lock of whoever reads the session, changes it and stores it.
+    """
+
+    source: IdSource
+    last_message: str | None
+    last_part: str | None
+    changing: Lock = field(default_factory=Lock)
+
+    def message(self) -> str:
+        """An id for a new message."""
+        self.last_message = self.source.new("message", after=self.last_message)
+        return self.last_message
+
+    def part(self) -> str:
+        """An id for a new part."""
+        self.last_part = self.source.new("part", after=self.last_part)
+        return self.last_part
+
+    def note(self, turn: Turn) -> None:
+        """Take account of the ids of a turn that was made elsewhere, such as by a client."""
+        self.last_message = max(self.last_message or "", turn.info.id)
+        for part in turn.parts:
+            self.last_part = max(self.last_part or "", part.id)
 
 
 async def refuse_claimed(storage: Storage, session_id: str) -> None:
