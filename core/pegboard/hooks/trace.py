@@ -94,7 +94,7 @@ def _lines(value: object) -> list[str] | None:
     match value:
         case str():
             return value.splitlines()
-        case tuple() if value and all(isinstance(item, str) for item in value):
+        case tuple() if all(isinstance(item, str) for item in value):
             return [line for item in value for line in item.splitlines()]
         case Mapping() if all(isinstance(item, str) for item in value.values()):
             return [f"{key}: {value[key]}" for key in sorted(value)]

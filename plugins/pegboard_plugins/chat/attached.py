@@ -1,16 +1,17 @@
 """The feed that a server is."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
 from pegboard_client.attachment import Attachment
 
-from pegboard import HookCalls
-from pegboard.embedding import Bus, Subscription
+from pegboard import HookCalls, PegboardError
+from pegboard.embedding import Bus, CallBlocks, Subscription
 from pegboard.errors import AbortedError
 from pegboard.kit import Block, default_block, given_block
 from pegboard.schema.agent import Agent, Command
@@ -23,9 +24,12 @@ from pegboard.schema.prompt import TextInput
 from pegboard.schema.question import QuestionRequest
 from pegboard.schema.session import FileDiff, Session, SessionStatus, Todo
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, RESYNC, Facts, Order
+from pegboard_plugins.chat.local import chat_options, plugins_here
 
 if TYPE_CHECKING:
     from pegboard_client import AsyncEventStream
+
+    from pegboard import App
 
 LISTED = 500
 ABORT_AGAIN_AFTER_S = (0.1, 0.2, 0.5, 1.0)
@@ -43,17 +47,20 @@ async def attach(url: str, directory: Path, password: str | None) -> "AttachedFe
             AsyncClient.discover(directory, url=url, password=password)
         )
         events = await stack.enter_async_context(client.events())
-        feed = AttachedFeed(client, directory, stack.pop_all())
-        await feed.begin(events)
+        feed = AttachedFeed(client, directory)
+        await asyncio.gather(feed.begin(events), feed.bring_plugins(stack))
+        feed.keep(stack.pop_all())
         return feed
 
 
 class AttachedFeed(Attachment):
     """One project of a server."""
 
-    def __init__(self, client: AsyncClient, directory: Path, stack: AsyncExitStack) -> None:
+    def __init__(self, client: AsyncClient, directory: Path) -> None:
         self._client = client
-        self._stack = stack
+        self._stack = AsyncExitStack()
+        self._here: App | None = None
+        self._blocks: CallBlocks | None = None
         self._bus = Bus()
         self._hearing: asyncio.Task[None] | None = None
         self._facts = Facts(directory=directory, server=client.url)
@@ -63,12 +70,28 @@ class AttachedFeed(Attachment):
         self._hearing = asyncio.create_task(self._hear(events), name="events")
         agents = await self.agents()
         config = await self._client.config()
-        self._facts = Facts(
-            directory=self._facts.directory,
-            server=self._client.url,
+        self._facts = replace(
+            self._facts,
             agent=agents[0].name if agents else "build",
             model=str(config.get("model") or ""),
         )
+
+    async def bring_plugins(self, stack: AsyncExitStack) -> None:
+        """Load the plugins of this machine: commands, keys, colours, and what is shown of calls."""
+        directory = self._facts.directory
+        try:
+            app = await stack.enter_async_context(plugins_here(directory))
+        except PegboardError as error:
+            warning = f"without the plugins of this machine: {error}"
+            self._facts = replace(self._facts, warnings=(warning,))
+            return
+        self._here, self._blocks = app, CallBlocks(app.hooks)
+        problems = tuple(f"{each.plugin}: {each.text}" for each in app.register.problems)
+        self._facts = replace(self._facts, options=chat_options(app), warnings=problems)
+
+    def keep(self, stack: AsyncExitStack) -> None:
+        """What ends when it is closed."""
+        self._stack = stack
 
     async def _hear(self, events: "AsyncEventStream[Event]") -> None:
         try:
@@ -88,8 +111,8 @@ class AttachedFeed(Attachment):
 
     @property
     def hooks(self) -> HookCalls | None:
-        """None: plugins are the server's."""
-        return None
+        """Those of this machine's plugins; the server asks its own."""
+        return self._here.hooks if self._here else None
 
     def subscribe(self) -> Subscription:
         """The server's events."""
@@ -123,6 +146,10 @@ class AttachedFeed(Attachment):
     async def plugins(self) -> Sequence[tuple[str, str, str]]:
         """None: they are the server's."""
         return ()
+
+    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:  # noqa: ARG002 - the protocol's
+        """Nothing: no call of a server tells it."""
+        return {}
 
     async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:  # noqa: ARG002 - the protocol's
         """None: the server keeps it."""
@@ -220,6 +247,8 @@ class AttachedFeed(Attachment):
         """What the server finds."""
         return await self._client.files.find(text)
 
-    async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
-        """The block that the tool gave, or the one that any call has."""
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """The block of this machine's plugins, the one that the tool gave, or any call's."""
+        if self._blocks is not None:
+            return await self._blocks.block(part, width)
         return given_block(part) or default_block(part)

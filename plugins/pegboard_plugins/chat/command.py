@@ -59,11 +59,16 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
         raise InvalidInputError(_INSTEAD)
     words = said.pop("words")
-    from pegboard_plugins.chat.chat import Chat, Options
+    from pegboard_plugins.chat.firstpaint import painted  # no other command has a footer
 
     password = password_of(password_file) if password_file else None
-    options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
-    return run_async(Chat(options, os.environ, open_feed).run())
+    with painted() as take_away:
+        from pegboard_plugins.chat.chat import Chat, Options  # 0.12 s, with the footer there
+
+        options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
+        chat = Chat(options, os.environ, open_feed)
+        take_away()
+        return run_async(chat.run())
 
 
 async def open_feed(options: "Options") -> "Feed":

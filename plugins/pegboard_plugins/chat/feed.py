@@ -92,6 +92,10 @@ class Feed(Protocol):
         """The plugins: name, origin, and what is wrong with them."""
         ...
 
+    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
+        """What every request carries beside the conversation, and how many letters each has."""
+        ...
+
     async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
         """What plugins changed on the way of the last prompts: hook, plugin, difference."""
         ...

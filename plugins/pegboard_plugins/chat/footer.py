@@ -15,6 +15,7 @@ from pegboard_plugins.chat.modes import Mode, SpanLine
 
 TAIL_LINES, TAIL_LETTERS = 6, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
+REASON_LETTERS = 400
 LIVE_LINES = 8
 """Of a command's output while it runs."""
 MS_PER_S = 1000
@@ -116,7 +117,13 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
 def _call(part: ToolPart, now_ms: int, waited_s: float) -> SpanLine:
     subject = one_line(str(next(iter(part.state.input.values()), "")), 80)
     line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
-    return (Span("✓ ", "done"), *line[1:]) if isinstance(part.state, Completed | Failed) else line
+    match part.state:
+        case Completed():
+            return (Span("✓ ", "done"), *line[1:])
+        case Failed(error=error):
+            return (*line, *shown_line((Span(f"  {one_line(error, REASON_LETTERS)}", "error"),)))
+        case _:
+            return line
 
 
 def _live(part: ToolPart) -> list[SpanLine]:

@@ -44,11 +44,11 @@ class Keyboard:
         mode = chat.mode
         if mode is not None and not mode.edits:
             self._taken(letter)
+            if isinstance(mode, Permission) and letter == "v":
+                chat.spawn(chat.show_page(mode.whole_text()))
         elif letter.isprintable():
             chat.notice = ""
             chat.draft.buffer.insert_text(letter)
-        if isinstance(mode, Permission) and letter == "v":
-            chat.spawn(chat.show_page(mode.whole_text()))
 
     def paste(self, text: str) -> None:
         """Write what was pasted; nothing is ever sent by it."""

@@ -1,8 +1,14 @@
 """The feed that an App in this process is."""
 
-from collections.abc import Sequence
+import json
+import os
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import TYPE_CHECKING, Any
 
 from pegboard import HookCalls
 from pegboard.embedding import CallBlocks, Subscription
@@ -21,6 +27,9 @@ if TYPE_CHECKING:
     from pegboard import App
 
 LISTED = 500
+FACTS_S = 1.0
+"""The branch may be another by then."""
+SYSTEM_HOOK = "chat_system_transform"
 
 
 async def open_local(directory: Path, *, trust: bool, level: str | None) -> "LocalFeed":
@@ -34,16 +43,43 @@ async def open_local(directory: Path, *, trust: bool, level: str | None) -> "Loc
     return LocalFeed(await App.open(directory, options))
 
 
+@asynccontextmanager
+async def plugins_here(directory: Path) -> "AsyncIterator[App]":
+    """An App that runs nothing, for the plugins of this machine beside a server's session."""
+    from pegboard import App, AppOptions
+
+    env = {name: value for name, value in os.environ.items() if name != "PEGBOARD_DATABASE"}
+    config = {"sandbox": "off"}  # nothing runs that could be enclosed
+    with TemporaryDirectory(prefix="pegboard-", ignore_cleanup_errors=True) as folder:
+        options = AppOptions(env=env, config=config, data_dir=Path(folder))
+        async with await App.open(directory, options) as app:
+            yield app
+
+
+def chat_options(app: "App") -> Mapping[str, Any]:
+    """What the user's configuration says of the chat."""
+    said = app.config.plugins.get("chat")
+    return said.options if said else {}
+
+
 class LocalFeed:
     """The `Feed` of an open App, which it closes."""
 
     def __init__(self, app: "App") -> None:
         self._app = app
         self._blocks = CallBlocks(app.hooks)
+        self._facts: Facts | None = None
+        self._known_until = 0.0
 
     @property
     def facts(self) -> Facts:
-        """What is known of the project."""
+        """What is known of the project; every frame asks, so that it is looked up now and then."""
+        now = monotonic()
+        if self._facts is None or now > self._known_until:
+            self._facts, self._known_until = self._found(), now + FACTS_S
+        return self._facts
+
+    def _found(self) -> Facts:
         app = self._app
         problems = (f"{each.plugin}: {each.text}" for each in app.register.problems)
         failures = (failure.message for failure in app.failures)
@@ -55,7 +91,7 @@ class LocalFeed:
             sandbox=app.config.sandbox,
             untrusted=tuple(str(path) for path in app.untrusted),
             warnings=(*app.storage.warnings, *app.loaded.warnings, *problems, *failures),
-            options=said.options if (said := app.config.plugins.get("chat")) else {},
+            options=chat_options(app),
             keys={name: tuple(each.env) for name, each in app.providers.items()},
         )
 
@@ -94,6 +130,23 @@ class LocalFeed:
     async def plugins(self) -> Sequence[tuple[str, str, str]]:
         """The plugins."""
         return [(info.name, info.origin, info.error) for info in self._app.register.infos]
+
+    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
+        """The pieces of the system prompt and the tools' descriptions, each with its plugin."""
+        app = self._app
+        found: Counter[str] = Counter()
+        if (known := app.agents.get(agent)) is not None:
+            found[f"system prompt (agent {agent})"] = len(known.prompt or "")
+        steps = app.hooks.steps(session_id)
+        pieces = {step.plugin: step.diff for step in steps if step.hook == SYSTEM_HOOK}
+        for plugin, diff in pieces.items():
+            found[f"system prompt ({plugin})"] += _grown(diff)
+        for name, plugin in await self.tools():
+            tool = app.tools[name]
+            found[f"tools' descriptions ({plugin})"] += len(tool.description) + len(
+                json.dumps(tool.parameters)
+            )
+        return found
 
     async def trace(self, session_id: str) -> Sequence[tuple[str, str, str]]:
         """What plugins changed."""
@@ -209,3 +262,10 @@ class LocalFeed:
     async def block(self, part: ToolPart, width: int) -> Block:
         """The block of the plugins."""
         return await self._blocks.block(part, width)
+
+
+def _grown(diff: str) -> int:
+    """The letters by which a text has grown, by its unified diff."""
+    lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
+    more = sum(len(line) for line in lines if line.startswith("+"))
+    return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

@@ -84,9 +84,31 @@ def _named(file: str, patch: str) -> str:
 
 async def show_context(chat: "Chat", _: str) -> None:
     """What fills the window, as far as it can be told."""
+    talk, state = _talk(chat), chat.state
+    sizes = await _said(chat)
+    standing = await talk.feed.standing(state.session_id, state.agent)
+    sizes.update(standing)
+    rest = state.tokens * LETTERS_PER_TOKEN - sizes.total()
+    if rest > 0:
+        sizes["what else is sent" if standing else "system prompt, tools and the like"] = rest
+    total = max(1, sizes.total())
+    rows = [("what", "tokens", "share")]
+    rows += [
+        (name, f"{size // LETTERS_PER_TOKEN:,}", f"{size / total:.0%}")
+        for name, size in sizes.most_common()
+        if size
+    ]
+    of = f" of {state.window:,}" if state.window else ""
+    _table(chat, f"{state.tokens:,}{of} tokens; the parts are estimates", rows)
+
+
+async def _said(chat: "Chat") -> Counter[str]:
+    """The letters of the conversation, by whose they are, since it was last summarised."""
     owners = dict(await _talk(chat).feed.tools())
     sizes: Counter[str] = Counter()
     for turn in await _turns(chat):
+        if isinstance(turn.info, AssistantMessage) and turn.info.summary:
+            sizes.clear()
         for part in turn.parts:
             match part:
                 case TextPart(text=text) if isinstance(turn.info, UserMessage):
@@ -98,19 +120,7 @@ async def show_context(chat: "Chat", _: str) -> None:
                     sizes[f"tool {tool} ({whose})"] += len(output) + len(str(given))
                 case _:
                     pass
-    state = chat.state
-    known = sum(sizes.values()) // LETTERS_PER_TOKEN
-    rows = [("what", "tokens", "share")]
-    rest = max(0, state.tokens - known)
-    if rest:
-        sizes["system prompt, tools and the like"] = rest * LETTERS_PER_TOKEN
-    total = max(1, sum(sizes.values()))
-    rows += [
-        (name, f"{size // LETTERS_PER_TOKEN:,}", f"{size / total:.0%}")
-        for name, size in sizes.most_common()
-    ]
-    of = f" of {state.window:,}" if state.window else ""
-    _table(chat, f"{state.tokens:,}{of} tokens; the parts are estimates", rows)
+    return sizes
 
 
 async def show_todo(chat: "Chat", _: str) -> None:

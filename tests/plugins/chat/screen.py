@@ -39,6 +39,10 @@ FORBIDDEN = re.compile(rb"\x1b\[(\?1049h|\?100[0236]h|\?1015h|[23]J|\d+;\d+r)")
 class ChatTerminal:
     """One chat on a terminal."""
 
+    portion = 65_536
+    """Bytes that are read at once."""
+    limit_s = LIMIT_S
+
     def __init__(self, columns: int, rows: int) -> None:
         self.raw = b""
         self.process: Process | None = None
@@ -70,7 +74,7 @@ class ChatTerminal:
 
     def _read(self) -> None:
         try:
-            content = os.read(self.ours, 65_536)
+            content = os.read(self.ours, self.portion)
         except OSError:
             content = b""
         if not content:
@@ -120,7 +124,7 @@ class ChatTerminal:
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for something to be so."""
         try:
-            async with asyncio.timeout(LIMIT_S):
+            async with asyncio.timeout(self.limit_s):
                 while not holds():
                     self._more.clear()
                     with suppress(TimeoutError):
@@ -154,7 +158,7 @@ class ChatTerminal:
         await self._until_cooked(wanted=False)
 
     async def _until_cooked(self, *, wanted: bool) -> None:
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(self.limit_s):
             while self._cooked() is not wanted:  # noqa: ASYNC110 - a terminal tells nobody
                 await asyncio.sleep(0.01)
 
@@ -167,7 +171,7 @@ class ChatTerminal:
     async def end(self) -> int:
         """Wait until the chat has ended."""
         assert self.process is not None
-        async with asyncio.timeout(LIMIT_S):
+        async with asyncio.timeout(self.limit_s):
             return await self.process.wait()
 
 
@@ -178,26 +182,27 @@ async def chat(
     columns: int = 80,
     rows: int = 24,
     ready: str = "script.json",
+    terminal: type[ChatTerminal] = ChatTerminal,
     **env: str,
 ) -> AsyncIterator[ChatTerminal]:
     """A chat that is ready: this is in its footer."""
-    terminal = ChatTerminal(columns, rows)
+    shown = terminal(columns, rows)
     pegboard.env |= {"TERM": "xterm-256color", "XTERM_VERSION": "pyte", **env}
-    theirs = terminal.theirs
-    terminal.process = await pegboard.start(
+    theirs = shown.theirs
+    shown.process = await pegboard.start(
         "chat", *arguments, stdin=theirs, stdout=theirs, stderr=theirs
     )
     try:
-        await terminal.see_now(ready)
-        yield terminal
+        await shown.see_now(ready)
+        yield shown
     finally:
-        if terminal.process.returncode is None:
+        if shown.process.returncode is None:
             with suppress(ProcessLookupError):
-                terminal.process.kill()
-            await terminal.process.wait()
-        asyncio.get_running_loop().remove_reader(terminal.ours)
-        os.close(terminal.ours)
-        os.close(terminal.theirs)
+                shown.process.kill()
+            await shown.process.wait()
+        asyncio.get_running_loop().remove_reader(shown.ours)
+        os.close(shown.ours)
+        os.close(shown.theirs)
 
 
 def scripts(pegboard: CommandLine, **said: Any) -> None:

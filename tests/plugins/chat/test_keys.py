@@ -169,7 +169,7 @@ async def look(day: Day, pegboard: CommandLine) -> None:
     await day.outside(f"export {pegboard.home}/out.jsonl")
     await day.outside("permissions")
     await day.outside("doctor")
-    await day.outside("trust", "n", "enter", asked="[y/N]")
+    await day.run("trust", "no code of this project waits for trust")
     await day.outside("login nobody", "x y", "enter", asked="Key of nobody")
 
 

@@ -90,10 +90,10 @@ async def test_a_refusal_says_what_to_do_instead(pegboard: CommandLine, place: P
         await asyncio.sleep(0.4)
         terminal.press("w")
         await terminal.see_now("What to do instead")
-        await terminal.say("rather multiply")
+        await terminal.say("rather divide")
         await terminal.see("✗ edit calc.py")
 
-    assert "rather multiply" in terminal.above
+    assert "rather divide" in terminal.above
 
 
 async def test_a_question_of_the_model_is_answered_by_number(

@@ -1,0 +1,91 @@
+"""What stands on the terminal before the chat's libraries are there, and what rests at rest."""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from plugins.chat.screen import RULE, ChatTerminal, chat, scripts
+from plugins.cli.commands import CommandLine
+
+HEAVY = {"prompt_toolkit", "rich", "pygments", "markdown_it", "apsw"}
+PAINTED = """
+import sys
+from pegboard_plugins.chat import firstpaint
+
+write = firstpaint._write
+
+def noted(text):
+    open(NOTE, "w").write(" ".join({name.partition(".")[0] for name in sys.modules}))
+    firstpaint._write = write
+    write(text)
+
+firstpaint._write = noted
+from pegboard.cli.main import run_command_line
+run_command_line(["chat"])
+"""
+
+
+async def test_the_footer_is_painted_before_what_draws_it_is_loaded(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    scripts(pegboard)
+    terminal = ChatTerminal(80, 24)
+    note = tmp_path / "loaded"
+
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", f"NOTE = {str(note)!r}\n{PAINTED}",
+        stdin=terminal.theirs, stdout=terminal.theirs, stderr=terminal.theirs,
+        env={**pegboard.environment(), "TERM": "xterm-256color"}, cwd=pegboard.project,
+    )  # fmt: skip
+    try:
+        await terminal.see_now("script.json")
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        asyncio.get_running_loop().remove_reader(terminal.ours)
+        os.close(terminal.ours)
+        os.close(terminal.theirs)
+
+    assert set(note.read_text().split()) & HEAVY == set()
+    rows = [*terminal.scrollback, *terminal.shown]
+    assert sum(row.startswith(RULE) for row in rows) == 1
+
+
+async def test_keys_that_are_pressed_before_the_editor_is_there_are_not_lost(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, ready=RULE) as terminal:
+        terminal.press("typed at once", "enter")
+        await terminal.see("You said: typed at once")
+
+    assert terminal.everything.count(RULE) >= 1
+
+
+async def test_nothing_is_written_and_no_timer_runs_while_nothing_happens(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await asyncio.sleep(2)
+        assert terminal.process is not None
+        before = len(terminal.raw), _switches(terminal.process.pid)
+        await asyncio.sleep(3)
+        after = len(terminal.raw), _switches(terminal.process.pid)
+
+    assert after[0] == before[0]
+    assert after[1] - before[1] <= 5
+
+
+def _switches(pid: int) -> int:
+    """How often the first thread of a process has woken up (Linux)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    line = next(line for line in status.split("\n") if line.startswith("voluntary_ctxt_switches"))
+    return int(line.split()[1])
