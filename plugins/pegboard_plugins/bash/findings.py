@@ -83,7 +83,8 @@ class Findings:
     def known(self, word: Operand, *, unset: bool = False) -> tuple[Operand, ...] | None:
         """What a word may be at last, None when only the shell will know.
 
-        With `unset` a variable that may not have been set is empty, too.
+        With `unset` a variable that may not have been set is empty, too: a word that is nothing
+        then has the text "".
         """
         if not word.dynamic or word.word is None:
             return None if word.dynamic else (word,)
@@ -98,7 +99,8 @@ class Findings:
             pieces = [piece for piece in word.word.pieces if piece.kind != "variable"]
             texts += self.values.texts(Word(pieces))
         bare = word.bare or word.leads
-        pieces_of = (text.split() if word.splits else [text] for text in texts)
+        nothing = [""] if unset else []
+        pieces_of = (text.split() or nothing if word.splits else [text] for text in texts)
         return tuple(Operand(each, bare=bare) for pieces in pieces_of for each in pieces)
 
     def move(self, folders: Iterable[str]) -> None:

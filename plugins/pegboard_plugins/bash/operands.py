@@ -55,7 +55,9 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     if "no-files" in does:
         return
     if any(word.dynamic for word in words):
-        words = _known(words, findings, unset=not does.isdisjoint(("removes", "deletes")))
+        nothing = (Operand("."),) if base == "find" else ()  # where it starts then
+        unset = not does.isdisjoint(("removes", "deletes"))
+        words = _known(words, findings, nothing, unset=unset)
     operands = _candidates(base, does, words)
     if not operands:
         return
@@ -72,12 +74,20 @@ def apply(base: str, words: Sequence[Operand], findings: Findings) -> None:
     destroy(base, words, operands, findings)
 
 
-def _known(words: Sequence[Operand], findings: Findings, *, unset: bool) -> list[Operand]:
-    """The words with the values of variables, as far as the line gives them."""
+def _known(
+    words: Sequence[Operand], findings: Findings, nothing: Sequence[Operand], *, unset: bool
+) -> list[Operand]:
+    """The words with the values of variables, as far as the line gives them.
+
+    `nothing` stands for a word that may be none.
+    """
     found: list[Operand] = []
     for word in words:
         values = findings.known(word, unset=unset) if word.dynamic else None
-        found += [word] if values is None else values
+        if values is None:
+            found.append(word)
+        for value in values or ():
+            found += [value] if value.text or not word.splits else nothing
     return found
 
 

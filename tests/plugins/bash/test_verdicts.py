@@ -196,11 +196,13 @@ MAYBE_EMPTY = (
         "set -- a; rm -rf ~/$2",
     ),
     *("(x=a); rm -rf ~/$x", "x=a | y && z; rm -rf ~/$x", "x=abc; rm -rf ~/${x#abc}"),
+    *("x=$(mktemp -d); find ${x[1]} -exec rm -rf {} +", "false && x=build; find $x -delete"),
 )
 NEVER_EMPTY = (
     *("x=build; rm -rf ~/$x", "y && x=build && rm -rf ~/$x", "x=build || exit; rm -rf ~/$x"),
     *("export x=build; rm -rf ~/$x", 'while read -r x; do rm -rf ~/"$x"; done <<< build'),
-    "x=(build); rm -rf ~/${x[@]}",
+    *("x=(build); rm -rf ~/${x[@]}", "x=$(mktemp -d); find $x -exec rm -rf {} +"),
+    *("false && x=build; rm -rf $x", "x=build; find $x -delete"),
 )
 
 
