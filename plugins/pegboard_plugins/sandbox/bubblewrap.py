@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pegboard import SandboxPolicy, ToolError
 from pegboard.kit import find_program
-from pegboard_plugins.sandbox import confine, relay
+from pegboard_plugins.sandbox import confine, devices, relay
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 
@@ -117,6 +117,8 @@ def _options(policy: SandboxPolicy) -> Iterator[str]:
         yield from ("--remount-ro", "/proc", "--cap-drop", "ALL")
         for capability in _KEPT_BY_ROOT:
             yield from ("--cap-add", capability)
+        for copy, device in devices.copies(policy.keep / "devices"):
+            yield from ("--dev-bind", str(copy), device)
     yield from _environment()
     if policy.proxy is not None:
         yield from _way_out(policy)

@@ -27,6 +27,7 @@ ASKED = {"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"la
 QUESTION = {"tool": "question", "input": {"questions": [ASKED]}}
 TABLE = "| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nx = 1\n```\n\nTabled."
 ACTIONS, LINES = 60, 50
+pytestmark = pytest.mark.long
 LONG_ONE = pytest.mark.skipif(
     not os.environ.get("PEGBOARD_LONG_TESTS"), reason="a minute; PEGBOARD_LONG_TESTS=1 runs it"
 )

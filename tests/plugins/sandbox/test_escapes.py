@@ -1,8 +1,10 @@
 """What a sandboxed process tries and must not get: as root and as an unprivileged user."""
 
 import os
+import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,6 +71,32 @@ def harm(place: Surroundings, before: dict[str, str], told: Told) -> list[str]:
     found += ["a secret"] if SECRET in told.output else []
     found += ["what it says"] if "IN" in told.output.split() else []
     return found if told.victim else [*found, "the other process"]
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A device of the machine that few programs need, left as it was."""
+    try:
+        os.mknod(tmp_path / "full", 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+        (tmp_path / "full").open("rb").close()
+    except OSError as error:
+        pytest.skip(f"this machine makes no device files: {error}")
+    device = Path("/dev/full")
+    before = stat.S_IMODE(device.stat().st_mode)
+    yield device
+    device.chmod(before)
+
+
+def test_root_changes_no_device_of_the_machine(place: Surroundings, full: Path) -> None:
+    before = full.stat().st_mode
+    line = "chmod 000 /dev/full; echo tried > /dev/null && stat -c %a /dev/full"
+
+    told = attempt(place, "bubblewrap", line, config=WORKSPACE)
+    again = attempt(place, "bubblewrap", "stat -c %a /dev/full", config=WORKSPACE)
+
+    assert full.stat().st_mode == before
+    assert told.output.split()[-1:] == ["0" if place.user == "root" else "666"]
+    assert again.output.split() == ["666"]
 
 
 @pytest.mark.parametrize("box", BOXES)

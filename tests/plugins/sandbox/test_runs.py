@@ -180,7 +180,7 @@ async def test_placeholders_of_a_killed_agent_go_with_the_next_process() -> None
         before = set(project.iterdir())
         await ran(found, project, "true")
         kept = (project.parent / "own" / "state" / "sandbox").iterdir()
-        [lock] = (path for path in kept if path.suffix != ".bpf")
+        [lock] = (path for path in kept if path.is_file() and path.suffix != ".bpf")
         lock.write_bytes(bytes(project / "tool") + b"\0")
         (project / "tool").mkdir()
         (project / "tool" / "mine.py").touch()
