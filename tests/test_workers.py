@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers import LONG_S, TESTS, TIMED, longest, share
+from workers import LONG_S, SANDBOX, TESTS, TIMED, longest, share
 
 TEST = """
 import os
@@ -32,13 +32,19 @@ def test_what_watches_a_clock_is_run_by_one_worker() -> None:
     assert {share(f"tests/{file}::test_a") for file in TIMED} == {"timed"}
 
 
+def test_a_sandbox_is_run_by_one_worker() -> None:
+    files = (TESTS / SANDBOX).glob("test_*.py")
+
+    assert {share(f"tests/{SANDBOX}/{file.name}::test_a") for file in files} == {SANDBOX}
+
+
 def test_every_file_that_watches_a_clock_is_there() -> None:
     assert {file for file in TIMED if not (TESTS / file).is_file()} == set()
 
 
 def test_every_share_that_is_known_to_be_long_is_there() -> None:
     assert "timed" in LONG_S
-    assert {file for file in LONG_S if file != "timed" and not (TESTS / file).is_file()} == set()
+    assert {file for file in LONG_S if file != "timed" and not (TESTS / file).exists()} == set()
     assert TIMED.isdisjoint(LONG_S)
 
 

@@ -38,7 +38,8 @@ TIMED = frozenset(
 )
 """What watches a clock, or takes much of the machine: of these never two run at a time."""
 
-
+SANDBOX = "plugins/sandbox"
+"""Its tests see each other's sockets, as they see all of the machine, and each closes its own."""
 LONG_S = {
     "timed": 100,
     "core/engine/test_asked_time.py": 10,
@@ -70,9 +71,7 @@ LONG_S = {
     "plugins/lsp/test_basedpyright.py": 12,
     "plugins/lsp/test_changes.py": 20,
     "plugins/openai_compatible/test_fault_table.py": 12,
-    "plugins/sandbox/test_escapes.py": 20,
-    "plugins/sandbox/test_network.py": 12,
-    "plugins/sandbox/test_runs.py": 10,
+    "plugins/sandbox": 40,
     "plugins/server/test_access.py": 15,
     "plugins/server/test_nonsense.py": 25,
     "plugins/server/test_pty.py": 20,
@@ -104,8 +103,10 @@ def longest(shares: Mapping[str, Collection[object]]) -> str:
 
 
 def share(nodeid: str) -> str:
-    """What one worker runs as a whole: the file of a test, or all files of `TIMED`."""
+    """What one worker runs as a whole: the file of a test, all of `TIMED`, or a folder's."""
     file = nodeid.partition("::")[0].removeprefix("tests/")
+    if file.startswith(f"{SANDBOX}/"):
+        return SANDBOX
     return "timed" if file in TIMED else file
 
 
