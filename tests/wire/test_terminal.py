@@ -16,6 +16,7 @@ from wire.real_clients import TERMINALS, Clients
 from wire.terminal import attached
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.timeout(400),
     pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux"),
 ]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model_server import ModelServer, by_step, call, failure, say
-from plugins.cli.commands import CommandLine
+from plugins.cli.commands import CommandLine, quick_model
 
 TOOL = """from pegboard import tool
 
@@ -109,7 +109,7 @@ async def test_a_plugin_that_fails_at_the_start_is_told_of(pegboard: CommandLine
     config.write_text("[plugins.websearch.options]\nbackend = 'other'\n")
 
     table = await pegboard("plugins", "list")
-    run = await pegboard("run", "-m", "scripted/demo", "hello")
+    run = await pegboard("run", "-m", quick_model(pegboard), "hello")
 
     text = "websearch and codesearch are off: there is no search backend 'other'"
     assert text in table.err

@@ -13,7 +13,7 @@ from pegboard.schema.session import Session, SessionTime
 from pegboard.storage.opener import open_storage
 from pegboard.workspace import open_workspace
 from pegboard_plugins.audit.trail import Audit
-from plugins.cli.commands import CommandLine
+from plugins.cli.commands import CommandLine, quick_model
 
 
 async def explained(pegboard: CommandLine, *arguments: str) -> dict[str, Any]:
@@ -357,7 +357,7 @@ async def test_the_audit_log_can_be_checked(pegboard: CommandLine) -> None:
 async def test_a_log_that_is_gone_as_a_whole_is_missed_until_a_person_knows(
     pegboard: CommandLine,
 ) -> None:
-    run = ("run", "--trust", "-m", "scripted/demo", "hello")
+    run = ("run", "--trust", "-m", quick_model(pegboard), "hello")
     await pegboard(*run)
     assert (await pegboard("audit", "verify")).code == 0
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
+import pytest
 
 from pegboard.errors import ProviderError
 from pegboard.providers import (
@@ -147,6 +148,7 @@ MISSED = {
 }
 
 
+@pytest.mark.long
 async def test_a_first_draft_of_a_provider_is_told_what_it_misses() -> None:
     found = await check_provider_faults(Naive, OpenAIFrames(), model="m")
 

@@ -117,6 +117,7 @@ def test_a_terminal_is_not_asked_for_behind_a_request(server: Served) -> None:
     assert said(server, stream + upgrade).count(b"HTTP/1.1") <= 1
 
 
+@pytest.mark.long
 def test_no_client_holds_a_connection_for_long(server: Served) -> None:
     kind = ("content-type: text/plain", "content-length: 100")
     sent = (
