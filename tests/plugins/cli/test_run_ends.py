@@ -87,7 +87,7 @@ async def test_a_prompt_that_another_process_s_run_refuses_is_not_shown_to_the_m
         async with asyncio.timeout(30):
             while len(server.requests) < 2:  # noqa: ASYNC110 - the server has no event
                 await asyncio.sleep(0.05)
-        refused = await pegboard("run", "-s", session, "meanwhile")
+        refused = await pegboard("run", "-s", session, "an interjection")
         (pegboard.project / "may-end").touch()
         await first
         await pegboard("run", "-s", session, "again")
@@ -95,5 +95,5 @@ async def test_a_prompt_that_another_process_s_run_refuses_is_not_shown_to_the_m
 
     assert (refused.code, refused.out) == (1, "")
     assert f"session {session} is busy; wait for its turn to end, or abort it\n" in refused.err
-    assert "meanwhile" not in str(asked)
+    assert "an interjection" not in str(asked)
     assert "again" in str(asked)
