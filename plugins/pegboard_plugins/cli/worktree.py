@@ -3,11 +3,12 @@
 import os
 import secrets
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
 from pegboard import InvalidInputError
-from pegboard.kit import open_workspace
+from pegboard.kit import find_program, open_workspace, running_settings
 from pegboard_plugins.cli.render import Line
 
 LIMIT_S = 120.0
@@ -21,11 +22,12 @@ class Worktree:
     One in which nothing was changed is taken away again.
     """
 
-    def __init__(self, root: Path, folder: Path, branch: str, directory: Path) -> None:
+    def __init__(self, git: "_Git", root: Path, folder: Path, branch: str, directory: Path) -> None:
+        self._git = git
         self._root = root
         self._folder = folder
         self._branch = branch
-        self._start = _git(folder, "rev-parse", "HEAD")
+        self._start = git(folder, "rev-parse", "HEAD")
         self.directory = directory
 
     @classmethod
@@ -41,7 +43,8 @@ class Worktree:
                 f"--worktree: {directory} is in no git repository; make one with git init, "
                 "or run without --worktree"
             )
-        if not _git(root, "rev-parse", "--verify", "--quiet", "HEAD", may_fail=True):
+        git = _Git(root, workspace.git_dirs)
+        if not git(root, "rev-parse", "--verify", "--quiet", "HEAD", may_fail=True):
             raise InvalidInputError(
                 f"--worktree: {root} has no commit to begin at; make one, or run without --worktree"
             )
@@ -49,26 +52,29 @@ class Worktree:
         branch = f"{BRANCH}/{name}"
         # Beside the repository: in Pegboard's own folders no tool may change anything.
         folder = root.parent / f"{root.name}.worktrees" / name
-        _git(root, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
+        git(root, "worktree", "add", "--quiet", "-b", branch, str(folder), "HEAD")
         inside = folder / workspace.directory.relative_to(root)
         # A folder without a file that git knows is not there yet.
         inside.mkdir(parents=True, exist_ok=True)
-        return cls(root, folder, branch, inside)
+        return cls(git, root, folder, branch, inside)
 
     def begin_lines(self) -> tuple[Line, ...]:
         """Where it is, and what of the user's files is not in it."""
         place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
-        if not _git(self._root, "status", "--porcelain", may_fail=True):
+        if not self._git(self._root, "status", "--porcelain", may_fail=True):
             return (place,)
         left = "what you have not committed is not in it"
         return place, Line(text=left, style="dim", indent=1)
 
+    def _head(self) -> str:
+        return self._git(self._folder, "rev-parse", "HEAD", may_fail=True)
+
     def end_lines(self) -> tuple[Line, ...]:
         """What has become of it, and what to do with it; it goes where nothing was changed."""
-        changed = _git(self._folder, "status", "--porcelain", may_fail=True)
-        if not changed and _git(self._folder, "rev-parse", "HEAD", may_fail=True) == self._start:
-            _git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
-            _git(self._root, "branch", "--delete", "--quiet", self._branch, may_fail=True)
+        changed = self._git(self._folder, "status", "--porcelain", may_fail=True)
+        if not changed and self._head() == self._start:
+            self._git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
+            self._git(self._root, "branch", "--delete", "--quiet", self._branch, may_fail=True)
             with suppress(OSError):  # there are others in it
                 self._folder.parent.rmdir()
             return (
@@ -82,28 +88,43 @@ class Worktree:
         return place, *(Line(head="$", text=way, style="dim", indent=1) for way in ways)
 
 
-def _git(folder: Path, *words: str, may_fail: bool = False) -> str:
-    """What git prints, without blanks around it; empty where it fails and may.
+class _Git:
+    """The user's git, for a repository with nothing that would run unasked when files come.
 
-    :raises InvalidInputError: when it fails.
+    :raises InvalidInputError: when there is none, or the repository's settings name filters.
     """
-    # No hook of the repository runs: nobody was asked about its code.
-    safe = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
-    command = ["git", "-C", str(folder), *safe, *words]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=LIMIT_S,
-            check=False,
-        )
-    except FileNotFoundError as error:
-        raise InvalidInputError("--worktree needs git, which is not installed") from error
-    except subprocess.TimeoutExpired as error:
-        raise InvalidInputError(f"git {words[0]} took more than {LIMIT_S:g} s") from error
-    if done.returncode and not may_fail:
-        raise InvalidInputError(f"git {' '.join(words[:2])}: {done.stderr.strip()}")
-    return "" if done.returncode else done.stdout.strip()
+
+    def __init__(self, root: Path, git_dirs: Iterable[Path]) -> None:
+        settings = running_settings(git_dirs)
+        if filters := [name for name in settings if name.startswith(("filter.", "include"))]:
+            raise InvalidInputError(
+                f"--worktree: git would run what this repository sets ({', '.join(filters)}); "
+                "make the worktree with git worktree add, and run in it"
+            )
+        program = find_program("git", os.environ, root=root)
+        if program is None:
+            raise InvalidInputError("--worktree needs git, which is not installed")
+        self._program = program
+
+    def __call__(self, folder: Path, *words: str, may_fail: bool = False) -> str:
+        """What git prints, without blanks around it; empty where it fails and may.
+
+        :raises InvalidInputError: when it fails.
+        """
+        # No hook of the repository runs: nobody was asked about its code.
+        safe = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")
+        try:
+            done = subprocess.run(
+                [self._program, "-C", str(folder), *safe, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LIMIT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise InvalidInputError(f"git {words[0]} took more than {LIMIT_S:g} s") from error
+        if done.returncode and not may_fail:
+            raise InvalidInputError(f"git {' '.join(words[:2])}: {done.stderr.strip()}")
+        return "" if done.returncode else done.stdout.strip()

@@ -1,11 +1,14 @@
 """What can be said to `pegboard run`, alone and together."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from model_server import Answer, ModelServer, by_step, call, reasoning, say
+from pegboard.errors import InvalidInputError
+from pegboard_plugins.cli.worktree import Worktree
 from plugins.cli.commands import CommandLine, Done
 from worktrees import git, small_repository
 
@@ -181,6 +184,27 @@ async def test_a_worktree_in_which_nothing_was_changed_is_gone(pegboard: Command
     assert "nothing was changed in the worktree, and it is gone" in done.err
     assert not (pegboard.home / "project.worktrees").exists()
     assert git(pegboard.project, "branch", "--list", "pegboard/*") == ""
+
+
+@pytest.mark.parametrize("way", ["path", "filter"])
+def test_a_worktree_is_made_without_a_program_of_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    project, ran = tmp_path / "project", tmp_path / "ran"
+    small_repository(project)
+    program = project / "git"
+    program.write_text(f'#!/bin/sh\ntouch {ran}\nexec cat "$@"\n')
+    program.chmod(0o755)
+    if way == "path":
+        monkeypatch.setenv("PATH", f"{project}:{os.environ['PATH']}")
+        Worktree.make(project).end_lines()
+    else:
+        (project / ".git" / "info" / "attributes").write_text("* filter=own\n")
+        git(project, "config", "filter.own.smudge", str(program))
+        with pytest.raises(InvalidInputError, match=r"filter\.own\.smudge.*git worktree add"):
+            Worktree.make(project)
+
+    assert not ran.exists()
 
 
 async def test_a_worktree_needs_a_repository_with_a_commit(pegboard: CommandLine) -> None:
