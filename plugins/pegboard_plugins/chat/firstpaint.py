@@ -9,6 +9,7 @@ import termios
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _RULE, _PROMPT = "─", "❯ "
 _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
@@ -19,7 +20,7 @@ _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
 def painted() -> Iterator[Callable[[], None]]:
     """What takes the footer away again, for as long as the terminal gives each key as it is."""
     before = termios.tcgetattr(sys.stdin)
-    tty.setraw(sys.stdin, termios.TCSANOW)
+    termios.tcsetattr(sys.stdin, termios.TCSANOW, _key_by_key(before))
     is_there = True
 
     def take_away() -> None:
@@ -35,6 +36,20 @@ def painted() -> Iterator[Callable[[], None]]:
     finally:
         take_away()
         termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
+
+
+def _key_by_key(state: list[Any]) -> list[Any]:
+    """The terminal's state without lines, echo and signals of keys.
+
+    What is written is left as it is, unlike in raw mode: the editor's library gives a program that
+    runs meanwhile lines and echo back, and nothing else, so each line of it would begin where the
+    one before ended.
+    """
+    state = [*state[: tty.CC], [*state[tty.CC]]]
+    state[tty.IFLAG] &= ~(termios.ICRNL | termios.IXON)
+    state[tty.LFLAG] &= ~(termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG)
+    state[tty.CC][termios.VMIN], state[tty.CC][termios.VTIME] = 1, 0
+    return state
 
 
 def _write(text: str) -> None:

@@ -112,3 +112,21 @@ def test_what_is_left_of_a_line_of_a_diff_stands_below_its_text() -> None:
     rows = Pen(colours="none").lines(diff_rows(diff), 20)
 
     assert rows == [" 9   x", "10 + word word word", "     word word"]
+
+
+async def test_a_program_that_has_the_terminal_meanwhile_writes_lines_as_on_any_terminal(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("/doctor")
+        await terminal.left()
+        await terminal.back()
+        await terminal.see("are loaded")
+        rows = terminal.everything.splitlines()
+
+    assert [row.split()[1] for row in rows if row.startswith(("ok ", "warns "))][:2] == [
+        "install",
+        "git",
+    ]
