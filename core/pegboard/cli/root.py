@@ -65,6 +65,20 @@ class LazyGroup(Group):
         """The names of all commands, sorted."""
         return sorted({*super().list_commands(ctx), *_entry_points()})
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """What is left of the arguments; options alone are those of the command `ALONE`.
+
+        :raises click.NoSuchOption: when a command is named behind an option that is not ours.
+        """
+        try:
+            return super().parse_args(ctx, list(args))
+        except click.NoSuchOption as error:
+            commands = self.list_commands(ctx)
+            if ALONE not in commands or not set(commands).isdisjoint(args):
+                raise
+            place = next(n for n, each in enumerate(args) if each.startswith(error.option_name))
+            return super().parse_args(ctx, [*args[:place], ALONE, *args[place:]])
+
     def invoke(self, ctx: click.Context) -> object:
         """What the command gives.
 
@@ -133,7 +147,7 @@ class LazyGroup(Group):
 def root(ctx: click.Context, directory: Path) -> object:
     """Pegboard, a coding agent whose every tool, provider and policy is a plugin.
 
-    Without a command it is a chat in this terminal.
+    Without a command it is a chat in this terminal, and takes the options of `pegboard chat`.
     """
     try:
         ctx.obj = directory.resolve()

@@ -189,6 +189,19 @@ def test_no_help_cuts_a_summary() -> None:
     assert [line for text in helps for line in text.splitlines() if "..." in line] == []
 
 
+async def test_options_alone_are_those_of_the_chat(pegboard: CommandLine) -> None:
+    chosen = await pegboard("-C", ".", "-m", "acme/large")
+    unknown = await pegboard("--modle", "acme/large")
+    with_command = await pegboard("-m", "acme/large", "models")
+
+    assert "the chat needs a terminal" in chosen.err
+    assert "Usage: pegboard chat" in unknown.err
+    assert "Did you mean '--model'?" in unknown.err
+    assert "Usage: pegboard [OPTIONS] [COMMAND]" in with_command.err
+    assert "No such option '-m'" in with_command.err
+    assert (chosen.code, unknown.code, with_command.code) == (2, 2, 2)
+
+
 async def test_the_directory_can_be_named(pegboard: CommandLine) -> None:
     elsewhere = pegboard.home / "elsewhere"
     elsewhere.mkdir()
