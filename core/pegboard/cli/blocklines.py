@@ -14,15 +14,18 @@ LINE_LETTERS = 2000
 """What is shown of a line: programs write lines of megabytes."""
 BETWEEN_COLUMNS = "  "
 _CELL_LETTERS = 60
+_BEFORE = {"head": 1, "tail": 0, "both": 0.4}
+"""How many of the lines that are shown stand before those that are not."""
 
 Folding = Literal["folded", "whole"]
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines that are shown, and how many are not."""
+    """The lines that are shown, and how many are not: behind the first `before` of them."""
 
     lines: tuple[SpanLine, ...]
     hidden: int = 0
+    before: int = 0
 
 
 def block_lines(block: Block, folding: Folding = "folded") -> Folded:
@@ -30,11 +33,11 @@ def block_lines(block: Block, folding: Folding = "folded") -> Folded:
     every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
     every += lines_of(block.markdown) if block.markdown else ()
     hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
-    kept: Sequence[SpanLine] = every
-    if hidden:
-        kept = every[hidden:] if block.keep == "tail" else every[: len(every) - hidden]
+    before = int(block.fold * _BEFORE[block.keep])
+    kept = [*every[:before], *every[before + hidden :]]
     longest = LINE_LETTERS if folding == "folded" else None
-    return Folded(lines=tuple(shown_line(line, longest) for line in kept), hidden=hidden)
+    lines = tuple(shown_line(line, longest) for line in kept)
+    return Folded(lines=lines, hidden=hidden, before=before)
 
 
 def note_of(hidden: int, way: str = "") -> SpanLine:
@@ -43,12 +46,12 @@ def note_of(hidden: int, way: str = "") -> SpanLine:
     return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
 
 
-def with_note(block: Block, folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
+def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
     """The lines with the note where the missing ones are."""
     if not folded.hidden:
         return folded.lines
     note = note_of(folded.hidden, way)
-    return (note, *folded.lines) if block.keep == "tail" else (*folded.lines, note)
+    return (*folded.lines[: folded.before], note, *folded.lines[folded.before :])
 
 
 def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:

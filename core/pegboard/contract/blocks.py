@@ -43,8 +43,9 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is seen of a call: a title behind the tool's name, then what is set of the rest.
 
     `lines`, a unified `diff`, the rows of a `table` (the first is its head) and `markdown` are
-    drawn in this order. Of all that at most `fold` lines are shown at first, the beginning or,
-    where `keep` says so, the end; 0 shows the title alone until somebody asks for more.
+    drawn in this order. Of all that at most `fold` lines are shown at first: the beginning or,
+    where `keep` says so, the end (`tail`), or some of each (`both`); 0 shows the title
+    alone until somebody asks for more.
     """
 
     title: str = ""
@@ -53,4 +54,4 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     table: tuple[tuple[str, ...], ...] = ()
     markdown: str = ""
     fold: int = HEAD_LINES
-    keep: Literal["head", "tail"] = "head"
+    keep: Literal["head", "tail", "both"] = "head"

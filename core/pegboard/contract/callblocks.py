@@ -134,4 +134,4 @@ def _of_command(metadata: Mapping[str, Any], output: str, title: str) -> Block:
     shown = lines_of(said if isinstance(said, str) else output, "dim")
     code = metadata.get("exit")
     end = ((Span(f"exit {code}", "error"),),) if code else ()
-    return Block(title=title, lines=(*shown, *end), fold=TAIL_LINES + len(end), keep="tail")
+    return Block(title=title, lines=(*shown, *end), fold=TAIL_LINES + len(end), keep="both")

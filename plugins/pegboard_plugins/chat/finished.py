@@ -109,7 +109,7 @@ def _seconds(part: ToolPart, now_ms: int | None) -> float | None:
 
 def _asked(text: str, pen: Pen, width: int) -> list[str]:
     block = Block(lines=lines_of(text, "bold"), fold=ASKED_LINES)
-    lines = with_note(block, block_lines(block))
+    lines = with_note(block_lines(block))
     first, *others = pen.lines(lines or ((),), width - 2)
     return [pen.text((Span("❯", "active"),)) + " " + first, *(f"  {row}" for row in others)]
 
@@ -124,7 +124,7 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
         shown = [mark + row for row in rows[: block.fold]]
         note = [mark + f"… {hidden} more lines (ctrl-o)"] if hidden > 0 else []
         return [*shown, *note]
-    return pen.lines(with_note(block, block_lines(block), "ctrl-o"), width, mark=MARK)
+    return pen.lines(with_note(block_lines(block), "ctrl-o"), width, mark=MARK)
 
 
 def _first(text: str) -> str:

@@ -69,7 +69,7 @@ def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
 def _body(block: Block, indent: int) -> tuple[Line, ...]:
     if not block.fold:
         return ()
-    lines = with_note(block, block_lines(block))
+    lines = with_note(block_lines(block))
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
 

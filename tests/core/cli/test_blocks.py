@@ -42,7 +42,7 @@ def part(tool: str = "weather", output: str = "sun", **metadata: Any) -> ToolPar
 
 
 def drawn(block: Block) -> list[str]:
-    return [plain_line(line) for line in with_note(block, block_lines(block))]
+    return [plain_line(line) for line in with_note(block_lines(block))]
 
 
 def test_a_diff_has_the_numbers_of_its_lines_and_no_marks_of_the_format() -> None:
@@ -78,6 +78,8 @@ def test_a_fold_says_how_much_it_hides_at_the_end_where_it_hides_it() -> None:
 
     assert drawn(Block(lines=lines, fold=2)) == ["0", "1", "… 3 more lines"]
     assert drawn(Block(lines=lines, fold=2, keep="tail")) == ["… 3 more lines", "3", "4"]
+    assert drawn(Block(lines=lines, fold=3, keep="both")) == ["0", "… 2 more lines", "3", "4"]
+    assert drawn(Block(lines=lines, fold=5, keep="both")) == ["0", "1", "2", "3", "4"]
     assert len(block_lines(Block(lines=lines, fold=2), "whole").lines) == 5
 
 

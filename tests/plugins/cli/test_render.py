@@ -106,14 +106,15 @@ def test_a_call_is_named_by_its_tool_and_its_subject(call: ToolPart, label: str)
     assert tool_head(call, Path("/w")) == Line(head=call.tool, text=label, style="tool")
 
 
-def test_a_command_shows_the_end_of_its_output_and_a_bad_exit_code() -> None:
+def test_a_command_shows_both_ends_of_its_output_and_a_bad_exit_code() -> None:
     output = "".join(f"line {number}\n" for number in range(12))
 
     lines = tool_detail(completed("bash", output=output, exit=1), indent=1)
 
     assert [line.plain().strip() for line in lines] == [
+        *(f"line {number}" for number in range(4)),
         "… 2 more lines",
-        *(f"line {number}" for number in range(2, 12)),
+        *(f"line {number}" for number in range(6, 12)),
         "exit 1",
     ]
     assert {line.indent for line in lines} == {1}
